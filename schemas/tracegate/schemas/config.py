@@ -1,0 +1,51 @@
+"""EvalConfig: which criteria are measured and what the gate asks for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, field_validator
+
+from tracegate.schemas.base import ConfigModel, Fraction, JsonObject
+
+
+class GateConfig(ConfigModel):
+    """What a trace must satisfy to be published on `network`."""
+
+    threshold: Fraction = 0.75
+    """The least trace value that is accepted."""
+    required: list[str] = []
+    """Criteria that must have PASSED."""
+    scope: Literal["task_domain", "global"] = "task_domain"
+    """What novelty is compared within: the trace's field, or everything (one partition then decides it all)."""
+    cache_size: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    """Vectors remembered per scope, first in, first out."""
+    max_scopes: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    """Scopes remembered per partition; beyond that the least recently used one is dropped."""
+
+
+class EvalConfig(ConfigModel):
+    """Google ADK's `test_config.json`, and beside `criteria` what Tracegate adds.
+
+    `criteria` maps a metric to its threshold, or to an object with `threshold` and the metric's own options.
+    """
+
+    criteria: dict[str, float | JsonObject] = {}
+    trace_value: JsonObject = {}
+    """Options of the trace value, such as `{"preset": "knowledgepulse"}`."""
+    gate: GateConfig = GateConfig()
+    sampling: Fraction | dict[str, Fraction] = 1.0
+    """Share of sessions on which criteria are measured, for all of them or by metric; the choice follows from the session id."""
+    custom_metrics: JsonValue = None
+    user_simulator_config: JsonValue = None
+    """Accepted, because ADK's files have it, and without effect: Tracegate never runs the agent."""
+
+    @field_validator("custom_metrics")
+    @classmethod
+    def _names_no_code(cls, value: JsonValue) -> JsonValue:
+        if value:
+            raise ValueError(
+                "a config cannot name code to import; publish the scorer under the entry point group 'tracegate.scorers' "
+                "and name its metric in criteria"
+            )
+        return value

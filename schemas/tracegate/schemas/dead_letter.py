@@ -1,0 +1,103 @@
+"""DeadLetter: a record that could not be used, as it came, and why."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Reason = Literal[
+    "empty",
+    "too_large",
+    "not_json",
+    "not_an_object",
+    "invalid",
+    "future_timestamp",
+    "late",
+    "trace_id_conflict",
+    "unreadable_session",
+    "unreadable_candidate",
+    "poison",
+]
+REASONS: tuple[str, ...] = get_args(Reason)
+
+PREFIX = "tracegate."
+KEPT_BYTES = 65_536
+"""How much of the value a dead letter keeps; of a longer one the size and the SHA-256 are noted."""
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that could not be used. On the wire: the record's own key, value and headers, and the rest in `tracegate.*` headers."""
+
+    reason: str
+    detail: str
+    """One sentence for a person, without control characters."""
+    stage: str
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    size: int | None = None
+    """Bytes of the original value, if it was cut."""
+    sha256: str | None = None
+
+    def wire_value(self) -> bytes | None:
+        """The value as it is sent: the original's first 64 kB."""
+        return self.value if self.value is None else self.value[:KEPT_BYTES]
+
+    def wire_headers(self) -> list[tuple[str, bytes]]:
+        """The original headers, then what is to be known about the failure."""
+        about = {
+            "reason": self.reason,
+            "detail": printable(self.detail),
+            "stage": self.stage,
+            "topic": self.topic,
+            "partition": str(self.partition),
+            "offset": str(self.offset),
+        }
+        if self.value is not None and len(self.value) > KEPT_BYTES:
+            about |= {"size": str(len(self.value)), "sha256": hashlib.sha256(self.value).hexdigest()}
+        own = [(name, content) for name, content in self.headers if not name.startswith(PREFIX)]
+        return own + [(PREFIX + name, text.encode()) for name, text in about.items()]
+
+    @classmethod
+    def read(cls, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes]]) -> DeadLetter:
+        """A dead letter from a record of the `dead-letters` topic.
+
+        Raises:
+            ValueError: a `tracegate.*` header is missing; the record is not one of ours.
+        """
+        found = list(headers)
+        about = {name.removeprefix(PREFIX): text.decode() for name, text in found if name.startswith(PREFIX)}
+        try:
+            return cls(
+                reason=about["reason"],
+                detail=about["detail"],
+                stage=about["stage"],
+                topic=about["topic"],
+                partition=int(about["partition"]),
+                offset=int(about["offset"]),
+                key=key,
+                value=value,
+                headers=[item for item in found if not item[0].startswith(PREFIX)],
+                size=int(about["size"]) if "size" in about else None,
+                sha256=about.get("sha256"),
+            )
+        except KeyError as missing:
+            raise ValueError(f"not a dead letter: header {PREFIX}{missing.args[0]} is missing") from None
+
+
+def printable(text: str, limit: int = 500) -> str:
+    """Text that is safe in a log line: control and invisible characters escaped, cut at `limit` characters.
+
+    >>> printable("one\\ntwo")
+    'one\\\\ntwo'
+    """
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -1,0 +1,58 @@
+"""The JSON Schemas of the documents on the topics: `python -m tracegate.schemas.export` writes them, `--check` compares."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tracegate.schemas.candidate import Candidate
+from tracegate.schemas.config import EvalConfig
+from tracegate.schemas.events import EVENT
+from tracegate.schemas.reference import Reference
+from tracegate.schemas.score import Score
+from tracegate.schemas.session import Session
+from tracegate.schemas.trace import ReasoningTrace
+
+FOLDER = Path("schemas/json")
+DOCUMENTS: dict[str, TypeAdapter[Any]] = {
+    "ReasoningTrace": TypeAdapter(ReasoningTrace),
+    "InvocationEvent": EVENT,
+    "Reference": TypeAdapter(Reference),
+    "Session": TypeAdapter(Session),
+    "Candidate": TypeAdapter(Candidate),
+    "Score": TypeAdapter(Score),
+    "EvalConfig": TypeAdapter(EvalConfig),
+}
+
+
+def exported() -> Iterator[tuple[str, str]]:
+    """Each schema file's name and text."""
+    for name, adapter in DOCUMENTS.items():
+        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | adapter.json_schema(by_alias=True)
+        yield f"{name}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the files, or with `--check` name those that are stale; 1 if any is."""
+    if "--check" not in arguments:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for name, text in exported():
+            (FOLDER / name).write_text(text, encoding="utf-8")
+        return 0
+    stale = [name for name, text in exported() if not _is(FOLDER / name, text)]
+    for name in stale:
+        sys.stderr.write(f"{FOLDER / name} is stale; run `make format`\n")
+    return 1 if stale else 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

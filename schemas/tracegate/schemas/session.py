@@ -1,0 +1,31 @@
+"""Session: everything that shares a session id, as the assemble stage closed it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tracegate.schemas.base import Identifier, Timestamp, WireModel
+from tracegate.schemas.events import InvocationEvent
+from tracegate.schemas.trace import ReasoningTrace
+
+Closed = Literal["session.ended", "idle", "size_limit"]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Session(WireModel):
+    """One segment of a session.
+
+    `events` are ordered by `occurred_at` (ties as they arrived), `traces` by `created_at`, then id; of a trace that came in several
+    contents the last one stands. `invocations_of` folds the events into invocations.
+    """
+
+    session_id: Identifier
+    segment: Count
+    revision: Count
+    closed_because: Closed
+    first_record_at: Timestamp
+    last_record_at: Timestamp
+    events: list[InvocationEvent]
+    traces: list[ReasoningTrace]

@@ -1,0 +1,154 @@
+"""From a session's events to its invocations, each with what was expected of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from tracegate.schemas.events import (
+    InvocationCompleted,
+    InvocationEvent,
+    InvocationRecorded,
+    InvocationStarted,
+    ModelCalled,
+    ResponseIntermediate,
+    RetrievalReturned,
+    SessionEnded,
+    ToolCalled,
+    ToolReturned,
+)
+from tracegate.schemas.invocation import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    Part,
+    RetrievedChunk,
+    TokenUsage,
+)
+from tracegate.schemas.reference import Reference
+from tracegate.schemas.session import Session
+from tracegate.schemas.trace import ReasoningTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An invocation and what is known of its reference: the reference itself, if it came inline, or its id."""
+
+    invocation: Invocation
+    reference: Reference | None = None
+    reference_id: str | None = None
+    app_name: str = ""
+
+
+def turns_of(session: Session) -> list[Turn]:
+    """The invocations of a session in the order in which they began.
+
+    Events without an invocation id belong to the invocation that began last; an `invocation.started` or `invocation.recorded` without
+    one begins another. An invocation without an id is called `#<index>`, counted from 0. A session of traces alone gives one
+    derived invocation a trace.
+    """
+    open_turns: dict[str, _Open] = {}
+    anonymous, latest = 0, ""
+    for event in session.events:
+        if isinstance(event, SessionEnded):
+            continue
+        key = event.invocation_id
+        if not key:
+            if not latest or isinstance(event, InvocationStarted | InvocationRecorded):
+                anonymous += 1
+                latest = f"\0{anonymous}"  # no sender's id begins like this: it would be a control character
+            key = latest
+        latest = key
+        turn = open_turns.get(key)
+        if turn is None:
+            turn = open_turns[key] = _Open(event.invocation_id)
+        turn.add(event)
+    if not open_turns:
+        return [Turn(derived_invocation(trace)) for trace in session.traces]
+    return [turn.close(index) for index, turn in enumerate(open_turns.values())]
+
+
+def derived_invocation(trace: ReasoningTrace) -> Invocation:
+    """What a trace says as an invocation: its objective, the tools it called, its result."""
+    uses = [FunctionCall(name=step.tool.name, args=step.input) for step in trace.steps if step.tool is not None]
+    return Invocation(
+        invocation_id=trace.id,
+        user_content=Content.of(trace.task.objective),
+        final_response=Content.of(trace.outcome.result_summary, "model"),
+        intermediate_data=IntermediateData(tool_uses=uses),
+        creation_timestamp=trace.created_at.timestamp(),
+        derived=True,
+    )
+
+
+@dataclass(slots=True)
+class _Open:
+    """An invocation that is being folded."""
+
+    invocation_id: str
+    user_content: Content | None = None
+    final_response: Content | None = None
+    uses: list[FunctionCall] = field(default_factory=list)
+    responses: list[FunctionResponse] = field(default_factory=list)
+    said: list[tuple[str, list[Part]]] = field(default_factory=list)
+    context: list[RetrievedChunk] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    began: float = 0.0
+    recorded: Invocation | None = None
+    reference: Reference | None = None
+    reference_id: str | None = None
+    app_name: str = ""
+
+    def add(self, event: InvocationEvent) -> None:
+        self.began = self.began or event.occurred_at.timestamp()
+        self.reference = event.reference or self.reference
+        self.reference_id = event.reference_id or self.reference_id
+        self.app_name = event.app_name or self.app_name
+        match event:
+            case InvocationStarted():
+                self.user_content = event.user_content or self.user_content
+            case ToolCalled():
+                self.uses.append(FunctionCall(id=event.call_id, name=event.name, args=event.args))
+            case ToolReturned():
+                answer: JsonValue = event.response if event.error is None else {"error": event.error}
+                self.responses.append(FunctionResponse(id=event.call_id, name=event.name, response=answer))
+            case ResponseIntermediate():
+                self.said.append((event.author, event.content.parts or []))
+            case RetrievalReturned():
+                self.context = [*(self.context or ()), *event.chunks]
+            case ModelCalled():
+                self.input_tokens = _sum(self.input_tokens, event.input_tokens)
+                self.output_tokens = _sum(self.output_tokens, event.output_tokens)
+            case InvocationCompleted():
+                self.final_response = event.final_response or self.final_response
+            case InvocationRecorded():
+                self.recorded = event.invocation
+
+    def close(self, index: int) -> Turn:
+        name = self.invocation_id or (self.recorded.invocation_id if self.recorded else "") or f"#{index}"
+        if self.recorded is not None:
+            invocation = self.recorded.model_copy(update={"invocation_id": name})
+        else:
+            counted = self.input_tokens is not None or self.output_tokens is not None
+            invocation = Invocation(
+                invocation_id=name,
+                user_content=self.user_content,
+                final_response=self.final_response,
+                intermediate_data=IntermediateData(
+                    tool_uses=self.uses, tool_responses=self.responses, intermediate_responses=self.said
+                ),
+                creation_timestamp=self.began,
+                retrieved_context=self.context,
+                token_usage=TokenUsage(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
+                if counted
+                else None,
+            )
+        return Turn(invocation, self.reference, self.reference_id, self.app_name)
+
+
+def _sum(total: int | None, more: int | None) -> int | None:
+    return total if more is None else more + (total or 0)

@@ -1,0 +1,91 @@
+"""What a stage is: a plain object for one partition, which knows no Kafka, no clock and no file.
+
+The checkpoint hands it records, and takes from it, in one moment, the rows, outputs and offsets that belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from tracegate.schemas.dead_letter import DeadLetter, Headers, Reason
+
+
+class Record(Protocol):
+    """A consumed record, as aiokafka hands it out."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since 1970, as the producer or the broker set it."""
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+class Output(NamedTuple):
+    """A record to send with the checkpoint."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp: int | None = None
+    """Milliseconds since 1970; None: when it is sent."""
+
+
+Rows = list[tuple[bytes, bytes | None]]
+"""Rows of the stage's table to write; None deletes."""
+
+
+class Cut(NamedTuple):
+    """What came about since the last cut and becomes visible together."""
+
+    rows: Rows
+    outputs: list[Output]
+    offsets: dict[str, int]
+    """By topic, the offset below which every record is reflected in rows and outputs so far."""
+
+
+Read = Callable[[bytes], bytes | None]
+"""Reads a row of the stage's table as of the last finished checkpoint."""
+
+
+class Stage(Protocol):
+    """One stage's work on one partition. Nothing here awaits; `apply` may start work that finishes later."""
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Start from the rows of the last finished checkpoint."""
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        """Take records of one input topic, in order. Changes memory and nothing else; never raises for what a record holds."""
+
+    def tick(self, now: float, at_end: bool) -> None:
+        """Time passes: `now` in seconds since 1970; `at_end` says that every input of the partition is read to its end."""
+
+    def full(self) -> bool:
+        """Whether to leave further records where they are."""
+
+    def cut(self) -> Cut:
+        """All that came about since the last cut. The former cut's rows are readable by now."""
+
+    def drop(self) -> None:
+        """The partition belongs to somebody else now: forget it, and publish nothing more."""
+
+
+def dead_letter(topic: str, record: Record, stage: str, reason: Reason, detail: str) -> Output:
+    """The output for a record that could not be used, in the partition of the same number."""
+    letter = DeadLetter(
+        reason, detail, stage, record.topic, record.partition, record.offset, record.key, record.value, record.headers
+    )
+    return Output(topic, record.partition, record.key, letter.wire_value(), letter.wire_headers(), record.timestamp)
