@@ -1,1 +1,27 @@
-"""What a trace is worth: one file per scorer, no Kafka, no network, no clock."""
+"""What a trace is worth: one file per scorer, no Kafka, no network, no clock.
+
+`evaluate_value` gives a trace's value in one call; `read_plan` and `evaluate` measure a session by a config, as the workers do.
+"""
+
+from tracegate.scorers.base import Measurement, Missing, Scorer, Subject
+from tracegate.scorers.plan import ConfigError, Metric, Plan, read_plan
+from tracegate.scorers.response_match import ResponseMatch
+from tracegate.scorers.runner import evaluate
+from tracegate.scorers.tool_trajectory import ToolTrajectory
+from tracegate.scorers.trace_value import TraceValue, evaluate_value
+
+__all__ = [
+    "ConfigError",
+    "Measurement",
+    "Metric",
+    "Missing",
+    "Plan",
+    "ResponseMatch",
+    "Scorer",
+    "Subject",
+    "ToolTrajectory",
+    "TraceValue",
+    "evaluate",
+    "evaluate_value",
+    "read_plan",
+]

@@ -1,0 +1,304 @@
+"""A plan: the evaluation config, read once at start, with every problem of it found at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeGuard, TypeVar, get_args
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from tracegate.schemas.base import JsonObject
+from tracegate.schemas.config import EvalConfig, GateConfig
+from tracegate.schemas.dead_letter import printable
+from tracegate.scorers.base import Scorer
+from tracegate.scorers.registry import UNSUPPORTED, UnusableMetric, scorer_class
+from tracegate.scorers.spelling import did_you_mean
+from tracegate.scorers.trace_value import TraceValue
+
+DEFAULT_THRESHOLDS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+"""The thresholds that Google ADK has for a metric whose config names none."""
+
+WITHOUT_EFFECT = {"include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"}
+"""Options that ADK accepts in every criterion, and that change nothing where no judge reads the response."""
+
+ADK_ONLY = {"live_model_config", "liveModelConfig"}
+"""Sections of ADK's file about running the agent, which never happens here."""
+
+
+class ConfigError(ValueError):
+    """A config that cannot be used; `problems` names everything that is wrong with it."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(
+            "the evaluation config cannot be used:\n" + "\n".join(f"  - {problem}" for problem in problems)
+        )
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A criterion of the config."""
+
+    name: str
+    threshold: float | None
+    scorer: Scorer | None
+    """None: a metric of Google ADK's that nothing here computes."""
+    digest: str
+    """What the measurement depends on, the threshold left out; part of every result's id."""
+
+    @property
+    def version(self) -> str:
+        """The scorer's version, empty without one."""
+        return self.scorer.version if self.scorer else ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, on which sessions, and what the gate asks for."""
+
+    metrics: tuple[Metric, ...]
+    trace_value: TraceValue
+    gate: GateConfig
+    sampling: Mapping[str, float]
+    """The share of sessions, from 0 to 1, on which each metric is measured."""
+    digest: str
+    """Equal for configs that say the same, thresholds included."""
+
+    def trace_value_digest(self, embedder_id: str | None) -> str:
+        """The metric digest of trace values whose novelty comes from this embedder; None: from none."""
+        return metric_digest("trace_value", TraceValue.version, self._options[0], embedder_id)
+
+    def gate_digest(self, embedder_id: str | None) -> str:
+        """The metric digest of the gate's decisions."""
+        return metric_digest("gate", GATE_VERSION, self._options[1], embedder_id)
+
+    @cached_property
+    def _options(self) -> tuple[str, str]:
+        return canonical(self.trace_value.model_dump(mode="json")), canonical(
+            self.gate.model_dump(mode="json", exclude={"threshold"})
+        )
+
+
+GATE_VERSION = "1"
+"""Raise it when the same candidate would be decided otherwise."""
+
+
+def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
+    """The plan that a config asks for; without a config, the trace value and the gate with their defaults.
+
+    Args:
+        document: Google ADK's `test_config.json`, or Tracegate's with more in it: its text, or what JSON made of it.
+
+    Raises:
+        ConfigError: with every problem that the config has.
+
+    >>> [(metric.name, metric.threshold) for metric in read_plan('{"criteria": {"response_match_score": 0.5}}').metrics]
+    [('response_match_score', 0.5)]
+    """
+    sections = {key: value for key, value in _loaded(document).items() if key not in ADK_ONLY}
+    problems: list[str] = []
+    criteria = _section(sections, ("criteria",), problems)
+    options = _section(sections, ("trace_value", "traceValue"), problems)
+
+    metrics = []
+    for name, criterion in criteria.items():
+        try:
+            metrics.append(_metric(name, criterion))
+        except ConfigError as error:
+            problems += [f"criteria.{problem}" for problem in error.problems]
+    trace_value = _validated(TraceValue, options, "trace_value", problems)
+    config = _validated(EvalConfig, sections, "", problems)
+    problems += _unknown_names(sections, criteria)
+    if problems or trace_value is None or config is None:
+        raise ConfigError(problems)
+
+    gate = config.gate
+    if "scope" not in gate.model_fields_set:
+        gate = gate.model_copy(update={"scope": trace_value.preferred_scope})
+    shares = config.sampling if isinstance(config.sampling, dict) else dict.fromkeys(criteria, config.sampling)
+    sampling = {name: shares.get(name, 1.0) for name in criteria}
+    said = {
+        "criteria": {metric.name: [metric.threshold, metric.digest] for metric in metrics},
+        "trace_value": [TraceValue.version, trace_value.model_dump(mode="json")],
+        "gate": [GATE_VERSION, gate.model_dump(mode="json")],
+        "sampling": sampling,
+    }
+    return Plan(tuple(metrics), trace_value, gate, sampling, _sha256(canonical(said)))
+
+
+@lru_cache(maxsize=1024)
+def metric_digest(
+    metric: str, version: str, options: str, embedder_id: str | None = None, judge: str | None = None
+) -> str:
+    """SHA-256 of what a metric's values depend on. `options` is canonical JSON, without the threshold."""
+    parts = {"metric": metric, "version": version, "options": options, "judge": judge, "embedder": embedder_id}
+    return _sha256(canonical(parts))
+
+
+def canonical(value: object) -> str:
+    """The JSON text that is the same for equal values: keys sorted, no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue]:
+    if document is None:
+        return {}
+    if isinstance(document, str | bytes):
+        try:
+            document = json.loads(document, object_pairs_hook=_once, parse_constant=_refused)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError([f"it cannot be read as JSON: {error}"]) from None
+    if not isinstance(document, Mapping):
+        raise ConfigError([f"it must be a JSON object, not {_kind(document)}"])
+    return document
+
+
+def _once(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return found
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _section(sections: dict[str, JsonValue], spellings: tuple[str, ...], problems: list[str]) -> JsonObject:
+    """Take a section out of the document, so that what is wrong in it is reported in its own terms."""
+    given = [spelling for spelling in spellings if spelling in sections]
+    values = [sections.pop(spelling) for spelling in given]
+    if len(given) > 1:
+        problems.append(f"{given[0]} and {given[1]} are the same section; keep one of them")
+    value = values[0] if values else {}
+    if isinstance(value, dict):
+        return value
+    problems.append(f"{given[0]}: must be an object, not {_kind(value)}")
+    return {}
+
+
+def _metric(name: str, criterion: JsonValue) -> Metric:
+    if name in ("trace_value", "gate"):
+        raise ConfigError(
+            [f"{name}: is no criterion; its options stand in {name!r} beside criteria, its threshold in gate.threshold"]
+        )
+    options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
+    stated = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
+    problems: list[str] = []
+    scorer: Scorer | None = None
+    if name in UNSUPPORTED:
+        within = UNSUPPORTED[name]
+    else:
+        try:
+            kind = scorer_class(name)
+        except UnusableMetric as error:
+            raise ConfigError([str(error)]) from None
+        if name in DEFAULT_THRESHOLDS:
+            options = {key: value for key, value in options.items() if key not in WITHOUT_EFFECT}
+        scorer, within = _validated(kind, options, name, problems), kind.range
+    threshold = _threshold(name, stated, within, problems)
+    if problems:
+        raise ConfigError(problems)
+    measured, version = (scorer.model_dump(mode="json"), scorer.version) if scorer else (options, "")
+    return Metric(name, threshold, scorer, metric_digest(name, version, canonical(measured)))
+
+
+def _threshold(name: str, stated: JsonValue, within: tuple[float, float] | None, problems: list[str]) -> float | None:
+    """The threshold: a number, or as ADK has it a string that reads as one, within the metric's range."""
+    if within is None:
+        if stated is not None:
+            problems.append(f"{name}: is informational and takes no threshold; write {{}} instead")
+        return None
+    lowest, highest = within
+    rule = f"the threshold must be a number from {lowest:g} to {highest:g}"
+    if stated is None:
+        problems.append(f"{name}: {rule}; none is given")
+        return None
+    try:
+        number = math.nan if isinstance(stated, bool | dict | list) else float(stated)
+    except ValueError:
+        number = math.nan
+    if not lowest <= number <= highest:
+        problems.append(f"{name}: {rule}, not {_shown(stated)}")
+        return None
+    return number
+
+
+def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
+    """What refers to a criterion that is not there; from the document itself, so that it is said beside what else is wrong."""
+    gate, sampling = sections.get("gate"), sections.get("sampling")
+    required = gate.get("required") if isinstance(gate, dict) else None
+    named = [("gate.required", name) for name in (required if isinstance(required, list) else ())]
+    named += [("sampling", name) for name in (sampling if isinstance(sampling, dict) else ())]
+    return [
+        f"{place}: {name!r} is not among the criteria; {did_you_mean(name, criteria)}"
+        for place, name in named
+        if isinstance(name, str) and name not in criteria
+    ]
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _validated(model: type[Model], options: JsonObject, place: str, problems: list[str]) -> Model | None:
+    try:
+        return model.model_validate(options)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+    for item in found:
+        union = [other for other in found if other["loc"][:1] == item["loc"][:1]]
+        if item["type"] in ("float_type", "dict_type") and len(union) > 1:
+            continue  # the branch of "a number or an object" that was not meant
+        path = [str(part) for part in item["loc"] if not _BRANCH.fullmatch(str(part))]
+        where = ".".join([place, *path] if place else path)
+        if item["type"] == "extra_forbidden":
+            problems.append(
+                f"{where}: there is no such option; {did_you_mean(path[-1], _options_at(model, path[:-1]))}"
+            )
+        else:
+            rule = item["msg"].removeprefix("Value error, ")
+            got = "" if isinstance(item["input"], dict | list) else f", not {_shown(item['input'])}"
+            problems.append(f"{where}: {rule}{got}")
+    return None
+
+
+_BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*")
+"""How pydantic names a branch of a union in an error's place."""
+
+
+def _options_at(model: type[BaseModel], path: Sequence[str]) -> set[str]:
+    for part in path:
+        fields = (field for name, field in model.model_fields.items() if part in (name, field.alias))
+        inner = [
+            kind for field in fields for kind in (field.annotation, *get_args(field.annotation)) if _is_model(kind)
+        ]
+        model = inner[0] if inner else model
+    return {spelling for name, field in model.model_fields.items() for spelling in (name, field.alias or name)}
+
+
+def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _shown(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return printable(text, 60)

@@ -1,0 +1,88 @@
+"""Which scorer computes a metric: the built-in ones, and those of plugins."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+from tracegate.scorers.base import Scorer
+from tracegate.scorers.response_match import ResponseMatch
+from tracegate.scorers.spelling import did_you_mean
+from tracegate.scorers.tool_trajectory import ToolTrajectory
+
+GROUP = "tracegate.scorers"
+"""The entry point group in which a package offers scorers, by the metric's name."""
+
+BUILT_IN: dict[str, type[Scorer]] = {
+    "tool_trajectory_avg_score": ToolTrajectory,
+    "response_match_score": ResponseMatch,
+}
+
+UNSUPPORTED: dict[str, tuple[float, float] | None] = {
+    "response_evaluation_score": (1.0, 5.0),
+    "safety_v1": (0.0, 1.0),
+    "multi_turn_task_success_v1": (0.0, 1.0),
+    "multi_turn_trajectory_quality_v1": (0.0, 1.0),
+    "multi_turn_tool_use_quality_v1": (0.0, 1.0),
+    "final_response_match_v2": (0.0, 1.0),
+    "rubric_based_final_response_quality_v1": (0.0, 1.0),
+    "hallucinations_v1": (0.0, 1.0),
+    "rubric_based_tool_use_quality_v1": (0.0, 1.0),
+    "per_turn_user_simulator_quality_v1": (0.0, 1.0),
+    "rubric_based_multi_turn_trajectory_quality_v1": (0.0, 1.0),
+    "tool_call_count_v1": None,
+    "inference_call_count_v1": None,
+    "token_usage_v1": None,
+    "invocation_duration_v1": None,
+}
+"""Google ADK's metrics that nothing here computes, and the range of their thresholds; None: they take no threshold."""
+
+
+class UnusableMetric(LookupError):  # noqa: N818  # says what is unusable, not that something failed
+    """No scorer can be had for a metric; the message says why and what to do."""
+
+
+def scorer_class(metric: str) -> type[Scorer]:
+    """The scorer that computes a metric. A plugin's code is imported only when its metric is asked for.
+
+    Raises:
+        UnusableMetric: nobody offers it, more than one does, or what is offered is no scorer.
+    """
+    offers = sorted((entry for entry in entry_points(group=GROUP) if entry.name == metric), key=_package)
+    owners = [_package(entry) for entry in offers]
+    if metric in BUILT_IN:
+        if owners:
+            raise UnusableMetric(
+                f"{metric}: a built-in metric cannot be replaced, but {_listed(owners)} offers one of that name; "
+                "uninstall it or rename its entry point"
+            )
+        return BUILT_IN[metric]
+    if not offers:
+        raise UnusableMetric(f"{metric}: there is no such metric; {did_you_mean(metric, known_metrics())}")
+    if len(offers) > 1:
+        raise UnusableMetric(f"{metric}: {_listed(owners)} all offer it; uninstall all but one")
+    return _loaded(offers[0])
+
+
+def known_metrics() -> set[str]:
+    """The names that a config may give: built-in, of installed plugins, and ADK's others."""
+    return {*BUILT_IN, *UNSUPPORTED, *entry_points(group=GROUP).names}
+
+
+def _loaded(entry: EntryPoint) -> type[Scorer]:
+    try:
+        loaded = entry.load()
+    except Exception as error:  # a plugin may fail at import in any way; the others must still be reported on
+        raise UnusableMetric(
+            f"{entry.name}: {entry.value} of {_package(entry)} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Scorer)):
+        raise UnusableMetric(f"{entry.name}: {entry.value} of {_package(entry)} is no subclass of Scorer")
+    return loaded
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(names)
