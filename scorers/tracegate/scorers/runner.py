@@ -109,15 +109,16 @@ def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement
 def decision_score(
     plan: Plan,
     candidate: Candidate,
+    accepted: bool,
     reasons: Sequence[str],
     details: Mapping[str, JsonValue],
     now: datetime,
 ) -> Score:
-    """The Score of the gate's decision: 1 and PASSED without a reason for rejection, else 0 and FAILED; all of them in `details`."""
-    decision = "rejected" if reasons else "accepted"
+    """The Score of the gate's decision: 1 and PASSED if the trace was accepted, else 0 and FAILED with the reasons in `details`."""
+    decision = "accepted" if accepted else "rejected"
     metric = Metric("gate", 1.0, None, plan.gate_digest(_embedder(candidate)))
     measured = Measurement(
-        value=0.0 if reasons else 1.0,
+        value=1.0 if accepted else 0.0,
         rationale=": ".join([decision, ", ".join(reasons)]) if reasons else decision,
         details={**details, "decision": decision, "reasons": list(reasons)},
     )

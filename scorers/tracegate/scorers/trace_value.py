@@ -14,7 +14,7 @@ from tracegate.schemas.invocation import Level
 from tracegate.schemas.trace import ReasoningTrace
 from tracegate.scorers.base import Measurement, Missing, Scorer, Subject
 from tracegate.scorers.embedding import Embedder, embedded_text
-from tracegate.scorers.novelty import UNKNOWN_NOVELTY, Novelty, NoveltyCache
+from tracegate.scorers.novelty import UNKNOWN_NOVELTY, NoveltyCache
 
 NonNegative = Annotated[float, Field(ge=0)]
 
@@ -103,16 +103,18 @@ class TraceValue(Scorer):
     def measure(
         self,
         trace: ReasoningTrace,
-        novelty: Novelty | None = None,
-        novelty_missing: str | None = None,
+        novelty: float | None = None,
+        *,
+        nearest: tuple[str, float] | None = None,
+        novelty_missing: str = "no_embedder",
     ) -> Measurement:
-        """The value of a trace, its dimensions and the overrides applied in `details`.
+        """The value of a trace of known novelty, its dimensions and the overrides applied in `details`.
 
         Args:
             trace: The trace.
-            novelty: How new it is, and the nearest remembered trace, which then stands in `details`. None counts as 0.5.
-            novelty_missing: Why `novelty` is None, such as `embedder_error`; by default `no_embedder`. It then stands in `details`,
-                as does `first_of_scope` for a trace that nothing could be compared with.
+            novelty: 1 minus the greatest cosine to a remembered trace, so 0 to 2; None counts as 0.5.
+            nearest: The id of that trace and the cosine.
+            novelty_missing: Why `novelty` is None, such as `embedder_error` or `first_of_scope`; it then stands in `details`.
         """
         weights = self.weights_by_domain.get(trace.metadata.task_domain, self.weights)
         worth = value_of(
@@ -120,7 +122,7 @@ class TraceValue(Scorer):
             [step.tool.name for step in trace.steps if step.tool is not None],
             success=trace.metadata.success,
             confidence=trace.outcome.confidence,
-            novelty=UNKNOWN_NOVELTY if novelty is None else novelty.value,
+            novelty=UNKNOWN_NOVELTY if novelty is None else novelty,
             weights=weights,
             recovery_bonus_min=self.recovery_bonus_min,
         )
@@ -139,11 +141,9 @@ class TraceValue(Scorer):
             },
         }
         if novelty is None:
-            details["novelty_missing"] = novelty_missing or "no_embedder"
-        elif novelty.nearest is None:
-            details["novelty_missing"] = "first_of_scope"
-        else:
-            details["nearest"] = {"trace_id": novelty.nearest, "similarity": novelty.similarity}
+            details["novelty_missing"] = novelty_missing
+        if nearest is not None:
+            details["nearest"] = {"trace_id": nearest[0], "similarity": nearest[1]}
         return Measurement(
             value=min(1.0, max(0.0, worth.value)) if self.clamp else worth.value,
             rationale=f"complexity {worth.complexity:.2f}, novelty {worth.novelty:.2f}, "
@@ -249,7 +249,9 @@ def evaluate_value(
     document = trace if isinstance(trace, ReasoningTrace) else ReasoningTrace.model_validate(trace)
     scorer = options if isinstance(options, TraceValue) else TraceValue.model_validate(options or {})
     if embedder is None or cache is None:
-        return scorer.measure(document, None, "no_embedder" if embedder is None else "no_cache")
+        return scorer.measure(document, novelty_missing="no_embedder" if embedder is None else "no_cache")
     text = embedded_text(document.task.objective, [step.content for step in document.steps])
-    [novelty] = cache.measure_and_add(embedder.embed([text]), [document.id])
-    return scorer.measure(document, novelty)
+    found = cache.measure_and_add(embedder.embed([text]), [document.id])[0]
+    if found.nearest is None or found.similarity is None:
+        return scorer.measure(document, novelty_missing="first_of_scope")
+    return scorer.measure(document, found.value, nearest=(found.nearest, found.similarity))
