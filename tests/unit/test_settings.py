@@ -1,0 +1,178 @@
+"""Settings: defaults, ranges, contradictions, secrets, and the client options made of them."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+
+import pytest
+
+from tracegate.streams.settings import (
+    InvalidSettingsError,
+    Settings,
+    aiokafka_options,
+    confluent_options,
+    load_settings,
+)
+
+SASL = {
+    "TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+    "TRACEGATE_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",
+    "TRACEGATE_KAFKA_SASL_USERNAME": "worker",
+    "TRACEGATE_KAFKA_SASL_PASSWORD": "hunter2-hunter2",
+}
+
+
+@pytest.fixture(autouse=True)
+def _empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.upper().startswith("TRACEGATE_")]:
+        monkeypatch.delenv(name)
+
+
+def load(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Settings:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return load_settings()
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> str:
+    with pytest.raises(InvalidSettingsError) as caught:
+        load(monkeypatch, variables)
+    return str(caught.value)
+
+
+def test_nothing_set_gives_the_defaults_of_a_broker_on_this_machine() -> None:
+    settings = load_settings()
+
+    assert settings.topic_prefix == "tracegate."
+    assert (settings.partitions, settings.replication_factor) == (4, 1)
+    assert (settings.idle_gap_s, settings.close_linger_s, settings.grace_s, settings.guard_s) == (300, 2, 600, 3600)
+    assert (settings.segment_max_events, settings.segment_max_bytes, settings.max_future_s) == (1000, 800_000, 300)
+    assert (settings.delivery, settings.embedder, settings.checkpoint_interval_s) == ("auto", "auto", 0.05)
+    assert confluent_options(settings) == {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "PLAINTEXT"}
+    assert aiokafka_options(settings) == {"bootstrap_servers": ["127.0.0.1:9092"], "security_protocol": "PLAINTEXT"}
+
+
+def test_a_variable_sets_the_field_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(monkeypatch, {"TRACEGATE_PARTITIONS": "8"}).partitions == 8
+
+
+def test_every_field_says_what_it_means() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("PARTITIONS", "0"),
+        ("REPLICATION_FACTOR", "0"),
+        ("CHECKPOINT_INTERVAL_S", "0"),
+        ("CHECKPOINT_INTERVAL_S", "60"),
+        ("IDLE_GAP_S", "0"),
+        ("IDLE_GAP_S", "inf"),
+        ("CLOSE_LINGER_S", "-1"),
+        ("GRACE_S", "nan"),
+        ("SEGMENT_MAX_EVENTS", "0"),
+        ("SEGMENT_MAX_BYTES", "2000000"),
+        ("SCORE_CONCURRENCY", "0"),
+        ("SCORE_WINDOW", "0"),
+        ("SCORE_TIMEOUT_S", "soon"),
+        ("SESSION_TIMEOUT_S", "3600"),
+        ("WEB_PORT", "65536"),
+        ("DELIVERY", "at_most_once"),
+        ("EMBEDDER", ""),
+        ("TOPIC_PREFIX", "acme"),
+        ("TOPIC_PREFIX", "a b."),
+        ("GROUP_INSTANCE_ID", ""),
+        ("KAFKA_BOOTSTRAP_SERVERS", ""),
+        ("KAFKA_BOOTSTRAP_SERVERS", "broker"),
+        ("KAFKA_BOOTSTRAP_SERVERS", "a:9092,b:99999"),
+        ("KAFKA_SECURITY_PROTOCOL", "TLS"),
+        ("KAFKA_SSL_CAFILE", "/no/such/file.pem"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_the_name_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch, field: str, value: str
+) -> None:
+    assert refusal(monkeypatch, {f"TRACEGATE_{field}": value}).startswith(f"TRACEGATE_{field}: ")
+
+
+def test_all_problems_come_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, {"TRACEGATE_PARTITIONS": "0", "TRACEGATE_WEB_PORT": "x"})
+
+    assert [line.split(":")[0] for line in message.splitlines()] == ["TRACEGATE_PARTITIONS", "TRACEGATE_WEB_PORT"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs both TRACEGATE_KAFKA_SASL_USERNAME"),
+        ({"KAFKA_SASL_USERNAME": "worker"}, "TRACEGATE_KAFKA_SECURITY_PROTOCOL=PLAINTEXT"),
+        ({"KAFKA_SSL_CAFILE": __file__}, "TLS files are not used"),
+        ({"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": __file__}, "go together"),
+        ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEGATE_HEARTBEAT_INTERVAL_S=6 is more than half"),
+        ({"GRACE_S": "7200"}, "TRACEGATE_GRACE_S=7200 is longer than TRACEGATE_GUARD_S=3600"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: str
+) -> None:
+    assert named in refusal(monkeypatch, {f"TRACEGATE_{name}": value for name, value in variables.items()})
+
+
+def test_the_password_is_in_no_text_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load(monkeypatch, SASL)
+
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+
+
+def test_the_password_is_in_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"TRACEGATE_KAFKA_SASL_PASSWORD": "hunter2-hunter2"}
+    assert "hunter2" not in refusal(monkeypatch, variables)
+
+    with pytest.raises(ValueError, match="are not used") as direct:
+        Settings()
+    assert "hunter2" not in str(direct.value)
+
+
+def test_user_and_password_reach_both_clients_under_their_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load(monkeypatch, SASL | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": "a:1, b:2"})
+
+    assert confluent_options(settings) == {
+        "bootstrap.servers": "a:1, b:2",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "worker",
+        "sasl.password": "hunter2-hunter2",
+    }
+    options = aiokafka_options(settings)
+    assert isinstance(options.pop("ssl_context"), ssl.SSLContext)
+    assert options == {
+        "bootstrap_servers": ["a:1", "b:2"],
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "worker",
+        "sasl_plain_password": "hunter2-hunter2",
+    }
+
+
+def test_tls_verifies_the_brokers_certificate_and_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = aiokafka_options(load(monkeypatch, {"TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SSL"}))["ssl_context"]
+
+    assert isinstance(context, ssl.SSLContext)
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+
+
+def test_tls_files_reach_librdkafka_by_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.pem" for name in ("CAFILE", "CERTFILE", "KEYFILE")}
+    for path in files.values():
+        path.touch()
+    variables = {f"TRACEGATE_KAFKA_SSL_{name}": str(path) for name, path in files.items()}
+
+    options = confluent_options(load(monkeypatch, {"TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SSL"} | variables))
+
+    assert options["ssl.ca.location"] == str(files["CAFILE"])
+    assert options["ssl.certificate.location"] == str(files["CERTFILE"])
+    assert options["ssl.key.location"] == str(files["KEYFILE"])

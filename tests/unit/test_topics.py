@@ -1,0 +1,70 @@
+"""Names of topics, applications and changelogs."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import pytest
+
+from tracegate.streams.topics import STAGES, Stage, Topics, application_id, changelog
+
+
+def test_default_names_are_those_of_the_documentation() -> None:
+    assert astuple(Topics.of()) == (
+        "tracegate.traces",
+        "tracegate.invocations",
+        "tracegate.strays",
+        "tracegate.references",
+        "tracegate.sessions",
+        "tracegate.candidates",
+        "tracegate.results",
+        "tracegate.network",
+        "tracegate.dead-letters",
+    )
+
+
+def test_every_topic_has_a_policy_and_two_are_compacted() -> None:
+    topics = Topics.of("acme-")
+    policies = topics.cleanup_policies()
+
+    assert tuple(policies) == astuple(topics)
+    assert [name for name, policy in policies.items() if policy == "compact"] == ["acme-references", "acme-network"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "inputs"),
+    [
+        ("assemble", ("t.traces", "t.invocations", "t.strays")),
+        ("score", ("t.sessions",)),
+        ("gate", ("t.candidates",)),
+    ],
+)
+def test_a_stage_reads_its_inputs(stage: Stage, inputs: tuple[str, ...]) -> None:
+    assert Topics.of("t.").inputs_of(stage) == inputs
+
+
+@pytest.mark.parametrize(
+    ("prefix", "stages", "expected"),
+    [
+        ("tracegate.", STAGES, "tracegate.assemble-score-gate"),
+        ("tracegate.", {"gate", "assemble"}, "tracegate.assemble-gate"),
+        ("tracegate.", ["gate", "gate", "score"], "tracegate.score-gate"),
+        ("", ["gate"], "gate"),
+    ],
+)
+def test_an_application_is_named_by_its_stages_in_path_order(prefix: str, stages: list[Stage], expected: str) -> None:
+    assert application_id(prefix, stages) == expected
+
+
+def test_an_unknown_stage_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="unknown stage 'sort'; choose from assemble, score, gate"):
+        application_id("tracegate.", ["sort"])  # type: ignore[list-item]
+
+
+def test_no_stage_is_refused() -> None:
+    with pytest.raises(ValueError, match="no stage given"):
+        application_id("tracegate.", [])
+
+
+def test_a_changelog_is_named_after_its_application() -> None:
+    assert changelog("tracegate.score") == "tracegate.score-state-changelog"
