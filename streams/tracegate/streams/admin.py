@@ -1,0 +1,198 @@
+"""Topics on a cluster: make them, and say what is wrong with those that are there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
+
+from tracegate.streams import embedded
+from tracegate.streams.settings import Settings, confluent_options
+from tracegate.streams.topics import STAGES, CleanupPolicy, Stage, Topics, application_id, changelog
+
+_REQUEST_TIMEOUT_S = 10.0
+
+
+class KafkaUnreachable(Exception):  # noqa: N818  # names the situation, as the message does
+    """No broker answered in time; the message says where, why and what to do."""
+
+
+@dataclass(frozen=True)
+class Creation:
+    """What `create_topics` did; every expected topic is named once, in one of the three."""
+
+    created: tuple[str, ...]
+    """Names of the topics that were missing and now exist."""
+    existing: tuple[str, ...]
+    """Names of those that were there already, as they should be."""
+    wrong: tuple[str, ...]
+    """A sentence for each that is there but wrong (left as it is), or that could not be made."""
+
+
+def create_topics(settings: Settings, stages: Collection[Stage] = STAGES) -> Creation:
+    """Create what is missing of all topics and of the changelog of the application that runs `stages`.
+
+    What exists is never changed: other partitions would give sessions other homes, and another cleanup policy could
+    delete records. Stages that run as applications of their own have a changelog each, so one call each.
+
+    Raises:
+        KafkaUnreachable: No broker answered within 10 s.
+    """
+    cluster = _Cluster(settings)
+    expected = expected_topics(settings, stages)
+    missing = expected.keys() - cluster.partition_counts().keys()
+    refusals = cluster.create({name: expected[name] for name in sorted(missing)})
+    wrong = _problems(cluster, settings, {name: policy for name, policy in expected.items() if name not in refusals})
+    bad = refusals | wrong
+    return Creation(
+        created=tuple(name for name in expected if name in missing and name not in bad),
+        existing=tuple(name for name in expected if name not in missing and name not in bad),
+        wrong=tuple(bad.values()),
+    )
+
+
+def check_topics(settings: Settings, stages: Collection[Stage] = STAGES) -> list[str]:
+    """Give a sentence for every topic that is missing or wrong, with what was found, expected, and the way out.
+
+    Checked are existence, partition count and cleanup policy; on an embedded broker, which knows no policies, the
+    first two. Replication is not: it is the cluster's business, and no record depends on it.
+
+    Raises:
+        KafkaUnreachable: No broker answered within 10 s.
+    """
+    return list(_problems(_Cluster(settings), settings, expected_topics(settings, stages)).values())
+
+
+def reach(settings: Settings, timeout_s: float = 10.0) -> str | None:
+    """Give the cluster's id once a broker answers (None from brokers too old to tell).
+
+    Raises:
+        KafkaUnreachable: None did within `timeout_s` seconds.
+    """
+    cluster_id: str | None = _Cluster(settings).metadata(timeout_s).cluster_id
+    return cluster_id
+
+
+def expected_topics(settings: Settings, stages: Collection[Stage]) -> dict[str, CleanupPolicy]:
+    """Give the names of all topics under the prefix and of the application's changelog, with their cleanup policies."""
+    own: dict[str, CleanupPolicy] = {changelog(application_id(settings.topic_prefix, stages)): "compact"}
+    return Topics.of(settings.topic_prefix).cleanup_policies() | own
+
+
+def _problems(cluster: _Cluster, settings: Settings, expected: Mapping[str, CleanupPolicy]) -> dict[str, str]:
+    """Give a sentence for each expected topic that is missing or wrong, by name."""
+    counts = cluster.partition_counts()
+    policies = cluster.cleanup_policies([name for name in expected if name in counts])
+    problems = {}
+    for name, policy in expected.items():
+        if name not in counts:
+            problems[name] = f"topic {name!r} does not exist: run `tracegate topics create`"
+        elif counts[name] != settings.partitions:
+            problems[name] = _wrong_partition_count(name, counts[name], settings.partitions, cluster.embedded)
+        elif policies.get(name, policy) != policy:
+            problems[name] = (
+                f"topic {name!r} has cleanup.policy={policies[name]}, expected {policy}: run `kafka-configs.sh "
+                f"--bootstrap-server {settings.kafka_bootstrap_servers} --alter --entity-type topics --entity-name {name} "
+                f"--add-config cleanup.policy={policy}`, or, if its records may go, delete it and run "
+                "`tracegate topics create`"
+            )
+    return problems
+
+
+def _wrong_partition_count(name: str, found: int, expected: int, embedded: bool) -> str:
+    what = f"topic {name!r} has {found} partitions, expected {expected}"
+    if embedded:
+        return f"{what}: every topic of an embedded broker has {found}; set TRACEGATE_PARTITIONS={found}"
+    return (
+        f"{what}: set TRACEGATE_PARTITIONS={found} if all topics have {found}; else, if its records may go, delete it and "
+        "run `tracegate topics create`"
+    )
+
+
+class _Cluster:
+    """The few questions and the one command that a cluster is asked here, Kafka or embedded."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._errors: list[str] = []
+        # Errors come through the callback, for our message; librdkafka would also write them to stderr.
+        quiet = {"log_level": 0, "error_cb": lambda error: self._errors.append(error.str())}
+        try:
+            self._client = AdminClient(confluent_options(settings) | quiet)
+        except KafkaException as error:  # a TLS file that is none, an option this build of librdkafka lacks
+            raise KafkaUnreachable(f"Kafka's client does not start: {error.args[0].str()}") from error
+        self._embedded: bool | None = None
+
+    @property
+    def embedded(self) -> bool:
+        if self._embedded is None:
+            self.metadata()
+        return bool(self._embedded)
+
+    def metadata(self, timeout_s: float = _REQUEST_TIMEOUT_S) -> ClusterMetadata:
+        # Always of all topics: to ask for one by name creates it where the cluster allows that.
+        try:
+            metadata = self._client.list_topics(timeout=timeout_s)
+        except KafkaException as error:
+            self._client.poll(0)  # hands the collected errors to the callback
+            reason = self._errors[0] if self._errors else error.args[0].str()
+            raise KafkaUnreachable(
+                f"no Kafka broker answered at {self._settings.kafka_bootstrap_servers} within {timeout_s:g} s ({reason}): "
+                "start one (`docker compose up`, or `tracegate broker` for a trial), or set "
+                "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"
+            ) from error
+        self._embedded = embedded.is_embedded(metadata.cluster_id)
+        return metadata
+
+    def partition_counts(self) -> dict[str, int]:
+        return {name: len(topic.partitions) for name, topic in self.metadata().topics.items()}
+
+    def cleanup_policies(self, names: Collection[str]) -> dict[str, str]:
+        """Give the policies of topics that exist; nothing from an embedded broker, which has none."""
+        if self.embedded or not names:
+            return {}
+        asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        answers = self._client.describe_configs(asked, request_timeout=_REQUEST_TIMEOUT_S)
+        return {resource.name: answer.result()["cleanup.policy"].value for resource, answer in answers.items()}
+
+    def create(self, wanted: Mapping[str, CleanupPolicy]) -> dict[str, str]:
+        """Create topics and wait until they are known; give a sentence for each that was refused, by name."""
+        if not wanted:
+            return {}
+        if self.embedded:
+            for name in wanted:  # to be asked for is to exist
+                self._client.list_topics(name, timeout=_REQUEST_TIMEOUT_S)
+            return {}
+        settings = self._settings
+        new = [
+            NewTopic(name, settings.partitions, settings.replication_factor, config={"cleanup.policy": policy})
+            for name, policy in wanted.items()
+        ]
+        refusals = {}
+        for name, answer in self._client.create_topics(new, request_timeout=_REQUEST_TIMEOUT_S).items():
+            try:
+                answer.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody else was faster
+                    refusals[name] = _refusal(name, error.args[0], settings)
+        self._wait_for(wanted.keys() - refusals.keys())
+        return refusals
+
+    def _wait_for(self, names: Collection[str]) -> None:
+        """Wait until the broker that answers has heard from the controller; it takes milliseconds, 10 s at most."""
+        for _ in range(200):
+            if not set(names) - self.partition_counts().keys():
+                return
+            time.sleep(0.05)
+
+
+def _refusal(name: str, error: KafkaError, settings: Settings) -> str:
+    hint = ""
+    if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        hint = (
+            f"; set TRACEGATE_REPLICATION_FACTOR (now {settings.replication_factor}) to the number of brokers or less"
+        )
+    return f"topic {name!r} could not be created: {error.str()}{hint}"

@@ -1,0 +1,94 @@
+"""The embedded broker: records go in and out, topics appear, its kind can be told, and it ends with its block."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tracegate.streams.admin import KafkaUnreachable, check_topics, create_topics, expected_topics, reach
+from tracegate.streams.embedded import PARTITIONS, EmbeddedBroker, is_embedded
+from tracegate.streams.partitioner import partition_of
+from tracegate.streams.settings import Settings
+from tracegate.streams.topics import STAGES
+
+
+@pytest.fixture
+def settings(embedded_broker: EmbeddedBroker) -> Settings:
+    return Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
+
+
+def test_a_record_comes_back_as_it_went_in(embedded_broker: EmbeddedBroker) -> None:
+    client = {"bootstrap.servers": embedded_broker.bootstrap_servers}
+    producer = Producer(client)
+    producer.produce("t", key=b"k", value=b"v", partition=2, headers=[("h", b"1")], timestamp=1_700_000_000_000)
+    assert producer.flush(10) == 0
+
+    consumer = Consumer(client | {"group.id": "g"})
+    consumer.assign([TopicPartition("t", 2, 0)])
+    record = consumer.poll(10)
+    consumer.close()
+
+    assert record is not None
+    assert record.error() is None
+    assert (record.key(), record.value(), record.headers()) == (b"k", b"v", [("h", b"1")])
+    assert record.timestamp()[1] == 1_700_000_000_000
+
+
+def test_keys_go_where_another_murmur2_puts_them(embedded_broker: EmbeddedBroker) -> None:
+    keys = [b"session-%d" % number * (number % 5 + 1) for number in range(200)]
+    placed: dict[bytes, int] = {}
+    producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers, "partitioner": "murmur2_random"})
+    for key in keys:
+        producer.produce("t", key=key, on_delivery=lambda _, record: placed.update({record.key(): record.partition()}))
+    assert producer.flush(10) == 0
+
+    assert placed == {key: partition_of(key, PARTITIONS) for key in keys}
+
+
+def test_its_cluster_id_tells_its_kind(settings: Settings) -> None:
+    assert is_embedded(reach(settings))
+
+
+def test_topics_are_missing_then_created_then_left_alone(settings: Settings) -> None:
+    names = tuple(expected_topics(settings, STAGES))
+
+    assert check_topics(settings) == [f"topic {name!r} does not exist: run `tracegate topics create`" for name in names]
+
+    first = create_topics(settings)
+    assert (first.created, first.existing, first.wrong) == (names, (), ())
+    assert check_topics(settings) == []
+
+    second = create_topics(settings)
+    assert (second.created, second.existing, second.wrong) == ((), names, ())
+
+
+def test_another_partition_count_than_its_own_is_said_for_every_topic(settings: Settings) -> None:
+    wanted = settings.model_copy(update={"partitions": 8})
+
+    creation = create_topics(wanted)
+
+    assert (creation.created, creation.existing) == ((), ())
+    assert len(creation.wrong) == len(expected_topics(wanted, STAGES))
+    assert all("has 4 partitions, expected 8" in each and "TRACEGATE_PARTITIONS=4" in each for each in creation.wrong)
+
+
+def test_after_its_block_nobody_answers() -> None:
+    with EmbeddedBroker() as broker:
+        settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
+        reach(settings)
+
+    with pytest.raises(KafkaUnreachable):
+        reach(settings, timeout_s=0.5)
+
+
+def test_two_brokers_know_nothing_of_each_other(settings: Settings) -> None:
+    create_topics(settings)
+    with EmbeddedBroker() as other:
+        there = Settings(kafka_bootstrap_servers=other.bootstrap_servers)
+        assert len(check_topics(there)) == len(expected_topics(there, STAGES))
+
+
+def test_it_says_nothing_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    with EmbeddedBroker():
+        pass
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,120 @@
+"""Topics on Apache Kafka: created as wanted, checked, and never changed."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from tracegate.streams.admin import check_topics, create_topics, expected_topics, reach
+from tracegate.streams.embedded import is_embedded
+from tracegate.streams.settings import Settings
+from tracegate.streams.topics import STAGES, Topics
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def settings(kafka: str) -> Settings:
+    return Settings(kafka_bootstrap_servers=kafka, topic_prefix=f"admin-{uuid.uuid4().hex[:8]}.")
+
+
+@pytest.fixture
+def client(kafka: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka})
+
+
+def make_topic(client: AdminClient, name: str, partitions: int, cleanup_policy: str) -> None:
+    new = NewTopic(name, partitions, 1, config={"cleanup.policy": cleanup_policy})
+    client.create_topics([new])[name].result()
+
+
+def cleanup_policy(client: AdminClient, name: str) -> str | None:
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    return client.describe_configs([resource])[resource].result()["cleanup.policy"].value
+
+
+def test_it_is_not_taken_for_an_embedded_broker(settings: Settings) -> None:
+    assert not is_embedded(reach(settings))
+
+
+def test_created_topics_have_the_partitions_and_policies_of_the_table(settings: Settings, client: AdminClient) -> None:
+    expected = expected_topics(settings, STAGES)
+
+    creation = create_topics(settings)
+
+    assert (creation.created, creation.existing, creation.wrong) == (tuple(expected), (), ())
+    found = client.list_topics(timeout=10).topics
+    assert {name: len(found[name].partitions) for name in expected} == dict.fromkeys(expected, 4)
+    assert {name: cleanup_policy(client, name) for name in expected} == expected
+    assert check_topics(settings) == []
+
+
+def test_to_create_again_does_nothing(settings: Settings) -> None:
+    first = create_topics(settings)
+
+    second = create_topics(settings)
+
+    assert (second.created, second.existing, second.wrong) == ((), first.created, ())
+
+
+def test_another_set_of_stages_adds_its_changelog_alone(settings: Settings) -> None:
+    create_topics(settings)
+
+    creation = create_topics(settings, ["score"])
+
+    assert creation.created == (f"{settings.topic_prefix}score-state-changelog",)
+    assert creation.wrong == ()
+
+
+def test_a_missing_topic_is_named_with_the_command_that_makes_it_and_not_made(settings: Settings) -> None:
+    problems = check_topics(settings)
+
+    assert problems == [
+        f"topic {name!r} does not exist: run `tracegate topics create`" for name in expected_topics(settings, STAGES)
+    ]
+    assert check_topics(settings) == problems
+
+
+def test_a_wrong_partition_count_is_reported_and_left(settings: Settings, client: AdminClient) -> None:
+    traces = Topics.of(settings.topic_prefix).traces
+    make_topic(client, traces, 3, "delete")
+
+    creation = create_topics(settings)
+
+    (problem,) = creation.wrong
+    assert problem.startswith(f"topic {traces!r} has 3 partitions, expected 4: set TRACEGATE_PARTITIONS=3 if all")
+    assert "`tracegate topics create`" in problem
+    assert check_topics(settings) == [problem]
+    assert len(client.list_topics(timeout=10).topics[traces].partitions) == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "found", "expected"),
+    [("network", "delete", "compact"), ("references", "compact,delete", "compact"), ("results", "compact", "delete")],
+)
+def test_a_wrong_cleanup_policy_is_reported_and_left(
+    settings: Settings, client: AdminClient, field: str, found: str, expected: str
+) -> None:
+    name = getattr(Topics.of(settings.topic_prefix), field)
+    make_topic(client, name, 4, found)
+
+    creation = create_topics(settings)
+
+    (problem,) = creation.wrong
+    assert problem.startswith(f"topic {name!r} has cleanup.policy={found}, expected {expected}: run `kafka-configs.sh ")
+    assert f"--entity-name {name} --add-config cleanup.policy={expected}`" in problem
+    assert check_topics(settings) == [problem]
+    assert cleanup_policy(client, name) == found
+
+
+def test_more_copies_than_brokers_is_refused_in_words(settings: Settings, client: AdminClient) -> None:
+    brokers = len(client.list_topics(timeout=10).brokers)
+    wanted = settings.model_copy(update={"replication_factor": brokers + 1})
+
+    creation = create_topics(wanted)
+
+    assert creation.created == ()
+    assert len(creation.wrong) == len(expected_topics(wanted, STAGES))
+    assert all(f"TRACEGATE_REPLICATION_FACTOR (now {brokers + 1})" in sentence for sentence in creation.wrong)

@@ -1,0 +1,183 @@
+"""Apache Kafka for tests: one node or several of an unpacked distribution, on loopback, to be killed and restarted."""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+START_TIMEOUT_S = 90
+
+
+class KafkaCluster:
+    """Nodes of KRaft, each broker and controller in one process, for as long as the `with` block lasts.
+
+    A node keeps its ports and its log over `kill` and `start`, as a machine would. Nodes are numbered from 1. With three,
+    every topic may have three replicas, two of which must have a record before it counts.
+    """
+
+    def __init__(self, home: Path, nodes: int = 1) -> None:
+        self._home = home
+        self._numbers = range(1, nodes + 1)
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> KafkaCluster:
+        self._folder = tempfile.TemporaryDirectory(prefix="tracegate-kafka-")
+        ports = _free_ports(2 * len(self._numbers))
+        self._broker_ports = dict(zip(self._numbers, ports, strict=False))
+        self._controller_ports = dict(zip(self._numbers, ports[len(self._numbers) :], strict=True))
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        try:
+            for number in self._numbers:
+                self._format(number, cluster_id)
+            for number in self._numbers:
+                self.start(number)
+            self.wait()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Every node, running or not: `host:port,host:port,...`."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._broker_ports.values())
+
+    def pid(self, number: int) -> int:
+        """Give the process id of a node that was started."""
+        return self._processes[number].pid
+
+    def kill(self, number: int) -> None:
+        """End a node at once, as SIGKILL does, and wait until it is gone."""
+        process = self._processes[number]
+        process.kill()
+        process.wait()
+
+    def start(self, number: int) -> None:
+        """Start a node that does not run, on what its log holds; returns before it serves (see `wait`)."""
+        with self._log(number).open("ab") as log:
+            self._processes[number] = subprocess.Popen(
+                [self._home / "bin/kafka-server-start.sh", self._properties(number)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment(),
+                start_new_session=True,  # Ctrl-C is for pytest, which then ends the nodes
+            )
+
+    def wait(self) -> None:
+        """Wait until every node that was started serves.
+
+        Raises:
+            RuntimeError: One ended, or it took longer than 90 s; the message holds the end of its log.
+        """
+        deadline = time.monotonic() + START_TIMEOUT_S
+        for number, process in self._processes.items():
+            if process.poll() is None:
+                self._wait_for(number, deadline)
+
+    def _wait_for(self, number: int, deadline: float) -> None:
+        # Each is asked itself: the others may still list a node that was killed a moment ago.
+        server = f"127.0.0.1:{self._broker_ports[number]}"
+        client = AdminClient({"bootstrap.servers": server, "log_level": 0, "error_cb": lambda _: None})
+        while not _serves(client, number):
+            if self._ended_within(number, seconds=0.1) or time.monotonic() > deadline:
+                raise RuntimeError(f"Kafka node {number} does not serve; the end of its log:\n{self._tail(number)}")
+
+    def _ended_within(self, number: int, seconds: float) -> bool:
+        try:
+            self._processes[number].wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _format(self, number: int, cluster_id: str) -> None:
+        self._data(number).mkdir(parents=True)
+        self._properties(number).write_text(self._configuration(number))
+        done = subprocess.run(
+            [self._home / "bin/kafka-storage.sh", "format", "-t", cluster_id, "-c", self._properties(number)],
+            capture_output=True,
+            text=True,
+            env=self._environment(),
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"formatting Kafka node {number} failed:\n{done.stdout}{done.stderr}")
+
+    def _configuration(self, number: int) -> str:
+        copies = min(3, len(self._numbers))
+        in_sync = 2 if copies > 2 else 1
+        broker, controller = self._broker_ports[number], self._controller_ports[number]
+        voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in self._controller_ports.items())
+        options = {
+            "process.roles": "broker,controller",
+            "node.id": number,
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": self._data(number),
+            "min.insync.replicas": in_sync,
+            "offsets.topic.replication.factor": copies,
+            "offsets.topic.num.partitions": 8,
+            "transaction.state.log.replication.factor": copies,
+            "transaction.state.log.min.isr": in_sync,
+            "transaction.state.log.num.partitions": 8,
+            "share.coordinator.state.topic.replication.factor": copies,
+            "share.coordinator.state.topic.min.isr": in_sync,
+            "group.initial.rebalance.delay.ms": 0,
+            "auto.create.topics.enable": "false",
+            "log.cleaner.dedupe.buffer.size": 4_194_304,  # 128 MB by default: half of the heap
+        }
+        return "".join(f"{name}={value}\n" for name, value in options.items())
+
+    def _environment(self) -> dict[str, str]:
+        # LOG_DIR: stock start scripts otherwise write their logs into the distribution.
+        return os.environ | {"KAFKA_HEAP_OPTS": "-Xmx256m", "LOG_DIR": str(Path(self._folder.name) / "logs")}
+
+    def _close(self) -> None:
+        for number in self._processes:
+            self.kill(number)  # nothing of it is kept, so no orderly end
+        self._folder.cleanup()
+
+    def _data(self, number: int) -> Path:
+        return Path(self._folder.name) / f"node-{number}"
+
+    def _properties(self, number: int) -> Path:
+        return Path(self._folder.name) / f"node-{number}.properties"
+
+    def _log(self, number: int) -> Path:
+        return Path(self._folder.name) / f"node-{number}.log"
+
+    def _tail(self, number: int) -> str:
+        return "\n".join(self._log(number).read_text(errors="replace").splitlines()[-20:])
+
+
+def _serves(client: AdminClient, number: int) -> bool:
+    try:
+        return number in client.list_topics(timeout=1).brokers
+    except KafkaException:
+        return False
+
+
+def _free_ports(count: int) -> list[int]:
+    """Give ports that are free now: bound all at once, so that they differ, and let go."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
