@@ -1,0 +1,161 @@
+"""Documents from a file: JSON Lines, one JSON array, or pretty-printed objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import BinaryIO, NamedTuple
+
+BOM = b"\xef\xbb\xbf"
+BLANK = b" \t\r\n"
+_DECODER = json.JSONDecoder()
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message names the file and the place, says what is wrong, and what to do."""
+
+
+class Document(NamedTuple):
+    """One document of the input, not looked into yet."""
+
+    number: int
+    """Where it stands, from 1: the line of JSON Lines, else its place among the elements."""
+    raw: bytes
+    """The bytes as they stand in the file, readable or not. Only line ends and a byte order mark are not kept."""
+
+
+def read_documents(stream: BinaryIO) -> Iterator[Document]:
+    """The documents of a file or of standard input, in order.
+
+    What the input is, its beginning says. `[` begins one array, unless that array ends on its line and more follows: then these are lines.
+    An object that is not complete on its line begins pretty-printed objects, one after another. Anything else is JSON Lines, which are
+    handed on as they are read; blank lines are skipped, and a line that is not JSON is handed on like any other. Nothing is
+    parsed for its content, so numbers, key order and spaces reach the reader as they were written.
+
+    Raises:
+        InputError: an array, or pretty-printed objects, cannot be read to the end.
+
+    >>> import io
+    >>> list(read_documents(io.BytesIO(b'[{"a": 1}, {"b": 2.50}]')))
+    [Document(number=1, raw=b'{"a": 1}'), Document(number=2, raw=b'{"b": 2.50}')]
+    >>> list(read_documents(io.BytesIO(b'{"a": 1}\\n\\nnot JSON\\n')))
+    [Document(number=1, raw=b'{"a": 1}'), Document(number=3, raw=b'not JSON')]
+    """
+    lines = _lines(stream)
+    first = next(lines, None)
+    if first is None:
+        return
+    documents = [first]
+    if first.raw.lstrip(BLANK).startswith(b"["):
+        documents.extend(islice(lines, 1))
+        if len(documents) == 1 or not _is_json(first.raw):
+            documents = _elements(_Whole(name_of(stream), [*documents, *lines]))
+    elif _goes_on(first.raw):
+        documents.extend(lines)
+        try:
+            documents = _objects(_Whole(name_of(stream), documents))
+        except InputError:
+            cut_off = len(documents) == 1 or _is_json(documents[1].raw)
+            if not cut_off:
+                raise
+    yield from documents
+    yield from lines
+
+
+def name_of(stream: BinaryIO) -> str:
+    """What to call an input in a message: its path, or what it is."""
+    name = getattr(stream, "name", None)
+    if name in (0, "<stdin>"):
+        return "standard input"
+    return name if isinstance(name, str) else "the input"
+
+
+def _lines(stream: BinaryIO) -> Iterator[Document]:
+    for number, line in enumerate(stream, start=1):
+        if number == 1:
+            line = line.removeprefix(BOM)
+        if line.strip(BLANK):
+            yield Document(number, line.removesuffix(b"\n").removesuffix(b"\r"))
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _goes_on(raw: bytes) -> bool:
+    """Whether a line begins an object that the next line may go on with. A line cut off at random seldom ends like this."""
+    text = raw.strip(BLANK)
+    return text.startswith(b"{") and text.endswith((b"{", b"[", b",", b":")) and not _is_json(text)
+
+
+class _Whole:
+    """An input read to its end, line numbers kept."""
+
+    def __init__(self, name: str, lines: list[Document]) -> None:
+        self.name = name
+        numbered = {line.number: line.raw for line in lines}
+        joined = b"\n".join(numbered.get(number, b"") for number in range(1, lines[-1].number + 1))
+        try:
+            self.text = joined.decode()
+        except UnicodeDecodeError as error:
+            self.text = joined[: error.start].decode()
+            raise self.error(len(self.text), "is not UTF-8", "Save the file as UTF-8") from None
+
+    def skip(self, position: int) -> int:
+        """The next position that is not blank."""
+        while self.text[position : position + 1] in (" ", "\t", "\r", "\n"):
+            position += 1
+        return position
+
+    def value(self, position: int) -> tuple[bytes, int]:
+        """The JSON value that begins here, as it stands, and the position behind it."""
+        try:
+            _, end = _DECODER.raw_decode(self.text, position)
+        except json.JSONDecodeError as error:
+            raise self.error(error.pos, f"is not JSON ({error.msg})", _FIX) from None
+        except RecursionError:
+            raise self.error(position, "is nested too deeply to be read", _FIX) from None
+        return self.text[position:end].encode(), end
+
+    def error(self, position: int, what: str, fix: str) -> InputError:
+        line = self.text.count("\n", 0, position) + 1
+        column = position - self.text.rfind("\n", 0, position)
+        return InputError(f"{self.name}, line {line}, column {column}: the input {what}. {fix}.")
+
+
+_FIX = "Mend it there, or write one document a line (JSON Lines), of which an unreadable one does not stop the others"
+
+
+def _elements(whole: _Whole) -> list[Document]:
+    found: list[Document] = []
+    position = whole.skip(whole.skip(0) + 1)
+    closed = whole.text[position : position + 1] == "]"
+    while not closed:
+        raw, position = whole.value(position)
+        found.append(Document(len(found) + 1, raw))
+        position = whole.skip(position)
+        mark = whole.text[position : position + 1]
+        if mark not in (",", "]"):
+            raise whole.error(position, f"has neither comma nor ] after element {len(found)} of its array", _FIX)
+        closed = mark == "]"
+        if not closed:
+            position = whole.skip(position + 1)
+    position = whole.skip(position + 1)
+    if position < len(whole.text):
+        raise whole.error(position, "goes on after the end of its array", _FIX)
+    return found
+
+
+def _objects(whole: _Whole) -> list[Document]:
+    found: list[Document] = []
+    position = whole.skip(0)
+    while position < len(whole.text):
+        raw, position = whole.value(position)
+        found.append(Document(len(found) + 1, raw))
+        position = whole.skip(position)
+    return found
