@@ -59,7 +59,7 @@ def scorer_class(metric: str) -> type[Scorer]:
     if not offers:
         raise UnusableMetric(f"{metric}: there is no such metric; {did_you_mean(metric, known_metrics())}")
     if len(offers) > 1:
-        raise UnusableMetric(f"{metric}: {_listed(owners)} all offer it; uninstall all but one")
+        raise UnusableMetric(f"{metric}: {_listed(owners)} both offer it; uninstall one of them")
     return _loaded(offers[0])
 
 

@@ -148,9 +148,10 @@ def _id_of(subject: Subject) -> str:
 
 def _started(scorer: Scorer, subject: Subject) -> Outcome | Awaitable[Measurement]:
     try:
-        return scorer.score(subject)
+        found = scorer.score(subject)
     except Exception as error:  # noqa: BLE001  # whatever a scorer raises costs its own Score and no other
         return _unmeasured(error)
+    return found if isinstance(found, Measurement | Awaitable) else _unmeasured(_no_measurement(found))
 
 
 async def _finished(

@@ -1,0 +1,84 @@
+"""What must hold of trajectories whatever the calls are."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.scoring import make_turn
+
+from tracegate.schemas.invocation import FunctionCall
+from tracegate.schemas.reference import Reference
+from tracegate.scorers import Subject, ToolTrajectory
+from tracegate.scorers.tool_trajectory import matches
+
+scalars = st.sampled_from([None, True, False, 0, 1, 1.0, 0.0, -1, "1", "", "a"])
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+)
+args = st.none() | st.dictionaries(st.sampled_from("ab"), values, max_size=2)
+calls = st.lists(st.builds(FunctionCall, name=st.sampled_from("xy"), args=args), max_size=4)
+flags = st.booleans()
+
+
+@given(calls, calls, flags)
+def test_exact_implies_in_order_implies_any_order(expected: Any, actual: Any, ignore_args: bool) -> None:
+    exact, in_order, any_order = (
+        matches(expected, actual, kind, ignore_args=ignore_args) for kind in ("EXACT", "IN_ORDER", "ANY_ORDER")
+    )
+    assert exact <= in_order <= any_order
+
+
+@given(calls, calls, st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]))
+def test_a_match_stays_one_when_arguments_are_ignored(expected: Any, actual: Any, kind: str) -> None:
+    assert matches(expected, actual, kind) <= matches(expected, actual, kind, ignore_args=True)
+
+
+@given(calls, calls, st.integers(), flags)
+def test_calls_in_between_matter_to_exact_alone(expected: Any, others: Any, seed: int, ignore_args: bool) -> None:
+    drawn, rest, actual = random.Random(seed), list(expected), []
+    for other in others:
+        while rest and drawn.random() < 0.5:
+            actual.append(rest.pop(0))
+        actual.append(other)
+    actual += rest
+    assert matches(expected, actual, "IN_ORDER", ignore_args=ignore_args)
+    assert matches(expected, actual, "EXACT", ignore_args=ignore_args) == (len(others) == 0)
+
+
+@given(calls, calls, st.randoms(use_true_random=False), flags)
+def test_any_order_does_not_depend_on_the_order(expected: Any, actual: Any, drawn: Any, ignore_args: bool) -> None:
+    shuffled = drawn.sample(actual, len(actual))
+    assert matches(expected, actual, "ANY_ORDER", ignore_args=ignore_args) == matches(
+        expected, shuffled, "ANY_ORDER", ignore_args=ignore_args
+    )
+
+
+@given(calls, calls, flags)
+def test_any_order_is_each_expected_call_taking_an_equal_one(expected: Any, actual: Any, ignore_args: bool) -> None:
+    left = list(actual)
+    for call in expected:
+        equal = [other for other in left if call.name == other.name and (ignore_args or call.args == other.args)]
+        if not equal:
+            break
+        left.remove(next(other for other in left if other is equal[0]))
+    else:
+        assert matches(expected, actual, "ANY_ORDER", ignore_args=ignore_args)
+        return
+    assert not matches(expected, actual, "ANY_ORDER", ignore_args=ignore_args)
+
+
+@given(st.lists(st.builds(FunctionCall, name=st.text(max_size=400), args=args), max_size=60), flags)
+def test_what_is_shown_of_a_failure_is_bounded(expected: Any, ignore_args: bool) -> None:
+    extra = FunctionCall(name="nobody asked for this", args={"long": "x" * 10_000})
+    turn = make_turn(tools=[*expected, extra])
+    subject = Subject(invocation=turn.invocation, reference=Reference(tool_uses=expected))
+    measured = ToolTrajectory(ignore_args=ignore_args).score(subject)
+    assert measured.value == 0.0
+    assert len(json.dumps(measured.details, ensure_ascii=False)) < 20_000
+    names = Counter(str(key) for key in measured.details)
+    assert names == {"expected": 1, "actual": 1}

@@ -1,0 +1,90 @@
+"""A Score says one thing, and never a number that JSON does not have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import ValidationError
+from tests.support.scoring import NOW
+
+from tracegate.schemas.score import NAMESPACE, Score, result_id, uuid5
+
+PASSED: dict[str, Any] = {
+    "result_id": "r",
+    "revision": 0,
+    "session_id": "s",
+    "segment": 0,
+    "level": "session",
+    "metric": "m",
+    "value": 0.5,
+    "threshold": 0.5,
+    "status": "PASSED",
+    "scorer_version": "1",
+    "config_digest": "d",
+    "occurred_at": NOW,
+    "evaluated_at": NOW,
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "because", "accepted"),
+    [
+        ("PASSED", 0.5, None, True),
+        ("FAILED", 0.0, None, True),
+        ("NOT_EVALUATED", None, "timeout", True),
+        ("PASSED", None, None, False),
+        ("FAILED", 0.5, "error", False),
+        ("NOT_EVALUATED", 0.5, "error", False),
+        ("NOT_EVALUATED", None, None, False),
+        ("NOT_EVALUATED", None, "forgot", False),
+        ("MAYBE", 0.5, None, False),
+    ],
+)
+def test_a_value_is_absent_exactly_when_it_was_not_evaluated(
+    status: str, value: float | None, because: str | None, accepted: bool
+) -> None:
+    document = {**PASSED, "status": status, "value": value, "not_evaluated_because": because}
+    if accepted:
+        assert Score(**document).value == value
+        return
+    with pytest.raises(ValidationError):
+        Score(**document)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), "0.5", True])
+def test_a_value_is_a_finite_number(number: object) -> None:
+    with pytest.raises(ValidationError):
+        Score(**{**PASSED, "value": number})
+
+
+def test_the_details_hold_no_nan_either() -> None:
+    with pytest.raises(ValidationError):
+        Score(**PASSED, details={"a": [float("nan")]})
+
+
+def test_times_without_a_zone_are_refused() -> None:
+    with pytest.raises(ValidationError, match="timezone"):
+        Score(**{**PASSED, "occurred_at": NOW.replace(tzinfo=None)})
+
+
+def test_a_score_on_the_wire_has_every_field_and_reads_back() -> None:
+    score = Score(**PASSED)
+    document = json.loads(score.model_dump_json())
+    assert document.keys() == Score.model_fields.keys()
+    assert document["occurred_at"] == "2026-01-31T12:00:00Z"
+    assert Score.model_validate_json(json.dumps(document | {"a later field": 1})) == score
+
+
+def test_an_id_is_a_uuid_of_version_5() -> None:
+    found = UUID(uuid5("a", 1))
+    assert (found.version, found.variant) == (5, "specified in RFC 4122")
+    assert len(NAMESPACE) == 16
+
+
+def test_each_part_of_a_result_id_counts() -> None:
+    parts: list[Any] = ["s", 0, "invocation", "i", "m", "d"]
+    others = [[*parts[:at], other, *parts[at + 1 :]] for at, other in enumerate(["t", 1, "trace", "j", "n", "e"])]
+    assert len({result_id(*each) for each in [parts, *others]}) == 7
