@@ -32,7 +32,7 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-timing
+	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/codespell
 	$(BIN)/python -m tracegate.schemas.export --check

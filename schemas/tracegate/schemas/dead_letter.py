@@ -18,6 +18,7 @@ Reason = Literal[
     "trace_id_conflict",
     "unreadable_session",
     "unreadable_candidate",
+    "scoring_failed",
     "poison",
 ]
 REASONS: tuple[str, ...] = get_args(Reason)

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 
 from tracegate.streams import embedded
 from tracegate.streams.settings import Settings, confluent_options
-from tracegate.streams.topics import STAGES, CleanupPolicy, Stage, Topics, application_id, changelog
+from tracegate.streams.topics import STAGES, CleanupPolicy, StageName, Topics, application_id, changelog
 
 _REQUEST_TIMEOUT_S = 10.0
 
@@ -32,7 +32,7 @@ class Creation:
     """A sentence for each that is there but wrong (left as it is), or that could not be made."""
 
 
-def create_topics(settings: Settings, stages: Collection[Stage] = STAGES) -> Creation:
+def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Creation:
     """Create what is missing of all topics and of the changelog of the application that runs `stages`.
 
     What exists is never changed: other partitions would give sessions other homes, and another cleanup policy could
@@ -54,7 +54,7 @@ def create_topics(settings: Settings, stages: Collection[Stage] = STAGES) -> Cre
     )
 
 
-def check_topics(settings: Settings, stages: Collection[Stage] = STAGES) -> list[str]:
+def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> list[str]:
     """Give a sentence for every topic that is missing or wrong, with what was found, expected, and the way out.
 
     Checked are existence, partition count and cleanup policy; on an embedded broker, which knows no policies, the
@@ -76,7 +76,7 @@ def reach(settings: Settings, timeout_s: float = 10.0) -> str | None:
     return cluster_id
 
 
-def expected_topics(settings: Settings, stages: Collection[Stage]) -> dict[str, CleanupPolicy]:
+def expected_topics(settings: Settings, stages: Collection[StageName]) -> dict[str, CleanupPolicy]:
     """Give the names of all topics under the prefix and of the application's changelog, with their cleanup policies."""
     own: dict[str, CleanupPolicy] = {changelog(application_id(settings.topic_prefix, stages)): "compact"}
     return Topics.of(settings.topic_prefix).cleanup_policies() | own

@@ -5,7 +5,7 @@ The checkpoint hands it records, and takes from it, in one moment, the rows, out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tracegate.schemas.dead_letter import DeadLetter, Headers, Reason
@@ -70,8 +70,8 @@ class Stage(Protocol):
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Take records of one input topic, in order. Changes memory and nothing else; never raises for what a record holds."""
 
-    def tick(self, now: float, at_end: bool) -> None:
-        """Time passes: `now` in seconds since 1970; `at_end` says that every input of the partition is read to its end."""
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        """Time passes: `now` in seconds since 1970; `behind` names the input topics that are not yet read to their end."""
 
     def full(self) -> bool:
         """Whether to leave further records where they are."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 CleanupPolicy = Literal["delete", "compact"]
-Stage = Literal["assemble", "score", "gate"]
+StageName = Literal["assemble", "score", "gate"]
 
-STAGES: tuple[Stage, ...] = get_args(Stage)
+STAGES: tuple[StageName, ...] = get_args(StageName)
 """All stages, in the order of a trace's path."""
 
 DEFAULT_PREFIX = "tracegate."
@@ -74,12 +74,12 @@ class Topics:
             self.dead_letters: "delete",
         }
 
-    def inputs_of(self, stage: Stage) -> tuple[str, ...]:
+    def inputs_of(self, stage: StageName) -> tuple[str, ...]:
         """Give the topics whose offsets `stage` commits.
 
         `references` is none of them: every score worker reads all of it, whatever its partitions.
         """
-        inputs: dict[Stage, tuple[str, ...]] = {
+        inputs: dict[StageName, tuple[str, ...]] = {
             "assemble": (self.traces, self.invocations, self.strays),
             "score": (self.sessions,),
             "gate": (self.candidates,),
@@ -87,7 +87,7 @@ class Topics:
         return inputs[stage]
 
 
-def application_id(prefix: str, stages: Collection[Stage]) -> str:
+def application_id(prefix: str, stages: Collection[StageName]) -> str:
     """Name what runs `stages` together: the consumer group, and the stem of changelog and transactional ids.
 
     The order and repetition of `stages` do not matter; another set of stages is another application, with its own

@@ -1,0 +1,140 @@
+"""The worker: a Faust app with its one table, and the stages that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import faust
+from aiokafka import TopicPartition
+from yarl import URL
+
+from tracegate.scorers.embedding import Embedder
+from tracegate.scorers.plan import Plan
+from tracegate.streams.assemble import Assemble, Closing
+from tracegate.streams.checkpoint import Checkpoints
+from tracegate.streams.clock import utc_now
+from tracegate.streams.delivery import Delivery, Offsets, PlainSends, Transaction
+from tracegate.streams.gate import Gate
+from tracegate.streams.lane import StageSpec
+from tracegate.streams.pool import Pool
+from tracegate.streams.score import Score
+from tracegate.streams.scoring import SessionScoring
+from tracegate.streams.settings import Settings, aiokafka_options
+from tracegate.streams.stage import Read, Stage
+from tracegate.streams.topics import StageName, Topics, application_id
+
+TABLE = "state"
+
+
+def create_app(
+    settings: Settings,
+    plan: Plan,
+    embedder: Embedder | None,
+    stages: Sequence[StageName],
+    *,
+    transactions: bool,
+) -> tuple[Any, Checkpoints]:
+    """A worker's Faust app and its checkpoints; nothing is connected yet.
+
+    Args:
+        settings: Where Kafka is, and every limit.
+        plan: What is measured, and what the gate asks for.
+        embedder: Makes the vectors that novelty is measured by; None: novelty is 0.5.
+        stages: The stages that this process runs.
+        transactions: Whether the broker has transactions; the embedded one has not.
+    """
+    topics = Topics.of(settings.topic_prefix)
+    options = aiokafka_options(settings)
+    app = _faust_app(settings, application_id(settings.topic_prefix, stages), options)
+    # 16 MiB of cache and 8 MiB of memtable a partition: Faust's default is 2 GiB.
+    table = app.Table(
+        TABLE,
+        key_type=bytes,
+        value_type=bytes,
+        partitions=settings.partitions,
+        options={"block_cache_size": 16 << 20, "write_buffer_size": 8 << 20},
+    )
+    pool = Pool(settings.score_concurrency)
+    makers = _makers(settings, plan, embedder, topics, pool)
+    specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
+
+    async def commit(offsets: Offsets) -> None:
+        await app.consumer._thread.commit(_faust_offsets(offsets))
+
+    def delivery(partition: int) -> Delivery:
+        if transactions:
+            return Transaction(options, f"{app.conf.id}-{partition}", app.conf.id)
+        return PlainSends(options, commit)
+
+    checkpoints = Checkpoints(
+        app, table, specs, delivery, options, interval_s=settings.checkpoint_interval_s, limit=20_000
+    )
+    return app, checkpoints
+
+
+def _makers(
+    settings: Settings, plan: Plan, embedder: Embedder | None, topics: Topics, pool: Pool
+) -> Mapping[StageName, Callable[[int, Read, Callable[[], None]], Stage]]:
+    partitions = settings.partitions
+    closing = Closing(
+        idle_gap=int(settings.idle_gap_s * 1000),
+        linger=int(settings.close_linger_s * 1000),
+        guard=int(settings.guard_s * 1000),
+        max_future=int(settings.max_future_s * 1000),
+        max_events=settings.segment_max_events,
+        max_bytes=settings.segment_max_bytes,
+    )
+    scoring = SessionScoring(plan, embedder, utc_now, timeout_s=settings.score_timeout_s)
+
+    def assemble(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        return Assemble(partition, partitions, topics, read, closing)
+
+    def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        return Score(partition, partitions, topics, scoring, pool, changed, settings.score_window)
+
+    def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        return Gate(partition, partitions, topics, plan, utc_now)
+
+    return {"assemble": assemble, "score": score, "gate": gate}
+
+
+def _faust_offsets(offsets: Offsets) -> dict[TopicPartition, int]:
+    return dict(offsets)
+
+
+def _faust_app(settings: Settings, name: str, options: Mapping[str, Any]) -> Any:
+    credentials = _credentials(settings, options)
+    return faust.App(
+        name,
+        broker=[URL(f"kafka://{server}") for server in options["bootstrap_servers"]],
+        broker_credentials=credentials,
+        store="rocksdb://",
+        datadir=str(Path(settings.state_dir) / name),
+        topic_partitions=settings.partitions,
+        topic_replication_factor=settings.replication_factor,
+        topic_allow_declare=False,  # `tracegate topics create` makes them, with the right cleanup policy
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=settings.group_instance_id,
+        producer_max_batch_size=900_000,
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.heartbeat_interval_s,
+        worker_redirect_stdouts=False,
+        web_enabled=False,
+    )
+
+
+def _credentials(settings: Settings, options: Mapping[str, Any]) -> Any:
+    context = options.get("ssl_context")
+    if not settings.kafka_security_protocol.startswith("SASL_"):
+        return faust.SSLCredentials(context) if context is not None else None
+    password = settings.kafka_sasl_password.get_secret_value() if settings.kafka_sasl_password else None
+    return faust.SASLCredentials(
+        username=settings.kafka_sasl_username,
+        password=password,
+        mechanism=settings.kafka_sasl_mechanism,
+        ssl_context=context,
+    )

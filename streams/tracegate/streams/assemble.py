@@ -1,0 +1,273 @@
+"""Assemble: joins events and traces into sessions, and closes a session on its end, on idleness or at a size limit."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NoReturn
+
+import orjson
+
+from tracegate.schemas.session import Closed
+from tracegate.streams.open_session import OpenSession
+from tracegate.streams.partitioner import partition_of
+from tracegate.streams.reading import Unusable, event_identity, present, read_event, read_trace, trace_identity
+from tracegate.streams.session_rows import (
+    EVENT,
+    TRACE,
+    Entry,
+    Guard,
+    guard_key,
+    split,
+    split_chunk_key,
+)
+from tracegate.streams.stage import Cut, Output, Read, Record, Rows, dead_letter
+from tracegate.streams.tally import Tally
+from tracegate.streams.topics import Topics
+
+ORIGIN = "tracegate.origin"
+"""Header of a stray: the input topic that it was read from."""
+_MARKS = b"w"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """When a session is closed, and what is too early or too late for one. Times in milliseconds."""
+
+    idle_gap: int = 300_000
+    linger: int = 2_000
+    guard: int = 3_600_000
+    max_future: int = 300_000
+    max_events: int = 1_000
+    max_bytes: int = 800_000
+
+
+class Assemble:
+    """The sessions whose home is one partition."""
+
+    def __init__(
+        self, partition: int, partitions: int, topics: Topics, read: Read, closing: Closing | None = None
+    ) -> None:
+        self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
+        self._closing = closing or Closing()
+        self._open: dict[bytes, OpenSession] = {}
+        self._due: list[tuple[int, bytes]] = []
+        self._dirty: list[OpenSession] = []
+        self._closed: list[OpenSession] = []
+        self._guards: dict[bytes, Guard] = {}  # of sessions closed since the last cut
+        self._settling: dict[bytes, Guard] = {}  # in the last cut, perhaps not readable yet
+        self._guarded: deque[tuple[int, bytes]] = deque()
+        self._high: dict[str, int] = {}
+        self._marks = b""
+        self._watermark = self._now = 0
+        self._next: dict[str, int] = {}
+        self._rows: Rows = []
+        self._outputs: list[Output] = []
+        self.tally = Tally()
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Start from the open sessions, guards and watermarks of the last finished checkpoint."""
+        self.tally.load(rows)
+        for key in sorted(rows):
+            if key.startswith(b"c"):
+                self._load_chunk(key, rows[key])
+            elif key.startswith(b"g"):
+                self._guarded.append((Guard.unpack(rows[key]).closed_at, key[1:]))
+        self._guarded = deque(sorted(self._guarded))
+        self._due = [(session.deadline, session.id) for session in self._open.values()]
+        heapq.heapify(self._due)
+        self._marks = rows.get(_MARKS, b"")
+        if self._marks:
+            marks = orjson.loads(self._marks)
+            self._watermark, self._high = marks["watermark"], marks["high"]
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        """Join the records to their sessions; forward those that are not at home; put aside those that cannot be used."""
+        self._next[topic] = records[-1].offset + 1
+        self.tally["consumed"] += len(records)
+        high = self._high.get(topic, 0)
+        limit = self._now + self._closing.max_future
+        for record in records:
+            try:
+                if record.timestamp > limit:
+                    self._refuse_future(f"the record's timestamp {record.timestamp}")
+                high = max(high, record.timestamp)
+                self._take(topic, record)
+            except Unusable as why:
+                self.tally[f"dead_lettered.{why.reason}"] += 1
+                self._outputs.append(dead_letter(self._topics.dead_letters, record, "assemble", why.reason, why.detail))
+        self._high[topic] = high
+
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        """Close what is due.
+
+        The watermark is the lowest of the highest timestamps seen on the inputs that are still behind, so that an input read faster
+        than another closes nothing early; once all are read to their end, the clock moves it.
+        """
+        self._now = int(now * 1000)
+        reached = min(self._high.get(topic, 0) for topic in behind) if behind else self._now
+        self._watermark = max(self._watermark, reached)
+        while self._due and self._due[0][0] < self._watermark:
+            _, name = heapq.heappop(self._due)
+            session = self._open.get(name)
+            if session is None:
+                continue
+            if session.deadline < self._watermark:
+                self._close(session)
+            else:
+                heapq.heappush(self._due, (session.deadline, name))
+        self._forget_guards()
+
+    def full(self) -> bool:
+        """Never: joining is quicker than reading."""
+        return False
+
+    def cut(self) -> Cut:
+        """Changed and closed sessions, strays and dead letters since the last cut."""
+        rows, outputs = self._rows, self._outputs
+        for session in self._closed:
+            outputs.append(Output(self._topics.sessions, self._partition, session.id, session.document(self._read)))
+            rows += [(session.key(number), None) for number in range(session.saved)]
+            rows.append((guard_key(session.id), self._guards[session.id].pack()))
+        rows += [session.row() for session in self._dirty if session.why is None]
+        for session in self._dirty:
+            session.dirty = False
+        rows += self.tally.rows()
+        marks = orjson.dumps({"watermark": self._watermark, "high": self._high}) if self._next else self._marks
+        if marks != self._marks:
+            rows.append((_MARKS, marks))
+        cut = Cut(rows, outputs, self._next)
+        self._settling, self._guards, self._marks = self._guards, {}, marks
+        self._rows, self._outputs, self._next, self._dirty, self._closed = [], [], {}, [], []
+        return cut
+
+    def drop(self) -> None:
+        """Nothing runs on: there is nothing to stop."""
+
+    def _take(self, topic: str, record: Record) -> None:
+        value = present(record.value, self._closing.max_bytes)
+        if self._is_trace(topic, record):
+            trace = read_trace(value)
+            name = trace.metadata.session_id or _text(record.key) or trace.id
+            kind, identity, ends = TRACE, trace_identity(record), False
+            at = self._instant("metadata.created_at", trace.created_at)
+        else:
+            event = read_event(value)
+            name, ends = event.session_id, event.type == "session.ended"
+            kind, identity = EVENT, event_identity(event, record)
+            at = self._instant("occurred_at", event.occurred_at)
+        session_id = name.encode()
+        session = self._open.get(session_id)
+        if session is None and topic != self._topics.strays:
+            home = partition_of(session_id, self._partitions)
+            if home != self._partition:
+                self._forward(record, session_id, home, topic)
+                return
+        if record.timestamp < self._watermark - self._closing.guard:
+            raise Unusable(
+                "late",
+                f"the record's timestamp {record.timestamp} is more than {self._closing.guard} ms behind the "
+                f"watermark {self._watermark}; its session may be closed and forgotten",
+            )
+        self._join(session, session_id, Entry(kind, identity, at, value), record.timestamp, ends)
+
+    def _instant(self, field: str, moment: datetime) -> int:
+        """Microseconds since 1970."""
+        at = (moment - _EPOCH) // _MICROSECOND
+        if at > (self._now + self._closing.max_future) * 1_000:
+            self._refuse_future(f"{field}: {moment.isoformat()}")
+        return at
+
+    def _refuse_future(self, what: str) -> NoReturn:
+        raise Unusable("future_timestamp", f"{what} is more than {self._closing.max_future} ms ahead of now")
+
+    def _is_trace(self, topic: str, record: Record) -> bool:
+        if topic == self._topics.strays:
+            return any(name == ORIGIN and text.decode() == self._topics.traces for name, text in record.headers)
+        return topic == self._topics.traces
+
+    def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
+        self.tally["forwarded"] += 1
+        headers = [*record.headers, (ORIGIN, topic.encode())]
+        self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
+
+    def _join(self, session: OpenSession | None, session_id: bytes, entry: Entry, timestamp: int, ends: bool) -> None:
+        if session is not None and timestamp > session.deadline and entry.identity not in session.identities:
+            self._close(session)  # reading live, the clock would have closed it before this record came
+            session = None
+        if session is None:
+            guard = self._guard_of(session_id)
+            if guard is not None and guard.knows(entry.identity):
+                self.tally["duplicate"] += 1
+                return
+            session = self._begin(session_id, guard.segment + 1 if guard else 0, timestamp)
+        elif entry.identity in session.identities:
+            self.tally["duplicate"] += 1
+            return
+        elif session.count >= self._closing.max_events or session.bytes + len(entry.raw) > self._closing.max_bytes:
+            self._close(session, "size_limit")
+            session = self._begin(session_id, session.segment + 1, timestamp)
+        self.tally["joined"] += 1
+        session.add(entry, timestamp)
+        if not session.ended:
+            session.ended = ends
+            if ends:
+                session.deadline = timestamp + self._closing.linger
+                heapq.heappush(self._due, (session.deadline, session_id))
+            else:
+                session.deadline = session.last_record + self._closing.idle_gap
+        if not session.dirty:
+            session.dirty = True
+            self._dirty.append(session)
+
+    def _begin(self, session_id: bytes, segment: int, timestamp: int) -> OpenSession:
+        self.tally["opened"] += 1
+        session = self._open[session_id] = OpenSession(session_id, segment, timestamp)
+        heapq.heappush(self._due, (timestamp + self._closing.idle_gap, session_id))
+        return session
+
+    def _close(self, session: OpenSession, why: Closed | None = None) -> None:
+        session.why = why or ("session.ended" if session.ended else "idle")
+        self.tally["closed"] += 1
+        self._closed.append(session)
+        del self._open[session.id]
+        closed_at = max(self._watermark, session.last_record)
+        self._guards[session.id] = Guard(session.segment, closed_at, b"".join(sorted(session.identities)))
+        self._guarded.append((closed_at, session.id))
+
+    def _guard_of(self, session_id: bytes) -> Guard | None:
+        guard = self._guards.get(session_id) or self._settling.get(session_id)
+        if guard is None:
+            row = self._read(guard_key(session_id))
+            guard = Guard.unpack(row) if row else None
+        return guard
+
+    def _forget_guards(self) -> None:
+        horizon = self._watermark - self._closing.guard
+        while self._guarded and self._guarded[0][0] < horizon:
+            closed_at, name = self._guarded.popleft()
+            guard = self._guard_of(name)
+            if guard is not None and guard.closed_at == closed_at and name not in self._guards:
+                self._rows.append((guard_key(name), None))
+
+    def _load_chunk(self, key: bytes, row: bytes) -> None:
+        name, segment, number = split_chunk_key(key)
+        head, body = split(row)
+        session = self._open.get(name)
+        if session is None:
+            session = self._open[name] = OpenSession(name, segment, head.first_record)
+        session.restore(number, head, body)
+
+
+def _text(key: bytes | None) -> str:
+    if not key:
+        return ""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return key.hex()  # a key of another encoding still names one session

@@ -1,0 +1,264 @@
+"""Checkpoints: table rows, outputs and source offsets of a partition in one Kafka transaction, all of it or nothing.
+
+Faust keeps the application, the group, the assignor and the table. Here a partition changes hands, and its work becomes visible:
+
+- on assignment, before anything is read, the partition's producer fences whoever had it; the table is caught up from its committed
+  changelog; then the lane is made, with memory, position and producer together, and takes records;
+- while it is owned, one checkpoint follows the other as soon as something is pending, `interval_s` apart at least;
+- RocksDB gets the rows after the commit, so it is never ahead of what is committed;
+- whatever goes wrong, memory goes first and the process ends. Its successor starts from the last transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from faust.types import TP
+
+from tracegate.streams.clock import seconds_now
+from tracegate.streams.delivery import Delivery
+from tracegate.streams.faust_seam import End, Table, install, verify
+from tracegate.streams.lane import Lane, StageSpec
+from tracegate.streams.stage import Output, Record
+
+log = logging.getLogger(__name__)
+
+HARD_EXIT_S = 10.0
+EXIT_FAILED = 70
+
+
+class Checkpoints:
+    """Runs stages on a Faust app."""
+
+    def __init__(
+        self,
+        app: Any,
+        table: Any,
+        specs: Sequence[StageSpec],
+        delivery: Callable[[int], Delivery],
+        client_options: Mapping[str, Any],
+        *,
+        interval_s: float = 0.05,
+        limit: int = 20_000,
+    ) -> None:
+        """Attach to the app.
+
+        Args:
+            app: A Faust app that is not started yet.
+            table: Its one table.
+            specs: The stages, in the order of the path.
+            delivery: Makes what sends a partition's checkpoints.
+            client_options: How aiokafka's clients connect.
+            interval_s: Seconds between two checkpoints of a partition, at least.
+            limit: Records that a partition may have pending before it is fetched no further.
+        """
+        verify()
+        self._app, self._table, self._specs, self._delivery = app, Table(table), specs, delivery
+        self._options, self._interval_s, self._limit = client_options, interval_s, limit
+        self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
+        self.lanes: dict[int, Lane] = {}
+        self._deliveries: dict[int, Delivery] = {}
+        self.finished: Callable[[Lane], None] | None = None
+        """Called after each checkpoint; for measuring."""
+        for topic in self.inputs:
+            app.topics.add(
+                app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+            )
+        install(app, self)
+        self._faust_on_rebalance = app.tables.on_rebalance
+        app.tables.on_rebalance = self._on_rebalance
+
+    # A partition changes hands
+
+    async def _on_rebalance(self, assigned: set[TP], revoked: set[TP], newly: set[TP], generation: int = 0) -> None:
+        """After the assignment is known, and before Faust compares the table with its changelog."""
+        try:
+            started, owned = monotonic(), self._owned(assigned)
+            self._forget()
+            await self._stop_deliveries()
+            await asyncio.gather(*(self._fence(number) for number in owned))
+            for table in self._app.tables.values():
+                await table.on_rebalance(assigned, revoked, newly, generation)  # opens the RocksDB files
+            rows = await self._catch_up(owned) if owned else 0
+            log.info("took over partitions %s: %d rows in %.0f ms", owned, rows, (monotonic() - started) * 1e3)
+            await self._faust_on_rebalance(assigned, revoked, newly, generation)
+        except BaseException as error:  # Faust would swallow it
+            self._give_up(error)
+            raise
+
+    def _owned(self, assigned: set[TP]) -> list[int]:
+        """The partitions whose changelog is active here. Their inputs must have come with them."""
+        numbers = sorted(
+            tp.partition for tp in assigned if tp.topic == self._table.changelog and self._app.assignor.is_active(tp)
+        )
+        for number in numbers:
+            missing = [topic for topic in self.inputs if TP(topic, number) not in assigned]
+            if missing:
+                raise RuntimeError(
+                    f"partition {number} came without {', '.join(missing)}; all topics need the same partition count"
+                )
+        return numbers
+
+    async def _stop_deliveries(self) -> None:
+        for number in list(self._deliveries):
+            await self._deliveries.pop(number).stop()
+
+    async def _fence(self, number: int) -> None:
+        delivery = self._delivery(number)
+        await delivery.start()
+        self._deliveries[number] = delivery
+
+    async def _catch_up(self, numbers: Sequence[int]) -> int:
+        """Bring the table up to the committed end of its changelog, and make the lanes. Returns the rows read."""
+        consumer = AIOKafkaConsumer(
+            **self._options,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            max_partition_fetch_bytes=4 << 20,
+            fetch_max_wait_ms=20,
+        )
+        await consumer.start()
+        try:
+            logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
+            sources = [TopicPartition(topic, number) for topic in self.inputs for number in numbers]
+            consumer.assign([*logs, *sources])  # together: each wait for metadata costs 0.3 s
+            consumer.pause(*sources)
+            ends, begins = await consumer.end_offsets(list(logs)), await consumer.beginning_offsets([*logs, *sources])
+            count = await self._read_changelogs(consumer, logs, begins, ends)
+        finally:
+            await consumer.stop()
+        for number in numbers:
+            beginnings = {topic: begins[TopicPartition(topic, number)] for topic in self.inputs}
+            lane = self.lanes[number] = Lane(number, self._specs, self._table, beginnings, seconds_now())
+            lane.task = asyncio.create_task(self._run(lane))
+        return count
+
+    async def _read_changelogs(
+        self,
+        consumer: AIOKafkaConsumer,
+        logs: Mapping[TopicPartition, int],
+        begins: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+    ) -> int:
+        count = 0
+        for place, number in logs.items():
+            consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
+        todo = set(logs)
+        while todo:
+            for place in list(todo):
+                if await consumer.position(place) >= ends[place]:
+                    todo.discard(place)
+                    if ends[place]:  # transaction markers end the log; Faust would wait for a record there
+                        self._table.reach(logs[place], ends[place] - 1)
+            if todo:
+                for place, records in (await consumer.getmany(*todo, timeout_ms=20)).items():
+                    count += len(records)
+                    self._table.write(logs[place], ((r.key, r.value) for r in records), records[-1].offset)
+        return count
+
+    async def revoke(self) -> None:
+        """A last checkpoint of every lane; whatever comes of it, their memory goes."""
+        try:
+            await asyncio.gather(*(self._checkpoint(lane) for lane in list(self.lanes.values())))
+        finally:
+            self._forget()
+            if self._app.should_stop:
+                await self._stop_deliveries()
+
+    def _forget(self) -> None:
+        for number in list(self.lanes):
+            self.lanes.pop(number).drop()
+
+    def _give_up(self, error: BaseException) -> None:
+        """Fail-stop. Memory goes at once: a second checkpoint must not commit offsets past the rows of the failed one."""
+        log.error("giving up, the process ends: %s: %s", type(error).__name__, error)
+        self._forget()
+        hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])  # Faust's own stop may hang
+        hard_exit.daemon = True
+        hard_exit.start()
+
+    async def fail(self, error: BaseException) -> None:
+        """Give all partitions up and end the process."""
+        self._give_up(error)
+        await self._app.crash(error)
+
+    # Records in
+
+    def full(self, tp: TP) -> bool:
+        """Whether a partition has enough to do."""
+        lane = self.lanes.get(tp.partition)
+        return lane is not None and tp.topic in self.inputs and lane.full(tp.topic, self._limit)
+
+    def dropped(self, tp: TP) -> None:
+        """A batch came at a moment at which it could not be taken."""
+        lane = self.lanes.get(tp.partition)
+        if lane is not None:
+            lane.lose(tp.topic)
+
+    def astray(self) -> list[tuple[TP, int]]:
+        """Where the consumer has to go before it reads on."""
+        return [
+            (TP(topic, lane.number), offset) for lane in self.lanes.values() for topic, offset in lane.astray().items()
+        ]
+
+    async def take(self, tp: TP, records: Sequence[Record]) -> None:
+        """Hand a batch to its lane."""
+        lane = self.lanes.get(tp.partition)
+        if lane is None:
+            return
+        if lane.misses(tp.topic, records[0].offset):
+            return
+        await lane.take(tp.topic, records)
+        # Faust's stall detector looks at these.
+        self._app.monitor.stream_inbound_time[tp] = monotonic()
+        self._app.monitor.track_tp_end_offset(tp, self._app.consumer.highwater(tp))
+
+    def fetched(self, ends: Mapping[TP, End]) -> None:
+        """Let time pass in every lane."""
+        now = seconds_now()
+        for lane in self.lanes.values():
+            lane.fetched(ends, now)
+
+    # Checkpoints out
+
+    async def _run(self, lane: Lane) -> None:
+        last = 0.0
+        while not lane.dead:
+            await lane.wake.wait()
+            await asyncio.sleep(last + self._interval_s - monotonic())
+            lane.wake.clear()
+            last = monotonic()
+            await self._checkpoint(lane)
+
+    async def _checkpoint(self, lane: Lane) -> None:
+        # Shielded, so that a cancelled waiter never leaves half a transaction to the next one.
+        await asyncio.shield(self._guarded_commit(lane))
+
+    async def _guarded_commit(self, lane: Lane) -> None:
+        async with lane.lock:
+            if lane.dead:
+                return
+            try:
+                await self._commit(lane)
+            except Exception as error:  # noqa: BLE001  # any failure of a checkpoint leaves its outcome unknown
+                await self.fail(error)
+
+    async def _commit(self, lane: Lane) -> None:
+        cut, number, changelog = lane.cut(), lane.number, self._table.changelog
+        if not any(cut):
+            return
+        rows = [Output(changelog, number, key, value) for key, value in cut.rows]
+        offsets = {TopicPartition(topic, number): offset for topic, offset in cut.offsets.items()}
+        end = await self._deliveries[number].send(rows, cut.outputs, offsets)
+        if cut.rows:
+            self._table.write(number, cut.rows, end)
+        self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
+        if self.finished is not None:
+            self.finished(lane)

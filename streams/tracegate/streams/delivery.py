@@ -1,0 +1,146 @@
+"""How a checkpoint leaves the process: as one Kafka transaction, or, on a broker that has none, as plain sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+
+from tracegate.streams.stage import Output
+
+TRANSACTION_TIMEOUT_MS = 20_000
+MAX_BATCH_BYTES = 1_000_000
+"""The largest batch, and so the largest record; under the 1 MiB that brokers accept by default."""
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class Delivery(Protocol):
+    """Sends the checkpoints of one partition."""
+
+    async def start(self) -> None:
+        """Become the only one who may send for this partition, as far as the broker can see to it."""
+
+    async def send(self, rows: Sequence[Output], outputs: Sequence[Output], offsets: Offsets) -> int:
+        """Send table rows (all for one changelog partition), outputs and source offsets. Returns the last row's offset, -1 if none.
+
+        When it returns, all of it is committed. When it raises, nobody knows: the caller must give the partition up.
+        """
+
+    async def stop(self) -> None:
+        """Close the connections. What is not committed is not."""
+
+
+class Transaction:
+    """All of a checkpoint becomes visible to `read_committed` readers at once, or none of it."""
+
+    def __init__(self, options: Mapping[str, Any], transactional_id: str, group: str) -> None:
+        self._group = group
+        self._producer = AIOKafkaProducer(
+            **options,
+            transactional_id=transactional_id,
+            max_batch_size=MAX_BATCH_BYTES,
+            max_request_size=4 * MAX_BATCH_BYTES,
+            linger_ms=0,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            retry_backoff_ms=10,
+        )
+
+    async def start(self) -> None:
+        """Fence whoever had this transactional id; an open transaction of theirs is aborted."""
+        await self._producer.start()
+
+    async def send(self, rows: Sequence[Output], outputs: Sequence[Output], offsets: Offsets) -> int:
+        """Send everything in one transaction."""
+        producer, batches = self._producer, _by_partition([*rows, *outputs])
+        await producer.begin_transaction()
+        sends = [_send(producer, place, records) for place, records in batches.items()]
+        # All partitions in one request before anything else: the broker refuses, for a while, what arrives while one is being added.
+        for place in batches:
+            producer._txn_manager.maybe_add_partition_to_txn(place)
+        ends = dict(zip(batches, await asyncio.gather(*sends), strict=True))
+        if offsets:  # after the sends, for the same reason
+            await producer.send_offsets_to_transaction(dict(offsets), self._group)
+        await producer.commit_transaction()
+        return ends[_place(rows[0])] if rows else -1
+
+    async def stop(self) -> None:
+        """Close the producer."""
+        await self._producer.stop()
+
+
+class PlainSends:
+    """For the embedded broker: rows and outputs first, then the offsets. After a crash some outputs come again, with the same ids."""
+
+    def __init__(self, options: Mapping[str, Any], commit: Callable[[Offsets], Awaitable[object]]) -> None:
+        self._commit = commit
+        self._producer = AIOKafkaProducer(
+            **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
+        )
+
+    async def start(self) -> None:
+        """Connect. Nothing fences a former owner."""
+        await self._producer.start()
+
+    async def send(self, rows: Sequence[Output], outputs: Sequence[Output], offsets: Offsets) -> int:
+        """Outputs are acknowledged before rows are sent: a row says where to go on from, so it comes last."""
+        await self._send_all(outputs)
+        ends = await self._send_all(rows)
+        if offsets:
+            await self._commit(offsets)
+        return ends[_place(rows[0])] if rows else -1
+
+    async def stop(self) -> None:
+        """Close the producer."""
+        await self._producer.stop()
+
+    async def _send_all(self, outputs: Sequence[Output]) -> dict[TopicPartition, int]:
+        batches = _by_partition(outputs)
+        ends = await asyncio.gather(*(_send(self._producer, place, records) for place, records in batches.items()))
+        return dict(zip(batches, ends, strict=True))
+
+
+def _place(output: Output) -> TopicPartition:
+    return TopicPartition(output.topic, output.partition)
+
+
+def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[Output]]:
+    batches: dict[TopicPartition, list[Output]] = defaultdict(list)
+    for output in outputs:
+        batches[_place(output)].append(output)
+    return batches
+
+
+async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[Output]) -> int:
+    """Send records as whole batches to one partition, in order; returns the offset of the last.
+
+    Raises:
+        ValueError: a record does not fit a batch.
+    """
+    acknowledged: list[tuple[asyncio.Future[Any], int]] = []
+    at = 0
+    while at < len(records):
+        batch, start = producer.create_batch(), at
+        while at < len(records):
+            record = records[at]
+            if (
+                batch.append(
+                    key=record.key, value=record.value, timestamp=record.timestamp, headers=list(record.headers)
+                )
+                is None
+            ):
+                break
+            at += 1
+        if at == start:
+            size = len(records[at].value or b"") + len(records[at].key or b"")
+            raise ValueError(
+                f"a record of {size} bytes for {place.topic} does not fit a batch of {MAX_BATCH_BYTES} bytes"
+            )
+        acknowledged.append((await producer.send_batch(batch, place.topic, partition=place.partition), at - start))
+    end = -1
+    for future, count in acknowledged:
+        end = (await future).offset + count - 1  # a batch is answered with the offset of its first record
+    return end

@@ -1,0 +1,209 @@
+"""Where Tracegate reaches into Faust: records come in by the batch, and a partition changes hands through us.
+
+Everything here is an inner part of Faust or aiokafka and may change with any release. So the versions are pinned, and
+`verify` says at start if one of these parts does not look as it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, NamedTuple, Protocol
+
+import aiokafka
+from aiokafka.producer.transaction_manager import TransactionManager
+from faust.stores.rocksdb import Store
+from faust.tables.manager import TableManager
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from tracegate.streams.stage import Record
+
+PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
+_PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (driver.Consumer, ("_getmany", "_new_consumer_thread", "wait_empty")),
+    (driver.AIOKafkaConsumerThread, ("_create_worker_consumer", "_fetch_records")),
+    (TableManager, ("on_rebalance",)),
+    (
+        Store,
+        ("_db_for_partition", "_visible_items", "apply_changelog_batch", "persisted_offset", "set_persisted_offset"),
+    ),
+    (TransactionManager, ("maybe_add_partition_to_txn",)),
+    (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
+)
+
+FETCH_WAIT_MS = 100
+"""How long the broker may hold a fetch. Faust's 1.5 s would delay every partition that was left out of a fetch by as much."""
+
+
+class IncompatibleFaustError(RuntimeError):
+    """Faust or aiokafka is not the one that the checkpoint was written for."""
+
+
+def verify() -> None:
+    """Check versions and parts.
+
+    Raises:
+        IncompatibleFaustError: one differs; the message names all that do.
+    """
+    found = {name: version(name) for name in PINNED}
+    problems = [f"{name} is {found[name]}, not {wanted}" for name, wanted in PINNED.items() if found[name] != wanted]
+    problems += [
+        f"{part.__name__}.{name} is gone" for part, names in _PARTS for name in names if not hasattr(part, name)
+    ]
+    if problems:
+        pins = " ".join(f"{name}=={wanted}" for name, wanted in PINNED.items())
+        raise IncompatibleFaustError(
+            f"{'; '.join(problems)}. Install what Tracegate was tested with: pip install {pins}"
+        )
+
+
+class End(NamedTuple):
+    """How far an input was read when a fetch returned, and the clock of that moment."""
+
+    position: int
+    stable: int
+    """Offset of the end of what `read_committed` may see."""
+    at: float
+    """Seconds since 1970 when the broker said so."""
+
+
+class Intake(Protocol):
+    """What takes the records."""
+
+    inputs: Mapping[str, object]
+
+    def full(self, tp: TP) -> bool:
+        """Whether to leave the records of this partition where they are."""
+
+    def astray(self) -> Sequence[tuple[TP, int]]:
+        """Partitions that must be read from another offset, each told once."""
+
+    async def take(self, tp: TP, records: Sequence[Record]) -> None:
+        """Take a batch of one partition."""
+
+    def dropped(self, tp: TP) -> None:
+        """A batch of this partition could not be taken."""
+
+    def fetched(self, ends: Mapping[TP, End]) -> None:
+        """A fetch has returned and its batches are taken."""
+
+    async def revoke(self) -> None:
+        """The partitions are about to be given up."""
+
+
+class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+    """The consumer's own thread: reads committed records only, and notes how far each input was read."""
+
+    logger = driver.logger
+    ends: Mapping[TP, End] = {}
+
+    def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = "read_committed"
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        return consumer
+
+    async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
+        records = await super()._fetch_records(consumer, *args, **kwargs)
+        # In this thread and before the records are handed over: whoever has taken these records has read this far.
+        self.ends = dict(_ends(consumer))
+        return records
+
+
+def _ends(consumer: Any) -> Iterable[tuple[TP, End]]:
+    subscription = consumer._subscription.subscription
+    if subscription is None or subscription.assignment is None:
+        return
+    for tp in list(subscription.assignment.tps):
+        state = subscription.assignment.state_value(tp)
+        if state is not None and state.lso is not None and state.has_valid_position:
+            # The embedded broker says -1: it knows of no transactions.
+            stable = state.lso if state.lso >= 0 else state.highwater
+            yield TP(tp.topic, tp.partition), End(state.position, stable, state.timestamp / 1000)
+
+
+def install(app: Any, intake: Intake) -> None:
+    """Hand all records of the intake's inputs to it, in batches, and let it act before partitions are given up."""
+
+    class Consumer(driver.Consumer):  # type: ignore[misc]
+        logger = driver.logger
+
+        def _new_consumer_thread(self) -> _Thread:
+            return _Thread(self, loop=self.loop, beacon=self.beacon)
+
+        async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+            generation = self.app.consumer_generation_id
+            if self.app.tables.actives_ready and self.flow_active:
+                # Faust itself seeks nowhere for a partition without a committed offset.
+                for tp, offset in intake.astray():
+                    await self.seek(tp, offset)
+            full = {tp for tp in active_partitions or () if intake.full(tp)}
+            if full and active_partitions is not None:
+                active_partitions = active_partitions - full
+                timeout = 0.02
+                if not active_partitions:  # to aiokafka an empty set means all
+                    await self.sleep(0.01)
+                    return {}
+            records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
+            ends = self._thread.ends
+            for place in [place for place in records if place.topic in intake.inputs]:
+                batch, tp = records.pop(place), TP(place.topic, place.partition)
+                current = generation == self.app.consumer_generation_id
+                if current and self.app.tables.actives_ready and self.flow_active:
+                    await intake.take(tp, batch)
+                else:
+                    intake.dropped(tp)
+            intake.fetched(ends)
+            return records
+
+        async def wait_empty(self) -> None:
+            await intake.revoke()
+            await super().wait_empty()
+
+    app.transport.Consumer = Consumer
+
+
+class _Row:
+    """A table row as `Store.apply_changelog_batch` wants to see an event."""
+
+    __slots__ = ("key", "offset", "partition", "tp", "value")
+
+    def __init__(self, tp: TP, offset: int, key: bytes, value: bytes | None) -> None:
+        self.tp, self.offset, self.partition, self.key, self.value = tp, offset, tp.partition, key, value
+
+    @property
+    def message(self) -> _Row:
+        """The row itself."""
+        return self
+
+
+class Table:
+    """Faust's table of one application, read and written by partition."""
+
+    def __init__(self, table: Any) -> None:
+        self._store = table.data
+        self.changelog: str = table.changelog_topic_name
+
+    def rows(self, partition: int) -> dict[bytes, bytes]:
+        """All rows of a partition."""
+        return dict(self._store._visible_items(self._store._db_for_partition(partition)))
+
+    def read(self, partition: int, key: bytes) -> bytes | None:
+        """One row."""
+        value: bytes | None = self._store._db_for_partition(partition).get(key)
+        return value
+
+    def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
+        """Write committed rows, and that the changelog is written up to this offset, inclusive."""
+        tp = TP(self.changelog, partition)
+        self._store.apply_changelog_batch([_Row(tp, offset, key, value) for key, value in rows], None, None)
+
+    def reached(self, partition: int) -> int:
+        """Offset in the changelog up to which, inclusive, the rows are written; -1 if none is."""
+        offset = self._store.persisted_offset(TP(self.changelog, partition))
+        return -1 if offset is None else int(offset)
+
+    def reach(self, partition: int, offset: int) -> None:
+        """Note that the rows up to this offset, inclusive, are written."""
+        self._store.set_persisted_offset(TP(self.changelog, partition), offset)

@@ -1,0 +1,156 @@
+"""Gate: decides in the order of its partition which traces are published, and says of every one why or why not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+import orjson
+from pydantic import ValidationError
+
+from tracegate.schemas.base import JsonObject, explain
+from tracegate.schemas.candidate import Candidate
+from tracegate.schemas.score import Score as ScoreRecord
+from tracegate.scorers.base import Measurement
+from tracegate.scorers.decision import decide, network_record
+from tracegate.scorers.novelty import Novelty
+from tracegate.scorers.plan import Plan
+from tracegate.scorers.runner import decision_score, trace_value_score
+from tracegate.streams.partitioner import partition_of
+from tracegate.streams.reading import Unusable
+from tracegate.streams.scopes import Scope, Scopes
+from tracegate.streams.stage import Cut, Output, Record, dead_letter
+from tracegate.streams.tally import Tally
+from tracegate.streams.topics import Topics
+
+
+class Gate:
+    """The candidates of one partition: all traces of the scopes that belong there."""
+
+    def __init__(
+        self, partition: int, partitions: int, topics: Topics, plan: Plan, clock: Callable[[], datetime]
+    ) -> None:
+        self._partition, self._partitions, self._topics = partition, partitions, topics
+        self._plan, self._clock = plan, clock
+        self._scopes = Scopes(plan.gate.cache_size, plan.gate.max_scopes)
+        self._outputs: list[Output] = []
+        self._next: dict[str, int] = {}
+        self.tally = Tally()
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Start from the scopes of the last finished checkpoint."""
+        self.tally.load(rows)
+        self._scopes.load(rows)
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        """Decide on the candidates. Their novelty is measured for the whole batch, scope by scope."""
+        self._next[topic] = records[-1].offset + 1
+        self.tally["consumed"] += len(records)
+        by_scope: dict[str, list[tuple[Record, Candidate]]] = defaultdict(list)
+        for record in records:
+            try:
+                candidate = Candidate.model_validate_json(record.value or b"")
+            except ValidationError as error:
+                self._put_aside(record, Unusable("unreadable_candidate", explain(error)))
+                continue
+            by_scope[candidate.scope].append((record, candidate))
+        for name, items in by_scope.items():
+            self._decide_scope(self._scopes.get(name), items)
+
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        """Nothing depends on the time."""
+
+    def full(self) -> bool:
+        """Never: deciding is quicker than reading."""
+        return False
+
+    def cut(self) -> Cut:
+        """Decisions, published traces and the vectors added since the last cut."""
+        cut = Cut([*self._scopes.rows(), *self.tally.rows()], self._outputs, self._next)
+        self._outputs, self._next = [], {}
+        return cut
+
+    def drop(self) -> None:
+        """Nothing runs on: there is nothing to stop."""
+
+    def _decide_scope(self, scope: Scope, items: Sequence[tuple[Record, Candidate]]) -> None:
+        owners: dict[str, str] = {}
+        usable = []
+        for record, candidate in items:
+            trace_id, known = candidate.trace.id, scope.decided.get(candidate.trace.id)
+            owner = owners.setdefault(trace_id, known.session_id if known else candidate.session_id)
+            if owner != candidate.session_id:
+                self._refuse_foreign(record, candidate, owner)
+            elif candidate.embedding is not None and not _fits(scope, candidate):
+                self._put_aside(
+                    record, Unusable("unreadable_candidate", "embedding: not the length of its scope, or not finite")
+                )
+            else:
+                usable.append((record, candidate))
+        embedded = [candidate for _, candidate in usable if candidate.embedding is not None]
+        novelty: dict[str, list[Novelty]] = defaultdict(list)
+        if embedded:
+            vectors = np.stack([candidate.embedding.vector for candidate in embedded if candidate.embedding])
+            measured = scope.measure_and_add(vectors, [candidate.trace.id for candidate in embedded])
+            for candidate, found in zip(embedded, measured, strict=True):
+                novelty[candidate.candidate_id].append(found)
+        for record, candidate in usable:
+            waiting = novelty.get(candidate.candidate_id)
+            self._decide(scope, record, candidate, waiting.pop(0) if waiting else None)
+
+    def _decide(self, scope: Scope, record: Record, candidate: Candidate, novelty: Novelty | None) -> None:
+        trace, now = candidate.trace, self._clock()
+        measured = self._measure(candidate, novelty)
+        reasons = decide(self._plan, candidate, measured.value)
+        accepted, before = not reasons, scope.decided.get(trace.id)
+        place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
+        self._result(candidate, trace_value_score(self._plan, candidate, measured, now))
+        self._result(
+            candidate, decision_score(self._plan, candidate, accepted, reasons, {"value": measured.value, **place}, now)
+        )
+        if accepted:
+            published = orjson.dumps(network_record(trace, measured.value))
+            self._publish(trace.id, published)
+            self.tally["accepted"] += 1
+        else:
+            for reason in reasons:
+                self.tally[f"rejected.{reason}"] += 1
+            self.tally["rejected"] += 1
+            if before is not None and before.accepted:
+                self._publish(trace.id, None)
+        scope.remember(trace.id, candidate.session_id, accepted)
+
+    def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Measurement:
+        scorer = self._plan.trace_value
+        if novelty is None:
+            return scorer.measure(candidate.trace, novelty_missing=candidate.novelty_missing or "no_embedding")
+        if novelty.nearest is None or novelty.similarity is None:
+            return scorer.measure(candidate.trace, novelty.value)
+        return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
+
+    def _refuse_foreign(self, record: Record, candidate: Candidate, owner: str) -> None:
+        detail = (
+            f"trace {candidate.trace.id} belongs to session {owner} already, and came again in {candidate.session_id}"
+        )
+        self._put_aside(record, Unusable("trace_id_conflict", detail))
+
+    def _put_aside(self, record: Record, why: Unusable) -> None:
+        self.tally[f"dead_lettered.{why.reason}"] += 1
+        self._outputs.append(dead_letter(self._topics.dead_letters, record, "gate", why.reason, why.detail))
+
+    def _result(self, candidate: Candidate, score: ScoreRecord) -> None:
+        key = candidate.session_id.encode()
+        home = partition_of(key, self._partitions)
+        self._outputs.append(Output(self._topics.results, home, key, score.model_dump_json().encode()))
+
+    def _publish(self, trace_id: str, value: bytes | None) -> None:
+        key = trace_id.encode()
+        self._outputs.append(Output(self._topics.network, partition_of(key, self._partitions), key, value))
+
+
+def _fits(scope: Scope, candidate: Candidate) -> bool:
+    vector = candidate.embedding.vector if candidate.embedding else np.zeros(0, np.float32)
+    expected = scope.vectors.dimensions if scope.vectors else len(vector)
+    return len(vector) == expected and bool(np.isfinite(vector).all())

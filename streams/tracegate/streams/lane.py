@@ -1,0 +1,160 @@
+"""A lane: one owned partition, with a stage object of each stage that runs here, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+from faust.types import TP
+
+from tracegate.streams.faust_seam import End, Table
+from tracegate.streams.stage import Cut, Output, Read, Record, Stage
+
+OFFSETS = b"checkpoint/offsets"
+"""Row of the input offsets, written with everything else: no broker can answer with older ones than the rows."""
+
+TICK_S = 0.1
+SLICE = 2_000
+"""How many records a stage takes before others get their turn."""
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """How to make a stage's object for a partition, and the topics that it reads.
+
+    `new(partition, read, changed)`: `read` gives a row of the stage's table, and `changed()` says that there is something to cut.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    new: Callable[[int, Read, Callable[[], None]], Stage]
+
+
+class Lane:
+    """The stages of one partition and their memory. It lives exactly as long as the partition is owned."""
+
+    def __init__(
+        self, number: int, specs: Sequence[StageSpec], table: Table, beginnings: Mapping[str, int], now: float
+    ) -> None:
+        """Load the stages from the table.
+
+        Args:
+            number: The partition.
+            specs: The stages, in the order of the path.
+            table: Caught up with its changelog.
+            beginnings: By input topic, the first offset that there is.
+            now: Seconds since 1970.
+        """
+        self.number, self._specs = number, specs
+        self.wake, self.lock = asyncio.Event(), asyncio.Lock()
+        self.task: asyncio.Task[None] | None = None
+        self.dead = False
+        self.pending = 0
+        self.committed: dict[str, int] = {}
+        self.stages: dict[str, Stage] = {}
+        self._by_topic: dict[str, Stage] = {}
+        self._trusted: set[str] = set()
+        self._astray: set[str] = set()
+        self._asked: dict[str, int] = {}
+        self._ticked = 0.0
+        rows = table.rows(number)
+        for spec in specs:
+            prefix = spec.name.encode() + b"/"
+            stage = spec.new(number, _reader(table, number, prefix), self.wake.set)
+            stage.load({key[len(prefix) :]: row for key, row in rows.items() if key.startswith(prefix)})
+            stage.tick(now, spec.inputs)
+            self.stages[spec.name] = stage
+            self._by_topic |= dict.fromkeys(spec.inputs, stage)
+        self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
+        # Without an offset: the first record there is, else records that were lost in a rebalance would not be missed.
+        self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
+        self._astray.update(self.position)
+
+    def full(self, topic: str, limit: int) -> bool:
+        """Whether to leave this topic's records where they are."""
+        return self.pending >= limit or self._by_topic[topic].full()
+
+    def astray(self) -> dict[str, int]:
+        """Where the consumer has to go, by topic, before it reads on; asked for once."""
+        places = {topic: self.position[topic] for topic in self._astray}
+        self._astray.clear()
+        return places
+
+    def lose(self, topic: str) -> None:
+        """A batch of this topic was dropped: it has to be read again."""
+        self._trusted.discard(topic)
+        self._astray.add(topic)
+
+    def misses(self, topic: str, first: int) -> bool:
+        """Whether records are missing before `first`; they are then asked for again.
+
+        Only the first batch after a change of hands or a dropped batch is questioned: afterwards the consumer's own sequence holds, in
+        which transaction markers and compaction leave holes. The same answer twice is such a hole.
+        """
+        if first > self.position[topic] and topic not in self._trusted and self._asked.get(topic) != first:
+            self._asked[topic] = first
+            self._astray.add(topic)
+            return True
+        self._trusted.add(topic)
+        return False
+
+    async def take(self, topic: str, records: Sequence[Record]) -> None:
+        """Apply records, and let others have their turn in between."""
+        expected = self.position[topic]
+        if records[0].offset < expected:
+            records = [record for record in records if record.offset >= expected]
+        for start in range(0, len(records), SLICE):
+            if self.dead:
+                return
+            piece = records[start : start + SLICE]
+            self._by_topic[topic].apply(topic, piece)
+            self.position[topic] = piece[-1].offset + 1
+            self.pending += len(piece)
+            self.wake.set()
+            await asyncio.sleep(0)
+
+    def fetched(self, ends: Mapping[TP, End], now: float) -> None:
+        """Tell the stages the time.
+
+        An input is at its end as of the moment at which the broker said so; that, and not now, is the time when all are.
+        """
+        if now - self._ticked < TICK_S:
+            return
+        self._ticked = now
+        for spec in self._specs:
+            found = {topic: ends.get(TP(topic, self.number)) for topic in spec.inputs}
+            behind = [t for t, end in found.items() if end is None or end.position < end.stable or t in self._astray]
+            read = [end.at for end in found.values() if end is not None]
+            self.stages[spec.name].tick(now if behind else min(now, *read), behind)
+        self.wake.set()
+
+    def cut(self) -> Cut:
+        """What all stages cut, in one moment: nothing awaits in here."""
+        rows: list[tuple[bytes, bytes | None]] = []
+        outputs: list[Output] = []
+        offsets: dict[str, int] = {}
+        for name, stage in self.stages.items():
+            cut = stage.cut()
+            prefix = name.encode() + b"/"
+            rows += [(prefix + key, value) for key, value in cut.rows]
+            outputs += cut.outputs
+            offsets |= cut.offsets
+        self.pending = 0
+        if offsets:
+            self.committed |= offsets
+            rows.append((OFFSETS, orjson.dumps(self.committed)))
+        return Cut(rows, outputs, offsets)
+
+    def drop(self) -> None:
+        """Forget everything: memory must not outlive ownership, least of all under a new producer."""
+        self.dead = True
+        if self.task is not None and self.task is not asyncio.current_task():
+            self.task.cancel()
+        for stage in self.stages.values():
+            stage.drop()
+
+
+def _reader(table: Table, partition: int, prefix: bytes) -> Read:
+    return lambda key: table.read(partition, prefix + key)

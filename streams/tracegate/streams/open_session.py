@@ -1,0 +1,122 @@
+"""A session while it is open: what is in memory of it, its rows, and the document it becomes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import orjson
+
+from tracegate.schemas.session import Closed
+from tracegate.streams.session_rows import CHUNK, EVENT, TRACE, Entry, Head, chunk_key, split, unpack
+from tracegate.streams.stage import Read
+
+
+class OpenSession:
+    """A session that is open: the identities of all it joined, and the bytes that are not yet in a sealed chunk."""
+
+    __slots__ = (
+        "bytes",
+        "count",
+        "deadline",
+        "dirty",
+        "ended",
+        "first_record",
+        "id",
+        "identities",
+        "last_record",
+        "new",
+        "saved",
+        "sealed",
+        "segment",
+        "tail",
+        "why",
+    )
+
+    def __init__(self, session_id: bytes, segment: int, timestamp: int) -> None:
+        self.id, self.segment = session_id, segment
+        self.first_record = self.last_record = self.deadline = timestamp
+        self.count = self.bytes = self.sealed = self.saved = 0
+        self.identities: set[bytes] = set()
+        self.tail = b""
+        self.new: list[bytes] = []
+        self.ended = self.dirty = False
+        self.why: Closed | None = None
+
+    def add(self, entry: Entry, timestamp: int) -> None:
+        """Join a record with its timestamp in milliseconds."""
+        self.new.append(entry.pack())
+        self.identities.add(entry.identity)
+        self.count += 1
+        self.bytes += len(entry.raw) + 1
+        self.first_record = min(self.first_record, timestamp)
+        self.last_record = max(self.last_record, timestamp)
+
+    def key(self, chunk: int) -> bytes:
+        """The key of one of its rows."""
+        return chunk_key(self.id, self.segment, chunk)
+
+    def row(self) -> tuple[bytes, bytes]:
+        """The last chunk with what is new; sealed, and out of memory, once it is large enough."""
+        self.tail = b"".join([self.tail, *self.new])
+        self.new.clear()
+        head = Head(
+            self.first_record, self.last_record, self.deadline, self.count, self.bytes, revision=0, ended=self.ended
+        )
+        key, value = self.key(self.sealed), head.pack() + self.tail
+        self.saved = self.sealed + 1
+        if len(self.tail) >= CHUNK:
+            self.sealed += 1
+            self.tail = b""
+        return key, value
+
+    def restore(self, number: int, head: Head, body: bytes) -> None:
+        """Take over a chunk row; rows come in order."""
+        self.first_record, self.last_record, self.deadline, self.count, self.bytes, _, self.ended = head
+        self.identities.update(entry.identity for entry in unpack(body))
+        self.saved = number + 1
+        self.sealed = number + (len(body) >= CHUNK)
+        self.tail = body if self.sealed == number else b""
+
+    def document(self, read: Read) -> bytes:
+        """The Session, as JSON: events by `occurred_at`, traces by `created_at` and id, of each trace the content that came last.
+
+        Raises:
+            RuntimeError: a sealed row is missing from the table.
+        """
+        entries: list[Entry] = []
+        for number in range(self.sealed):
+            row = read(self.key(number))
+            if row is None:
+                raise RuntimeError(f"row {number} of session {self.id!r} is gone from the table; the state is damaged")
+            entries += unpack(split(row)[1])
+        entries += unpack(b"".join([self.tail, *self.new]))
+        traces = _last_contents([entry for entry in entries if entry.kind == TRACE])
+        events = [entry for entry in entries if entry.kind == EVENT]
+        events.sort(key=lambda entry: entry.at)  # stable: ties stay as they arrived
+        return _DOCUMENT % {
+            b"id": orjson.dumps(self.id.decode()),
+            b"segment": self.segment,
+            b"why": (self.why or "idle").encode(),
+            b"first": _moment(self.first_record),
+            b"last": _moment(self.last_record),
+            b"events": b",".join([entry.raw for entry in events]),
+            b"traces": b",".join([entry.raw for entry in traces]),
+        }
+
+
+_DOCUMENT = (
+    b'{"session_id":%(id)b,"segment":%(segment)d,"revision":0,"closed_because":"%(why)b",'
+    b'"first_record_at":"%(first)b","last_record_at":"%(last)b","events":[%(events)b],"traces":[%(traces)b]}'
+)
+
+
+def _last_contents(traces: list[Entry]) -> list[Entry]:
+    """One content a trace id, ordered by creation and id."""
+    if len(traces) < 2:
+        return traces
+    last = {str(orjson.loads(entry.raw)["id"]): entry for entry in traces}
+    return [entry for _, entry in sorted(last.items(), key=lambda item: (item[1].at, item[0]))]
+
+
+def _moment(milliseconds: int) -> bytes:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").encode()

@@ -1,0 +1,51 @@
+"""A bound on the work that a process has in flight, first come first served over all partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from tracegate.streams.stage import Record
+
+Work = Callable[[Record], Awaitable[None]]
+
+_SLICE_S = 0.003
+"""How long one worker may hold the event loop when its work never waits."""
+
+
+class Pool:
+    """Runs at most `limit` pieces of work at a time. Work that never waits gives way to others every few milliseconds."""
+
+    def __init__(self, limit: int = 64, failed: Callable[[BaseException], None] | None = None) -> None:
+        self._limit, self._failed = limit, failed
+        self._queue: deque[tuple[Work, Record]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, work: Work, record: Record) -> None:
+        """Do this piece of work when its turn comes."""
+        self._queue.append((work, record))
+        if len(self._tasks) < min(self._limit, len(self._queue)):
+            task = asyncio.get_running_loop().create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    async def idle(self) -> None:
+        """Wait until nothing is left to do."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run(self) -> None:
+        until = time.monotonic() + _SLICE_S
+        while self._queue:
+            work, record = self._queue.popleft()
+            await work(record)
+            if time.monotonic() > until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + _SLICE_S
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and self._failed is not None:
+            self._failed(error)

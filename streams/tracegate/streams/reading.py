@@ -1,0 +1,105 @@
+"""From a record's bytes to an event or a trace, or to the reason why not."""
+
+from __future__ import annotations
+
+import hashlib
+
+import orjson
+from pydantic import ValidationError
+
+from tracegate.schemas.base import explain
+from tracegate.schemas.dead_letter import Reason
+from tracegate.schemas.events import EVENT, InvocationEvent
+from tracegate.schemas.trace import ReasoningTrace
+from tracegate.streams.stage import Record
+
+
+class Unusable(Exception):  # noqa: N818  # a verdict on a record, which becomes a dead letter; nothing went wrong here
+    """A record that cannot be used: the reason, for counting, and one sentence for a person."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason: Reason = reason
+        self.detail = detail
+
+
+def read_event(value: bytes) -> InvocationEvent:
+    """An invocation event.
+
+    Raises:
+        Unusable: the bytes are no JSON object, or not an event.
+    """
+    try:
+        event = EVENT.validate_json(value)
+    except ValidationError as error:
+        raise _unusable(value, error) from None
+    _refuse_nan(value)
+    return event
+
+
+def read_trace(value: bytes) -> ReasoningTrace:
+    """A reasoning trace.
+
+    Raises:
+        Unusable: the bytes are no JSON object, or not a trace.
+    """
+    try:
+        trace = ReasoningTrace.model_validate_json(value)
+    except ValidationError as error:
+        raise _unusable(value, error) from None
+    _refuse_nan(value)
+    return trace
+
+
+def present(value: bytes | None, limit: int) -> bytes:
+    """The value, if there is one and it has at most `limit` bytes.
+
+    Raises:
+        Unusable: a tombstone, an empty value, or one that is too large to be part of a session.
+    """
+    if not value:
+        raise Unusable("empty", "the record has no value" if value is None else "the record's value is empty")
+    if len(value) > limit:
+        raise Unusable("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
+    return value
+
+
+def event_identity(event: InvocationEvent, record: Record) -> bytes:
+    """16 bytes that two deliveries of one event share: from `event_id`, else the CloudEvents id, else the content."""
+    if event.event_id is not None:
+        return _digest(b"i" + event.event_id.encode())
+    for name, content in record.headers:
+        if name == "ce_id":
+            return _digest(b"c" + content)
+    return _digest(b"b" + _canonical(record.value or b""))
+
+
+def trace_identity(record: Record) -> bytes:
+    """16 bytes that two deliveries of a trace share as long as its content is the same."""
+    return _digest(b"t" + _canonical(record.value or b""))
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:16]
+
+
+def _canonical(value: bytes) -> bytes:
+    try:
+        return orjson.dumps(orjson.loads(value), option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONDecodeError as error:
+        raise Unusable("not_json", f"the value is not JSON: {error}") from None
+
+
+def _refuse_nan(value: bytes) -> None:
+    # The validator lets NaN pass inside keys that it does not know; the words are rare enough to read those documents twice.
+    if b"NaN" in value or b"Infinity" in value:
+        _canonical(value)
+
+
+def _unusable(value: bytes, error: ValidationError) -> Unusable:
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return Unusable("not_json", f"the value is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}")
+    if not first["loc"] and not value.lstrip().startswith(b"{"):
+        return Unusable("not_an_object", "the value is JSON, but not an object")
+    return Unusable("invalid", explain(error))

@@ -1,0 +1,146 @@
+"""Score: measures every closed session by the configured criteria, and sends its traces on to the gate.
+
+Sessions finish in any order. Committed is the offset below which all are done; a row keeps the numbers of those done above it. One
+slow judge delays its own session and nobody else's.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from tracegate.schemas.base import explain
+from tracegate.schemas.candidate import Candidate
+from tracegate.schemas.dead_letter import Reason
+from tracegate.schemas.score import Score as ScoreRecord
+from tracegate.schemas.session import Session
+from tracegate.streams.partitioner import partition_of
+from tracegate.streams.pool import Pool
+from tracegate.streams.stage import Cut, Output, Record, dead_letter
+from tracegate.streams.tally import Tally
+from tracegate.streams.topics import Topics
+
+_DONE = b"d"
+
+Scored = tuple[Sequence[ScoreRecord], Sequence[Candidate]]
+Scoring = Callable[[Session], Awaitable[Scored]]
+"""Measures a session: its scores, and its traces as candidates."""
+
+
+class Score:
+    """The closed sessions of one partition."""
+
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        topics: Topics,
+        scoring: Scoring,
+        pool: Pool,
+        changed: Callable[[], None],
+        window: int = 2_000,
+    ) -> None:
+        self._partition, self._partitions, self._topics = partition, partitions, topics
+        self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
+        self._started: deque[int] = deque()
+        self._done: set[int] = set()
+        self._written = b""
+        self._next: int | None = None
+        self._committed: int | None = None
+        self._outputs: list[Output] = []
+        self._dropped = False
+        self.tally = Tally()
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Start from the numbers of those that are done above the committed offset."""
+        self.tally.load(rows)
+        self._written = rows.get(_DONE, b"")
+        self._done = set(_numbers(self._written))
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        """Begin to score the sessions that are not done yet."""
+        self._next = records[-1].offset + 1
+        for record in records:
+            self._started.append(record.offset)
+            if record.offset not in self._done:
+                self.tally["consumed"] += 1
+                self._pool.add(self._work, record)
+
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        """Nothing depends on the time."""
+
+    def full(self) -> bool:
+        """Whether as many sessions are in flight as fit the window."""
+        return len(self._started) >= self._window
+
+    def cut(self) -> Cut:
+        """The scores and candidates that came about, and how far everything is done."""
+        started, done = self._started, self._done
+        while started and started[0] in done:
+            done.discard(started.popleft())
+        offsets, rows = {}, self.tally.rows()
+        mark = started[0] if started else self._next
+        if mark is not None and mark != self._committed:
+            offsets[self._topics.sessions] = self._committed = mark
+            self._done = done = {number for number in done if number >= mark}  # a hole in the log leaves some behind
+        row = array("q", sorted(done)).tobytes()
+        if row != self._written:
+            self._written = row
+            rows.append((_DONE, row or None))
+        outputs, self._outputs = self._outputs, []
+        return Cut(rows, outputs, offsets)
+
+    def drop(self) -> None:
+        """What still runs publishes nothing."""
+        self._dropped = True
+
+    async def _work(self, record: Record) -> None:
+        if self._dropped:
+            return
+        try:
+            session = Session.model_validate_json(record.value or b"")
+        except ValidationError as error:
+            self._finish(record, [self._put_aside(record, "unreadable_session", explain(error))])
+            return
+        try:
+            scores, candidates = await self._scoring(session)
+        except Exception as error:  # noqa: BLE001  # whatever a session provokes must not stop its neighbours
+            self._finish(record, [self._put_aside(record, "scoring_failed", f"{type(error).__name__}: {error}")])
+            return
+        if self._dropped:
+            return
+        self.tally["scored"] += 1
+        outputs = [self._result(record, score) for score in scores]
+        for candidate in candidates:
+            scope = candidate.scope.encode()
+            partition = partition_of(scope, self._partitions)
+            value = candidate.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            outputs.append(Output(self._topics.candidates, partition, scope, value))
+        self.tally["candidates"] += len(candidates)
+        self._finish(record, outputs)
+
+    def _result(self, record: Record, score: ScoreRecord) -> Output:
+        outcome = (
+            score.status if score.not_evaluated_because is None else f"{score.status}.{score.not_evaluated_because}"
+        )
+        self.tally[f"scores.{outcome}"] += 1
+        return Output(self._topics.results, self._partition, record.key, score.model_dump_json().encode())
+
+    def _put_aside(self, record: Record, reason: Reason, detail: str) -> Output:
+        self.tally[f"dead_lettered.{reason}"] += 1
+        return dead_letter(self._topics.dead_letters, record, "score", reason, detail)
+
+    def _finish(self, record: Record, outputs: Sequence[Output]) -> None:
+        if not self._dropped:
+            self._outputs += outputs
+            self._done.add(record.offset)
+            self._changed()
+
+
+def _numbers(row: bytes) -> array[int]:
+    numbers = array("q")
+    numbers.frombytes(row)
+    return numbers

@@ -1,0 +1,113 @@
+"""How a session stands in the table: entries packed into chunk rows, and a guard once it is closed.
+
+A chunk row is rewritten until it holds `CHUNK` bytes, then it is sealed and leaves memory; the next one begins. So the cost of an
+event does not grow with the session, and a row always fits a batch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+VERSION = 1
+CHUNK = 4_096
+
+_HEAD = struct.Struct(">BqqqiiiB")
+_ENTRY = struct.Struct(">c16sqI")
+_CHUNK_KEY = struct.Struct(">II")
+_GUARD = struct.Struct(">BIq")
+
+EVENT, TRACE = b"e", b"t"
+
+
+class Entry(NamedTuple):
+    """A joined record: its kind, identity, place in time (microseconds since 1970) and bytes."""
+
+    kind: bytes
+    identity: bytes
+    at: int
+    raw: bytes
+
+    def pack(self) -> bytes:
+        """The entry as it stands in a chunk."""
+        return _ENTRY.pack(self.kind, self.identity, self.at, len(self.raw)) + self.raw
+
+
+def unpack(chunk: bytes) -> Iterator[Entry]:
+    """The entries of a chunk's body."""
+    at, size = 0, _ENTRY.size
+    while at < len(chunk):
+        kind, identity, moment, length = _ENTRY.unpack_from(chunk, at)
+        at += size
+        yield Entry(kind, identity, moment, chunk[at : at + length])
+        at += length
+
+
+class Head(NamedTuple):
+    """What the last chunk says of the whole session. Times in milliseconds since 1970."""
+
+    first_record: int
+    last_record: int
+    deadline: int
+    joined: int
+    size: int
+    revision: int
+    ended: bool
+
+    def pack(self) -> bytes:
+        """The head as it stands before a chunk's body."""
+        return _HEAD.pack(VERSION, *self)
+
+
+def split(row: bytes) -> tuple[Head, bytes]:
+    """A chunk row's head and body.
+
+    Raises:
+        ValueError: the row was written by a version that this one does not read.
+    """
+    version, first, last, deadline, count, size, revision, ended = _HEAD.unpack_from(row)
+    if version != VERSION:
+        raise ValueError(f"session row of format {version}; this version reads {VERSION}")
+    return Head(first, last, deadline, count, size, revision, bool(ended)), row[_HEAD.size :]
+
+
+def chunk_key(session: bytes, segment: int, chunk: int) -> bytes:
+    """The key of a chunk row. Keys of one segment sort by chunk."""
+    return b"c" + session + _CHUNK_KEY.pack(segment, chunk)
+
+
+def split_chunk_key(key: bytes) -> tuple[bytes, int, int]:
+    """Session id, segment and chunk number."""
+    segment, chunk = _CHUNK_KEY.unpack(key[-_CHUNK_KEY.size :])
+    return key[1 : -_CHUNK_KEY.size], segment, chunk
+
+
+class Guard(NamedTuple):
+    """What stays of a closed session for a while: its last segment, when it closed (milliseconds), and the identities it joined."""
+
+    segment: int
+    closed_at: int
+    identities: bytes
+
+    def pack(self) -> bytes:
+        """The guard's row."""
+        return _GUARD.pack(VERSION, self.segment, self.closed_at) + self.identities
+
+    @classmethod
+    def unpack(cls, row: bytes) -> Guard:
+        """A guard from its row."""
+        _, segment, closed_at = _GUARD.unpack_from(row)
+        return cls(segment, closed_at, row[_GUARD.size :])
+
+    def knows(self, identity: bytes) -> bool:
+        """Whether the session joined a record of this identity."""
+        at = self.identities.find(identity)
+        while at >= 0 and at % 16:
+            at = self.identities.find(identity, at + 1)
+        return at >= 0
+
+
+def guard_key(session: bytes) -> bytes:
+    """The key of a session's guard."""
+    return b"g" + session
