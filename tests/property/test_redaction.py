@@ -1,0 +1,81 @@
+"""Redaction on texts made of what it looks for, put next to one another in every way."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tracegate.scorers.redaction import redact, redact_text
+
+PIECES = [
+    *(
+        "+821012345678",
+        "(415) 555-2671",
+        "(02) 123-4567",
+        "415-555-2671",
+        "010-1234-5678",
+        "01012345678",
+        "415 555 2671",
+    ),
+    *("a@b.co", "10.0.0.1", "/home/kim", "C:\\Users\\kim", "https://u:p@h", "postgres://h", "+1 ", "[REDACTED:email]"),
+    *(
+        "Bearer aaaaaaaaaaaaaaaaaaaaa1",
+        "sk-aaaaaaaaaaaaaaa11",
+        "eyJaaaaaaaaa.aaaaaaaaa.a",
+        "xoxb-aaaaaaaaa",
+        "kp_aaaaaaaaaaaaaaaa",
+    ),
+    *(
+        "password=ab",
+        "token: 'x",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "비밀번호",
+        "REDACTED",
+        "email",
+    ),
+    *"+-. :=@()[]1a\"'\\/_,%#\n가",
+]
+texts = st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.text(max_size=30))
+documents = st.recursive(
+    st.one_of(texts, st.integers(), st.none(), st.booleans(), st.floats(allow_nan=False)),
+    lambda children: st.one_of(st.lists(children, max_size=4), st.dictionaries(texts, children, max_size=4)),
+    max_leaves=12,
+)
+
+
+def shape(value):
+    """The document with its strings forgotten."""
+    if isinstance(value, dict):
+        return [shape(child) for child in value.values()]
+    if isinstance(value, list):
+        return (len(value), [shape(child) for child in value])
+    return str if isinstance(value, str) else value
+
+
+@given(texts)
+@example("+821012345678" * 3)
+@example("a@b.co%a@b.co%")
+@example("(415) 555-2671(02) 123-4567" * 2)
+@example("-010-1234-5678" * 3)
+def test_redacting_a_text_twice_is_redacting_it_once(text):
+    assert redact_text(redact_text(text)) == redact_text(text)
+
+
+@given(documents)
+def test_redacting_a_document_twice_is_redacting_it_once(document):
+    assert redact(redact(document)) == redact(document)
+
+
+@given(documents)
+def test_a_redacted_document_has_the_shape_of_the_original(document):
+    assert shape(redact(document)) == shape(document)
+
+
+# None of these is among the pieces, which may stand so close together that no reader would see a number in them.
+secrets = st.sampled_from(
+    ["kim@example.com", "010-9876-5432", "(212) 555-0187", "+44 20 7946 0958", "ghp_" + "a1" * 18]
+)
+
+
+@given(texts, secrets, texts)
+def test_what_stands_between_blanks_is_found_whatever_surrounds_it(before, secret, after):
+    assert secret not in redact_text(f"{before} {secret} {after}")
