@@ -4,10 +4,10 @@ The kinds are those of KnowledgePulse's PII cleaner (packages/sdk/src/utils/pii-
 secrets named by a JSON key, and key blocks added. Each find becomes a token such as `[REDACTED:email]`. A text is rewritten
 until nothing changes, so redacting twice is redacting once. Every pattern takes time proportional to the text.
 
-Telephone numbers: `phonenumbers` has a matcher of its own. It was tried on recorded agent conversations and is not used:
-it takes bare identifiers of ten digits (orders, products) for American numbers, misses the made-up numbers that people
-write instead of their own ("(555) 123-4567"), and needs 3 ms for 300 characters. So a number is found by how it is written,
-and the library is asked only where writing alone does not tell: what follows a plus sign, and groups set apart by blanks or dots.
+Telephone numbers: `phonenumbers` has a matcher of its own. It was tried and is not used: it takes bare identifiers of ten
+digits (orders, products) for American numbers, misses the made-up numbers that people write instead of their own
+("(555) 123-4567"), and needs 3 ms for 300 characters. So a number is found by how it is written, and the library is asked
+only where writing alone does not tell: what follows a plus sign, and groups set apart by blanks or dots.
 """
 
 import re
