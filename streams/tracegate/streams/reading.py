@@ -69,7 +69,7 @@ def event_identity(event: InvocationEvent, record: Record) -> bytes:
     if event.event_id is not None:
         return _digest(b"i" + event.event_id.encode())
     for name, content in record.headers:
-        if name == "ce_id":
+        if name == "ce_id" and content:  # a header may have no value, and an empty id tells nothing apart
             return _digest(b"c" + content)
     return _digest(b"b" + _canonical(record.value or b""))
 

@@ -1,0 +1,214 @@
+"""Assemble: what belongs together comes together, once, in order."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import orjson
+import pytest
+
+from tests.support.flow import TOPICS, Flow, event, trace
+from tracegate.streams.partitioner import partition_of
+
+
+def assemble_only(**options: object) -> Flow:
+    return Flow(stages=("assemble",), **options)  # type: ignore[arg-type]
+
+
+def away_from(session_id: str, partitions: int = 4) -> int:
+    return (partition_of(session_id.encode(), partitions) + 1) % partitions
+
+
+async def test_a_stray_is_forwarded_once_untouched_and_joined_at_home() -> None:
+    flow = assemble_only(partitions=4)
+    home, elsewhere = partition_of(b"s", 4), away_from("s")
+    value = b' {"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-01T00:00:00Z", "unknown": 1e2} '
+    headers = [("traceparent", b"00-ab-cd-01"), ("ce_id", b"\xff"), ("odd", b"")]
+
+    flow.send(TOPICS.invocations, value, b"some key", partition=elsewhere, headers=headers, at=-7)
+    await flow.finish()
+
+    (stray,) = flow.read(TOPICS.strays)
+    assert (stray.partition, stray.key, stray.value, stray.timestamp) == (home, b"s", value, 1_767_225_593_000)
+    assert list(stray.headers) == [*headers, ("tracegate.origin", TOPICS.invocations.encode())]
+    (session,) = flow.read(TOPICS.sessions)
+    assert (session.partition, session.key, session.json["events"]) == (home, b"s", [orjson.loads(value)])
+    assert flow.tally("assemble") == {"consumed": 2, "forwarded": 1, "joined": 1, "opened": 1, "closed": 1}
+
+
+async def test_a_trace_without_session_id_belongs_to_its_key_at_home_and_astray() -> None:
+    flow = assemble_only(partitions=4)
+    for partition in range(4):
+        flow.send(TOPICS.traces, trace(partition, None), b"s", partition=partition)
+
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert session["session_id"] == "s"
+    assert [item["id"] for item in session["traces"]] == [f"kp:trace:{number}" for number in range(4)]
+    assert len(flow.read(TOPICS.strays)) == 3
+
+
+@pytest.mark.parametrize("key", [None, b""])
+async def test_a_trace_without_session_id_and_key_is_a_session_of_its_own(key: bytes | None) -> None:
+    flow = assemble_only(partitions=4)
+    for partition in range(4):
+        flow.send(TOPICS.traces, trace("one", None), key, partition=partition)
+
+    await flow.finish()
+
+    assert [session["session_id"] for session in flow.sessions()] == ["kp:trace:one"]
+    assert flow.tally("assemble")["duplicate"] == 3
+
+
+async def test_a_key_that_is_no_text_names_one_session() -> None:
+    flow = assemble_only(partitions=4)
+    for partition in range(4):
+        flow.send(TOPICS.traces, trace(partition, None), b"\xff\x00", partition=partition)
+
+    await flow.finish()
+
+    assert [(s["session_id"], len(s["traces"])) for s in flow.sessions()] == [("ff00", 4)]
+
+
+@pytest.mark.parametrize("key", [None, b"", b"another", b"\xff"])
+async def test_an_event_belongs_to_the_session_that_it_names_whatever_its_key(key: bytes | None) -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(session_id="s"), key)
+
+    await flow.finish()
+
+    assert [session["session_id"] for session in flow.sessions()] == ["s"]
+
+
+@pytest.mark.parametrize("name", [b"tracegate.traces", b"\xff", b""])
+async def test_a_producer_cannot_pass_an_event_off_as_a_stray_trace(name: bytes) -> None:
+    flow = assemble_only(partitions=4)
+    headers = [("tracegate.origin", name), ("tracegate.reason", b"mine")]
+
+    flow.send(TOPICS.invocations, event(), partition=away_from("s"), headers=headers)
+    flow.send(TOPICS.traces, trace(), partition=away_from("s"), headers=[("tracegate.origin", b"\xff"), *headers])
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert (len(session["events"]), len(session["traces"]), flow.letters()) == (1, 1, [])
+
+
+async def test_headers_without_a_value_are_carried_and_mean_nothing() -> None:
+    flow = assemble_only(partitions=4)
+    headers = [("ce_id", None), ("tracegate.origin", None)]
+    for at, partition in ((0, partition_of(b"s", 4)), (1, away_from("s"))):
+        flow.send(TOPICS.invocations, event(at=at), partition=partition, headers=headers)  # type: ignore[arg-type]
+
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert len(session["events"]) == 2
+
+
+async def test_an_event_comes_twice_by_its_event_id_whatever_else_differs() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(event_id="e", app_name="first"), headers=[("ce_id", b"1")])
+    flow.send(TOPICS.invocations, event(event_id="e", app_name="second"), headers=[("ce_id", b"2")])
+    flow.send(TOPICS.invocations, event(event_id="f", app_name="third"), headers=[("ce_id", b"1")])
+
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert [item["app_name"] for item in session["events"]] == ["first", "third"]
+    assert flow.tally("assemble")["duplicate"] == 1
+
+
+async def test_an_event_without_id_comes_twice_by_its_ce_id() -> None:
+    flow = assemble_only()
+    for app, ce_id in (("first", b"1"), ("second", b"1"), ("third", b"2")):
+        flow.send(TOPICS.invocations, event(app_name=app), headers=[("ce_id", ce_id)])
+
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert [item["app_name"] for item in session["events"]] == ["first", "third"]
+
+
+async def test_an_empty_ce_id_is_none() -> None:
+    flow = assemble_only()
+    for app in ("first", "second"):
+        flow.send(TOPICS.invocations, event(app_name=app), headers=[("ce_id", b"")])
+
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert [item["app_name"] for item in session["events"]] == ["first", "second"]
+
+
+async def test_a_record_without_any_id_comes_twice_by_its_content_however_it_is_written() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(args={"a": 1, "b": 2}))
+    flow.send(TOPICS.invocations, orjson.dumps(event(args={"b": 2, "a": 1}), option=orjson.OPT_INDENT_2))
+    flow.send(TOPICS.invocations, event(args={"a": 1, "b": 3}))
+    flow.send(TOPICS.traces, trace())
+    flow.send(TOPICS.traces, orjson.dumps(dict(reversed(trace().items()))))
+
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert (len(session["events"]), len(session["traces"])) == (2, 1)
+    assert flow.tally("assemble")["duplicate"] == 2
+
+
+async def test_order_is_restored_by_occurred_at_and_ties_stay_as_they_arrived() -> None:
+    kinds = [("tool.called", 1.0), ("tool.returned", 1.000001), ("invocation.completed", 3), ("model.called", 3)]
+    for order in permutations(range(4)):
+        flow = assemble_only()
+        for place in order:
+            kind, at = kinds[place]
+            flow.send(TOPICS.invocations, event(kind, at=at))
+
+        await flow.finish()
+
+        (session,) = flow.sessions()
+        arrived = [kinds[place][0] for place in order if place >= 2]
+        assert [item["type"] for item in session["events"]] == ["tool.called", "tool.returned", *arrived]
+
+
+async def test_of_a_trace_that_is_revised_inside_a_session_the_last_content_stands_in_its_new_place() -> None:
+    flow = assemble_only()
+    for number, at, summary in ((1, 1, "first"), (2, 2, "only"), (1, 3, "second")):
+        flow.send(TOPICS.traces, trace(number, at=at, outcome={"result_summary": summary}))
+        flow.checkpoint()
+        await flow.take(TOPICS.traces)
+
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert [item["outcome"]["result_summary"] for item in session["traces"]] == ["only", "second"]
+    assert flow.tally("assemble")["joined"] == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\x00\n\x1b[31m",
+        "🦆" * 256,
+        "x" * 1024,
+        "ca\x00\x00\x00\x00\x00\x00\x00\x00",
+        "w",
+        "#",
+        "g",
+        "checkpoint/offsets",
+    ],
+)
+async def test_whatever_the_session_id_says_it_comes_out_as_it_went_in(name: str) -> None:
+    flow = assemble_only(partitions=3)
+    big = "x" * 5_000  # a chunk of its own, which leaves memory
+    for partition in range(3):
+        flow.send(TOPICS.invocations, event(session_id=name, app_name=f"{partition}{big}"), partition=partition)
+        flow.send(TOPICS.invocations, event(session_id="a", app_name=f"{partition}{big}"), partition=partition)
+    await flow.settle()
+    for partition in range(3):
+        flow.crash(partition)
+
+    await flow.finish()
+
+    assert {(s["session_id"], len(s["events"])) for s in flow.sessions()} == {(name, 3), ("a", 3)}
+    assert flow.letters() == []
