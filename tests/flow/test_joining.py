@@ -6,9 +6,11 @@ from itertools import permutations
 
 import orjson
 import pytest
-
 from tests.support.flow import TOPICS, Flow, event, trace
+
+from tracegate.streams.assemble import Closing
 from tracegate.streams.partitioner import partition_of
+from tracegate.streams.session_rows import GUARDED
 
 
 def assemble_only(**options: object) -> Flow:
@@ -212,3 +214,30 @@ async def test_whatever_the_session_id_says_it_comes_out_as_it_went_in(name: str
 
     assert {(s["session_id"], len(s["events"])) for s in flow.sessions()} == {(name, 3), ("a", 3)}
     assert flow.letters() == []
+
+
+async def test_an_event_that_came_in_the_segment_before_is_a_duplicate_in_the_next() -> None:
+    flow = assemble_only(closing=Closing(max_events=2))
+    for number in (0, 1, 2, 0, 1, 2, 3, 4, 0, 2, 4):
+        flow.send(TOPICS.invocations, event(at=number))
+        await flow.settle()
+        flow.crash()
+
+    await flow.finish()
+
+    places = [(s["segment"], [item["occurred_at"][17:19] for item in s["events"]]) for s in flow.sessions()]
+    assert places == [(0, ["00", "01"]), (1, ["02", "03"]), (2, ["04"])]
+    assert flow.tally("assemble")["duplicate"] == 6
+
+
+async def test_a_guard_remembers_only_the_latest_records_of_a_session_that_never_ends() -> None:
+    flow = assemble_only(closing=Closing(max_events=500))
+    for number in range(5_001):
+        flow.send(TOPICS.invocations, event(event_id=str(number)))
+    await flow.settle()
+
+    assert len(flow.rows(b"assemble/gs")[b"assemble/gs"]) < 16 * GUARDED + 100
+    flow.send(TOPICS.invocations, event(event_id="1000"))
+    flow.send(TOPICS.invocations, event(event_id="999"))
+    await flow.settle()
+    assert flow.tally("assemble")["duplicate"] == 1

@@ -200,21 +200,17 @@ class Assemble:
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
     def _join(self, session: OpenSession | None, session_id: bytes, entry: Entry, timestamp: int, ends: bool) -> None:
-        if session is not None and timestamp > session.deadline and entry.identity not in session.identities:
-            self._close(session)  # reading live, the clock would have closed it before this record came
-            session = None
-        if session is None:
-            guard = self._guard_of(session_id)
-            if guard is not None and guard.knows(entry.identity):
-                self.tally["duplicate"] += 1
-                return
-            session = self._begin(session_id, guard.segment + 1 if guard else 0, timestamp)
-        elif entry.identity in session.identities:
+        if self._joined_before(session, session_id, entry.identity):
             self.tally["duplicate"] += 1
             return
-        elif session.count >= self._closing.max_events or session.bytes + len(entry.raw) > self._closing.max_bytes:
+        if session is not None and timestamp > session.deadline:
+            self._close(session)  # reading live, the clock would have closed it before this record came
+            session = None
+        elif session is not None and self._is_full(session, len(entry.raw)):
             self._close(session, "size_limit")
-            session = self._begin(session_id, session.segment + 1, timestamp)
+            session = None
+        if session is None:
+            session = self._begin(session_id, timestamp)
         self.tally["joined"] += 1
         session.add(entry, timestamp)
         if not session.ended:
@@ -228,9 +224,20 @@ class Assemble:
             session.dirty = True
             self._dirty.append(session)
 
-    def _begin(self, session_id: bytes, segment: int, timestamp: int) -> OpenSession:
+    def _joined_before(self, session: OpenSession | None, session_id: bytes, identity: bytes) -> bool:
+        if session is not None and (identity in session.identities or not session.segment):
+            return identity in session.identities
+        guard = self._guard_of(session_id)
+        return guard is not None and guard.knows(identity)
+
+    def _is_full(self, session: OpenSession, more: int) -> bool:
+        return session.count >= self._closing.max_events or session.bytes + more > self._closing.max_bytes
+
+    def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
         self.tally["opened"] += 1
-        session = self._open[session_id] = OpenSession(session_id, segment, timestamp)
+        guard = self._guard_of(session_id)
+        session = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
+        self._open[session_id] = session
         heapq.heappush(self._due, (timestamp + self._closing.idle_gap, session_id))
         return session
 
@@ -240,7 +247,8 @@ class Assemble:
         self._closed.append(session)
         del self._open[session.id]
         closed_at = max(self._watermark, session.last_record)
-        self._guards[session.id] = Guard(session.segment, closed_at, b"".join(sorted(session.identities)))
+        former = self._guard_of(session.id) if session.segment else None
+        self._guards[session.id] = Guard.of(session.segment, closed_at, session.identities, former)
         self._guarded.append((closed_at, session.id))
 
     def _guard_of(self, session_id: bytes) -> Guard | None:

@@ -7,11 +7,13 @@ event does not grow with the session, and a row always fits a batch.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 VERSION = 1
 CHUNK = 4_096
+GUARDED = 4_000
+"""How many identities a guard holds, unless one segment alone has more."""
 
 _HEAD = struct.Struct(">BqqqiiiB")
 _ENTRY = struct.Struct(">c16sqI")
@@ -84,7 +86,11 @@ def split_chunk_key(key: bytes) -> tuple[bytes, int, int]:
 
 
 class Guard(NamedTuple):
-    """What stays of a closed session for a while: its last segment, when it closed (milliseconds), and the identities it joined."""
+    """What stays of a closed session for a while: its last segment, when it closed (milliseconds), and the identities it joined.
+
+    Of the last segment these are all, of the ones before it the latest, `GUARDED` in all: a session that goes on for days still has a
+    small guard.
+    """
 
     segment: int
     closed_at: int
@@ -93,6 +99,13 @@ class Guard(NamedTuple):
     def pack(self) -> bytes:
         """The guard's row."""
         return _GUARD.pack(VERSION, self.segment, self.closed_at) + self.identities
+
+    @classmethod
+    def of(cls, segment: int, closed_at: int, identities: Collection[bytes], former: Guard | None) -> Guard:
+        """The guard of a segment that closes, and of those before it."""
+        own = b"".join(sorted(identities))
+        older = former.identities[-room:] if former and (room := 16 * GUARDED - len(own)) > 0 else b""
+        return cls(segment, closed_at, older + own)
 
     @classmethod
     def unpack(cls, row: bytes) -> Guard:
