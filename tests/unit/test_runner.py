@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -96,11 +97,12 @@ async def test_a_session_names_a_bounded_number_of_them() -> None:
 
 
 async def test_a_score_carries_what_the_scorer_said_and_whose_it_is() -> None:
-    session = make_session("s", segment=2, revision=3)
+    ended = NOW - timedelta(hours=1)
+    session = make_session("s", segment=2, revision=3, last_record_at=ended)
     first, *_ = await scores_of(plan_of(Answers()), TURNS, session)
     assert (first.rationale, first.details, first.cost) == ("read it", {"was": "yes"}, Cost(input_tokens=3, usd=0.5))
     assert (first.session_id, first.segment, first.revision, first.scorer_version) == ("s", 2, 3, "7")
-    assert (first.config_digest, first.threshold, first.occurred_at, first.evaluated_at) == ("config", 0.5, NOW, NOW)
+    assert (first.config_digest, first.threshold, first.occurred_at, first.evaluated_at) == ("config", 0.5, ended, NOW)
 
 
 async def test_the_cost_of_a_session_is_in_its_invocations_and_is_not_counted_twice() -> None:
@@ -200,7 +202,6 @@ async def test_a_cancelled_session_is_cancelled() -> None:
         (0.5, "TypeError: the scorer returned float, not a Measurement"),
         (Measurement(value=0.5, details={"x": {1, 2}}), "the scorer's measurement cannot be published: "),  # type: ignore[dict-item]
         (Measurement(value=0.5, details={"x": float("nan")}), "the scorer's measurement cannot be published: "),
-        (Measurement(value=0.5, rationale=3), "the scorer's measurement cannot be published: "),  # type: ignore[arg-type]
     ],
 )
 async def test_what_is_no_measurement_is_an_error(given: object, rationale: str) -> None:
@@ -284,6 +285,22 @@ async def test_a_session_outside_the_sample_says_so_once_a_metric() -> None:
     ] * 2
 
 
+async def test_outside_the_sample_no_scorer_is_called() -> None:
+    class Spends(Scorer):
+        """Counts what it costs."""
+
+        calls: ClassVar[list[Subject]] = []
+
+        def score(self, subject: Subject) -> Measurement:
+            self.calls.append(subject)
+            return Measurement(value=1.0)
+
+    await scores_of(plan_of(Spends(), share=0.0), TURNS)
+    assert Spends.calls == []
+    await scores_of(plan_of(Spends()), TURNS)
+    assert len(Spends.calls) == len(TURNS)
+
+
 async def test_a_session_is_measured_by_every_metric_whose_share_takes_it_in() -> None:
     point = sampling_point("session-1")
     shares = {"response_match_score": point, "tool_trajectory_avg_score": min(1.0, point + 1e-9)}
@@ -343,3 +360,14 @@ def test_a_decision_is_a_score_with_its_reasons() -> None:
     assert (no.value, no.status, no.rationale) == (0.0, "FAILED", "rejected: visibility, privacy")
     assert no.details == {"decision": "rejected", "reasons": ["visibility", "privacy"]}
     assert yes.result_id == no.result_id
+
+
+def test_a_rationale_that_is_no_text_is_refused_where_it_is_made() -> None:
+    with pytest.raises(TypeError, match="rationale must be text, not int"):
+        Measurement(value=0.5, rationale=3)  # type: ignore[arg-type]
+
+
+async def test_what_the_runner_writes_is_what_the_schema_reads() -> None:
+    for score in await scores_of(plan_of(Gives()), TURNS):
+        assert Score.model_validate_json(score.wire()) == score
+        assert Score.model_validate_json(score.model_dump_json()) == score

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+import orjson
+from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from tracegate.schemas.base import Identifier, Timestamp, WireModel
 from tracegate.schemas.invocation import Level
@@ -54,6 +55,23 @@ class Score(WireModel):
     occurred_at: Timestamp
     evaluated_at: Timestamp
 
+    @classmethod
+    def trusted(cls, **fields: Any) -> Self:
+        """A Score of values that are known to be right, at a fifth of the cost: nothing is checked, and every field must be given."""
+        score = cls.__new__(cls)
+        object.__setattr__(score, "__dict__", fields)
+        object.__setattr__(score, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(score, "__pydantic_extra__", None)
+        object.__setattr__(score, "__pydantic_private__", None)
+        return score
+
+    def wire(self) -> bytes:
+        """The Score as JSON, the way it stands on `results`."""
+        try:
+            return orjson.dumps(self.__dict__, default=_fields, option=orjson.OPT_UTC_Z)
+        except TypeError:  # a whole number beyond 64 bits in `details`
+            return self.model_dump_json().encode()
+
     @model_validator(mode="after")
     def _says_one_thing(self) -> Score:
         missing = self.status == "NOT_EVALUATED"
@@ -63,6 +81,10 @@ class Score(WireModel):
                 "value is null, and a reason given, exactly when the status is NOT_EVALUATED"
             )
         return self
+
+
+def _fields(model: BaseModel) -> dict[str, Any]:
+    return model.__dict__
 
 
 def uuid5(*parts: str | int) -> str:

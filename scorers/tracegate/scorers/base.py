@@ -37,23 +37,29 @@ class Subject:
         return answer.text if answer else ""
 
 
+NOTHING_SPENT = Cost()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """A measured number, in the scorer's range, higher is better; and how it came about.
 
     Raises:
         ValueError: the value is NaN or infinite.
+        TypeError: the rationale is no text.
     """
 
     value: float
     rationale: str = ""
     """One sentence that a person can check."""
     details: Mapping[str, JsonValue] = field(default_factory=dict)
-    cost: Cost = field(default_factory=Cost)
+    cost: Cost = NOTHING_SPENT
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
             raise ValueError(f"a measurement must be a finite number, not {self.value}")
+        if not isinstance(self.rationale, str):
+            raise TypeError(f"a measurement's rationale must be text, not {type(self.rationale).__name__}")
 
 
 class Missing(Exception):  # noqa: N818  # it is an answer, not a failure

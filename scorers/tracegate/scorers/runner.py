@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from tracegate.schemas.base import JsonObject, explain
 from tracegate.schemas.candidate import Candidate
 from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.invocation import Level
-from tracegate.schemas.score import Cost, NotEvaluated, Score, Status, result_id
+from tracegate.schemas.score import NotEvaluated, Score, Status, result_id
 from tracegate.schemas.session import Session
 from tracegate.schemas.turns import Turn
-from tracegate.scorers.base import Measurement, Missing, Scorer, Subject
+from tracegate.scorers.base import NOTHING_SPENT, Measurement, Missing, Scorer, Subject
 from tracegate.scorers.plan import GATE_VERSION, Metric, Plan
 
 NAMED = 50
@@ -243,7 +243,7 @@ class _Writer:
     ) -> Score:
         origin = self.origin
         measured = outcome if isinstance(outcome, Measurement) else None
-        return Score(
+        return Score.trusted(
             result_id=result_id(origin.session_id, origin.segment, level, subject_id, metric.name, metric.digest),
             revision=origin.revision,
             session_id=origin.session_id,
@@ -257,8 +257,8 @@ class _Writer:
             status=status,
             not_evaluated_because=outcome.because if isinstance(outcome, Unmeasured) else None,
             rationale=outcome.rationale,
-            details=dict(measured.details) if measured else {},
-            cost=measured.cost if measured else NOTHING,
+            details=_DETAILS.validate_python(measured.details) if measured and measured.details else {},
+            cost=measured.cost if measured else NOTHING_SPENT,
             scorer_version=version or metric.version,
             config_digest=self.config_digest,
             occurred_at=self.occurred_at,
@@ -266,4 +266,4 @@ class _Writer:
         )
 
 
-NOTHING = Cost()
+_DETAILS = TypeAdapter(dict[str, JsonValue], config=ConfigDict(strict=True, allow_inf_nan=False))

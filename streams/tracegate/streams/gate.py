@@ -143,7 +143,7 @@ class Gate:
     def _result(self, candidate: Candidate, score: ScoreRecord) -> None:
         key = candidate.session_id.encode()
         home = partition_of(key, self._partitions)
-        self._outputs.append(Output(self._topics.results, home, key, score.model_dump_json().encode()))
+        self._outputs.append(Output(self._topics.results, home, key, score.wire()))
 
     def _publish(self, trace_id: str, value: bytes | None) -> None:
         key = trace_id.encode()

@@ -15,7 +15,7 @@ from tracegate.streams.stage import Cut, Output, Read, Record, Stage
 OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets, written with everything else: no broker can answer with older ones than the rows."""
 
-TICK_S = 0.1
+TICK_S = 0.02
 SLICE = 2_000
 """How many records a stage takes before others get their turn."""
 

@@ -127,7 +127,7 @@ class Score:
             score.status if score.not_evaluated_because is None else f"{score.status}.{score.not_evaluated_because}"
         )
         self.tally[f"scores.{outcome}"] += 1
-        return Output(self._topics.results, self._partition, record.key, score.model_dump_json().encode())
+        return Output(self._topics.results, self._partition, record.key, score.wire())
 
     def _put_aside(self, record: Record, reason: Reason, detail: str) -> Output:
         self.tally[f"dead_lettered.{reason}"] += 1

@@ -1,0 +1,55 @@
+"""Every figure: `make bench`, or `python -m benchmarks NAME ...` with some of throughput, latency, embedded, growth, cosine, response-match."""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.support.kafka_cluster import KafkaCluster
+
+from benchmarks import cosine, growth, latency, response_match, throughput
+from benchmarks.machine import description
+from tracegate.streams.embedded import EmbeddedBroker
+
+NEEDS_KAFKA = {"throughput", "latency"}
+
+
+def main(names: list[str]) -> None:
+    """Run what is named, or everything."""
+    print(description())
+    with ExitStack() as stack:
+        servers = ""
+        if not names or NEEDS_KAFKA & set(names):
+            home = os.environ.get("KAFKA_HOME")
+            if not home:
+                sys.exit("KAFKA_HOME must name an unpacked Apache Kafka: KAFKA_HOME=... make bench")
+            servers = stack.enter_context(KafkaCluster(Path(home))).bootstrap_servers
+        rates: dict[str, float] = {}
+
+        def on_kafka() -> None:
+            rates.update(throughput.run(servers))
+
+        def from_last_event_to_score() -> None:
+            most = rates.get("all stages") or throughput.one(servers, "all stages", 8_000)["rate"]
+            latency.run(servers, most / 4)
+
+        def on_embedded() -> None:
+            with EmbeddedBroker() as broker:
+                throughput.run(broker.bootstrap_servers, sessions=3_000, rounds=2, transactions=False)
+
+        every: dict[str, Callable[[], object]] = {
+            "throughput": on_kafka,
+            "latency": from_last_event_to_score,
+            "embedded": on_embedded,
+            "growth": growth.run,
+            "cosine": cosine.main,
+            "response-match": response_match.main,
+        }
+        for name in names or every:
+            print(f"\n{name}")
+            every[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,125 @@
+"""What an event costs as sessions grow long or many, and what an open session takes of memory. No broker: the stage itself."""
+
+import gc
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.workload import record
+from tracegate.streams.assemble import Assemble, Closing
+from tracegate.streams.clock import utc_now
+from tracegate.streams.topics import Topics
+
+TOPICS = Topics.of()
+BATCH = 2_000
+
+
+class Record(NamedTuple):
+    """What the stage wants to see of a record."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def run() -> None:
+    """Print microseconds an event, and bytes a session."""
+    for length in (10, 100, 1_000):
+        print(
+            f"  sessions of {length:,} events: {min(cost(200_000 // length // 2, length) for _ in range(3)):.1f} us an event"
+        )
+    for many in (100, 10_000, 100_000):
+        print(
+            f"  {many:,} sessions open, events for 100 of them: {min(_cost_among(many) for _ in range(3)):.1f} us an event"
+        )
+    for many in (100, 10_000, 100_000):
+        print(
+            f"  {many:,} sessions open, events for all of them: {min(cost(many, 5 if many > 1e4 else 10) for _ in range(2)):.1f} us an event"
+        )
+    for events in (5, 10):
+        command = [sys.executable, "-m", "benchmarks.growth", str(events)]
+        print(
+            f"  {events} events in each of 100,000 open sessions: {subprocess.check_output(command, text=True).strip()}"
+        )
+
+
+def cost(sessions: int, length: int) -> float:
+    """Microseconds that `apply` and `cut` take of an event, over sessions that stay open, one event of each in turn."""
+    stage, rows = _stage()
+    records = list(_records(sessions, length))
+    gc.collect()
+    began = time.perf_counter()
+    _feed(stage, rows, records)
+    return (time.perf_counter() - began) / len(records) * 1e6
+
+
+def _cost_among(sessions: int) -> float:
+    """Microseconds an event of 100 sessions while all the others stay open beside them."""
+    stage, rows = _stage()
+    _feed(stage, rows, _records(sessions, 1))
+    records = list(_records(100, 200))[100:]
+    gc.collect()
+    began = time.perf_counter()
+    _feed(stage, rows, records)
+    return (time.perf_counter() - began) / len(records) * 1e6
+
+
+def _stage() -> tuple[Assemble, dict[bytes, bytes]]:
+    rows: dict[bytes, bytes] = {}
+    stage = Assemble(0, 1, TOPICS, rows.get, Closing(idle_gap=10**9, max_events=10**6, max_bytes=10**9))
+    stage.tick(time.time(), TOPICS.inputs_of("assemble"))
+    return stage, rows
+
+
+def _records(sessions: int, length: int) -> Iterator[Record]:
+    now = utc_now()
+    offset, stamp = 0, int(now.timestamp() * 1000)
+    for number in range(length):
+        for session in range(sessions):
+            name = f"session-{session}"
+            value = record(name, 1 + number % 2, now)[1].replace(b'/%d"' % (1 + number % 2), b'/%d"' % number)
+            yield Record(TOPICS.invocations, 0, offset, stamp, name.encode(), value)
+            offset += 1
+
+
+def _feed(stage: Assemble, rows: dict[bytes, bytes] | None, records: list[Record] | Iterator[Record]) -> None:
+    batch: list[Record] = []
+    for item in records:
+        batch.append(item)
+        if len(batch) == BATCH:
+            stage.apply(TOPICS.invocations, batch)
+            batch = []
+            for key, value in stage.cut().rows:
+                if rows is not None and value is not None:
+                    rows[key] = value
+    if batch:
+        stage.apply(TOPICS.invocations, batch)
+        stage.cut()
+
+
+def _memory(events: int) -> str:
+    stage, _ = _stage()
+    _feed(stage, None, _records(1_000, 1))  # what is allocated once
+    gc.collect()
+    before = _resident()
+    stage, _ = _stage()
+    _feed(stage, None, _records(100_000, events))
+    gc.collect()
+    return f"{(_resident() - before) / 100_000:,.0f} bytes of resident memory a session"
+
+
+def _resident() -> int:
+    # Not ru_maxrss: that is inherited from the process that started this one.
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    print(_memory(int(sys.argv[1])))

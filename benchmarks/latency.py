@@ -1,0 +1,114 @@
+"""From a session's last event to its scores, readable with `read_committed`, under a steady load; no linger."""
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import orjson
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from benchmarks.workload import RECORDS_A_SESSION, produce, record
+from tracegate.streams.admin import create_topics
+from tracegate.streams.clock import utc_now
+from tracegate.streams.settings import Settings
+from tracegate.streams.topics import Topics
+
+
+def run(servers: str, rate: float, seconds: float = 20.0, open_at_a_time: int = 2_000) -> dict[str, float]:
+    """Print and return p50 and p99 in milliseconds; sessions of the first five seconds are not counted."""
+    prefix = f"latency{time.time_ns()}."
+    settings, topics = Settings(kafka_bootstrap_servers=servers, topic_prefix=prefix), Topics.of(prefix)
+    create_topics(settings)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {
+            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers,
+            "TRACEGATE_TOPIC_PREFIX": prefix,
+            "TRACEGATE_STATE_DIR": folder,
+            "TRACEGATE_EMBEDDER": "none",
+            "TRACEGATE_CLOSE_LINGER_S": "0",
+        }
+        command = [sys.executable, "-m", "benchmarks.timed_worker", "assemble,score,gate", "1000000000", "1000000000"]
+        worker = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            waits = _measure(servers, topics, rate, seconds, open_at_a_time)
+        finally:
+            worker.kill()
+            worker.wait()
+    found = {}
+    for metric, values in waits.items():
+        cuts = statistics.quantiles(values, n=100)
+        found[metric] = cuts[98] * 1e3
+        print(
+            f"  {rate:,.0f} records/s, {metric}: p50 {cuts[49] * 1e3:.0f} ms, p99 {cuts[98] * 1e3:.0f} ms ({len(values)} sessions)"
+        )
+    return found
+
+
+def _measure(servers: str, topics: Topics, rate: float, seconds: float, open_at_a_time: int) -> dict[str, list[float]]:
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 2})
+    reader = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": topics.results,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 20,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    reader.assign([TopicPartition(topics.results, number, 0) for number in range(4)])
+    waits: dict[str, list[float]] = {"criteria": [], "decision": []}
+    ended: dict[str, float] = {}
+
+    def poll(timeout: float, since: float) -> int:
+        messages = reader.consume(1_000, timeout)
+        now = time.time()
+        for message in messages:
+            if message.error():
+                continue
+            score = orjson.loads(message.value())
+            last = ended.get(score["session_id"])
+            if last is None or last < since:
+                continue
+            if score["metric"] == "gate":
+                waits["decision"].append(now - last)
+            elif score["metric"] == "response_match_score" and score["level"] == "session":
+                waits["criteria"].append(now - last)
+        return len(messages)
+
+    rnd = random.Random(1)
+    live, begun = [[index, rnd.randrange(3)] for index in range(open_at_a_time)], open_at_a_time
+    # A first session shows that the worker is there.
+    for number in range(RECORDS_A_SESSION):
+        is_trace, value = record("first", number, utc_now())
+        produce(producer, topics, "first", is_trace, value, 4)
+    producer.flush()
+    deadline = time.time() + 60
+    while not poll(0.2, 0):
+        if time.time() > deadline:
+            raise RuntimeError("the worker scored nothing within 60 s")
+    start, sent = time.time(), 0
+    while time.time() - start < seconds:
+        while sent < (time.time() - start) * rate:
+            place = rnd.randrange(open_at_a_time)
+            session = live[place]
+            session_id, number = f"latency-{session[0]}", session[1]
+            is_trace, value = record(session_id, number, utc_now())
+            produce(producer, topics, session_id, is_trace, value, 4)
+            if number == RECORDS_A_SESSION - 1:
+                ended[session_id] = time.time()
+                live[place] = [begun, 0]
+                begun += 1
+            else:
+                session[1] += 1
+            sent += 1
+        producer.poll(0)
+        poll(0.001, start + 5)
+    quiet = time.time() + 3
+    while time.time() < quiet:
+        poll(0.05, start + 5)
+    reader.close()
+    return waits

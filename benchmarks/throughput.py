@@ -1,0 +1,73 @@
+"""Records a second: bare aiokafka, assemble alone, and all stages, in turns on one Apache Kafka; medians and ratios."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+
+from benchmarks.workload import RECORDS_A_SESSION, fill
+from tracegate.streams.admin import create_topics
+from tracegate.streams.settings import Settings
+from tracegate.streams.topics import StageName, Topics
+
+CASES: dict[str, list[StageName]] = {"assemble": ["assemble"], "all stages": ["assemble", "score", "gate"]}
+
+
+def run(servers: str, sessions: int = 15_000, rounds: int = 3, *, transactions: bool = True) -> dict[str, float]:
+    """Print every run and the medians; returns the median rate of each case."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    costs: dict[str, list[float]] = defaultdict(list)
+    for turn in range(rounds):
+        for name in ("pass-through", *CASES):
+            found = one(servers, name, sessions, breakdown=turn == rounds - 1, transactions=transactions)
+            rates[name].append(found["rate"])
+            costs[name].append(found["cpu_us"])
+            parts = ", ".join(f"{part} {cost:.1f}" for part, cost in sorted(found.get("parts_us", {}).items()))
+            print(
+                f"  {name}: {found['rate']:,.0f} records/s, {found['cpu_us']:.1f} us CPU a record{'; us: ' + parts if parts else ''}"
+            )
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    for name, rate in medians.items():
+        ratio = rate / medians["pass-through"]
+        print(
+            f"MEDIAN {name}: {rate:,.0f} records/s ({ratio:.2f} of pass-through), {statistics.median(costs[name]):.1f} us CPU"
+        )
+    return medians
+
+
+def one(
+    servers: str, name: str, sessions: int, *, breakdown: bool = False, transactions: bool = True
+) -> dict[str, float]:
+    """One run with a load and topics of its own."""
+    prefix = f"bench{time.time_ns()}."
+    stages = CASES.get(name, ["assemble"])
+    settings = Settings(kafka_bootstrap_servers=servers, topic_prefix=prefix)
+    create_topics(settings, stages)
+    topics = Topics.of(prefix)
+    records = fill(servers, topics, sessions)
+    assert records == sessions * RECORDS_A_SESSION
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {
+            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers,
+            "TRACEGATE_TOPIC_PREFIX": prefix,
+            "TRACEGATE_STATE_DIR": folder,
+            "TRACEGATE_EMBEDDER": "none",
+            "TRACEGATE_CLOSE_LINGER_S": "0",
+            "TRACEGATE_DELIVERY": "exactly_once" if transactions else "at_least_once",
+        }
+        if breakdown:
+            environment["BREAKDOWN"] = "1"
+        command = [sys.executable, "-m", "benchmarks.timed_worker", ",".join(stages), str(records), str(sessions)]
+        if name == "pass-through":
+            sources = f"{topics.traces},{topics.invocations}"
+            command = [sys.executable, "-m", "benchmarks.passthrough", servers, sources, topics.sessions, str(records)]
+        ended = subprocess.run(command, env=environment, capture_output=True, timeout=180, check=False)
+    start = ended.stdout.rfind(b'{"rate"')
+    if start < 0:
+        raise RuntimeError(f"{name} failed with {ended.returncode}:\n{ended.stderr.decode(errors='replace')[-2000:]}")
+    found: dict[str, float] = json.loads(ended.stdout[start:])
+    return found

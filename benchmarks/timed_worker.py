@@ -1,0 +1,113 @@
+"""A worker that ends once a known load and all that follows from it is committed, and prints how long it took.
+
+`python -m benchmarks.timed_worker STAGES RECORDS SESSIONS`, with the settings in the environment.
+"""
+
+import cProfile
+import json
+import logging
+import os
+import resource
+import sys
+import time
+from typing import Any
+
+import faust
+import uvloop
+
+from benchmarks.workload import CONFIG
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.app import create_app
+from tracegate.streams.checkpoint import Checkpoints
+from tracegate.streams.embedders import load_embedder
+from tracegate.streams.faust_seam import Table
+from tracegate.streams.lane import Lane
+from tracegate.streams.settings import load_settings
+
+
+class Stopwatch:
+    """Starts with the first batch, stops when everything is committed; adds up where the time went."""
+
+    def __init__(self, checkpoints: Checkpoints, stages: list[str], records: int, sessions: int) -> None:
+        self.checkpoints, self.stages, self.records, self.sessions = checkpoints, stages, records, sessions
+        self.began = self.cpu = 0.0
+        self.parts: dict[str, float] = {}
+        self.profile = cProfile.Profile() if os.environ.get("PROFILE") else None
+        self.real_take = checkpoints.take
+        checkpoints.take = self.take  # type: ignore[method-assign]
+        checkpoints.finished = self.finished
+
+    async def take(self, tp: Any, records: Any) -> None:
+        """Note the first batch."""
+        if not self.began:
+            self.began, self.cpu = time.perf_counter(), time.process_time()
+            if self.profile:
+                self.profile.enable()
+        await self.real_take(tp, records)
+
+    def measure(self, owner: Any, name: str, part: str) -> None:
+        """Add up the time that a synchronous method takes."""
+        real = getattr(owner, name)
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return real(*args, **kwargs)
+            finally:
+                self.parts[part] = self.parts.get(part, 0.0) + time.perf_counter() - began
+
+        setattr(owner, name, timed)
+
+    def total(self, stage: str, count: str) -> int:
+        """A count of one stage over all lanes."""
+        return sum(lane.stages[stage].tally[count] for lane in self.checkpoints.lanes.values())  # type: ignore[attr-defined]
+
+    def finished(self, lane: Lane) -> None:
+        """End the process once all is done and committed."""
+        done = {"assemble": "consumed", "score": "scored", "gate": "consumed"}
+        wanted = {"assemble": self.records, "score": self.sessions, "gate": self.sessions}
+        if any(self.total(stage, done[stage]) < wanted[stage] for stage in self.stages):
+            return
+        if "assemble" in self.stages and self.total("assemble", "closed") < self.sessions * (self.sessions > 0):
+            return
+        if any(other.lock.locked() or other.pending for other in self.checkpoints.lanes.values() if other is not lane):
+            return
+        wall, cpu = time.perf_counter() - self.began, time.process_time() - self.cpu
+        if self.profile:
+            self.profile.disable()
+            self.profile.dump_stats(os.environ["PROFILE"])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        parts = {part: seconds / self.records * 1e6 for part, seconds in self.parts.items()}
+        report = {"rate": self.records / wall, "cpu_us": cpu / self.records * 1e6, "rss": peak, "parts_us": parts}
+        sys.stdout.write(json.dumps(report))
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def main(stages: list[Any], records: int, sessions: int) -> None:
+    """Run."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    uvloop.install()
+    settings = load_settings()
+    transactions = settings.delivery != "at_least_once"
+    plan = read_plan(CONFIG)
+    app, checkpoints = create_app(settings, plan, load_embedder(settings.embedder), stages, transactions=transactions)
+    watch = Stopwatch(checkpoints, stages, records, sessions)
+    if os.environ.get("BREAKDOWN"):
+        from tracegate.streams.assemble import Assemble
+        from tracegate.streams.gate import Gate
+        from tracegate.streams.score import Score
+
+        for stage in (Assemble, Gate):
+            watch.measure(stage, "apply", f"{stage.__name__.lower()} apply")
+        for stage in (Assemble, Score, Gate):
+            watch.measure(stage, "cut", f"{stage.__name__.lower()} cut")
+        watch.measure(Assemble, "tick", "assemble tick")
+        watch.measure(Table, "write", "RocksDB")
+    faust.Worker(
+        app, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False
+    ).execute_from_commandline()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]))
