@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rouge_score import rouge_scorer
 
-from tracegate.scorers.rouge import rouge1_f, tokens
+from tracegate.scorers.rouge import _Words, rouge1_f, tokens
 
 texts = st.text(max_size=60) | st.lists(
     st.sampled_from(
@@ -58,5 +58,29 @@ def test_on_ascii_it_is_what_the_rouge_score_package_gives(response: str, refere
     assert rouge1_f(response, reference) == scorer.score(reference, response)["rouge1"].fmeasure
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("नमस्ते।", ["नमस्ते"]),
+        ("مَرْحَبًا", ["مَرْحَبًا"]),
+        ("กขa๑ข", ["ก", "ขa", "๑", "ข"]),
+        ("ー・ア", ["ー", "・", "ア"]),
+    ],
+)
+def test_marks_stay_with_their_word(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
 def test_a_word_too_long_to_be_remembered_is_stemmed_all_the_same() -> None:
     assert tokens("a" * 100 + "ing") == ["a" * 100]
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    words = _Words()
+    for number in range(_Words.FULL + 10):
+        assert words[str(number)] == (str(number),)
+        assert len(words) <= _Words.FULL
+    before = len(words)
+    assert words["x" * 1_000] == ("x" * 1_000,)
+    assert len(words) == before

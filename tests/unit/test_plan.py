@@ -90,7 +90,7 @@ def test_every_problem_is_listed_at_once() -> None:
             "preset": "kp",
             "weights": {"complexity": 1, "novelty": 1, "tool_diversity": 0, "outcome_confidence": 0},
         },
-        "gate": {"treshold": 0.5, "required": ["safety_v1"]},
+        "gate": {"thresholds": 0.5, "required": ["safety_v1"]},
         "sampling": {"response_match": 7, "nope": 1},
         "customMetrics": {"mine": {"codeConfig": {"name": "os.system"}}},
     }
@@ -102,7 +102,7 @@ def test_every_problem_is_listed_at_once() -> None:
         "criteria.trace_value: is no criterion",
         "trace_value.preset: Input should be 'default' or 'knowledgepulse', not \"kp\"",
         "trace_value.weights: the four weights must sum to 1, not 2",
-        "gate.treshold: there is no such option; did you mean 'threshold'?",
+        "gate.thresholds: there is no such option; did you mean 'threshold'?",
         "sampling.response_match: Input should be less than or equal to 1, not 7",
         "customMetrics: a config cannot name code to import",
         "crtieria: there is no such option; did you mean 'criteria'?",

@@ -34,7 +34,7 @@ def worth(
 
 def test_complexity_counts_kinds_of_steps_recovery_and_length() -> None:
     assert worth("tc", ["a"]).complexity == pytest.approx(2 / 4 * 0.5 + 2 / 20 * 0.2)
-    assert worth("te").complexity == pytest.approx(2 / 4 * 0.5 + 0.3 + 2 / 20 * 0.2)
+    assert worth("et").complexity == pytest.approx(2 / 4 * 0.5 + 0.3 + 2 / 20 * 0.2)
     assert worth("t" * 40).complexity == pytest.approx(1 / 4 * 0.5 + 40 / 20 * 0.2)
     assert worth("tcoe" * 10).complexity == 1.0
 
@@ -55,7 +55,7 @@ def test_a_lone_thought_is_worth_a_tenth_whatever_else_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("types", "bonus_from", "given"), [("tee", 2, True), ("te", 2, False), ("tee", 3, False), ("teee", 3, True)]
+    ("types", "bonus_from", "given"), [("tee", 2, True), ("et", 2, False), ("tee", 3, False), ("teee", 3, True)]
 )
 def test_the_bonus_comes_from_as_many_recoveries_as_the_option_says(types: str, bonus_from: int, given: bool) -> None:
     assert worth(types, bonus_from=bonus_from).overrides == (["recovery_bonus"] if given else [])
