@@ -1,0 +1,116 @@
+"""The services of docker-compose.yml, run here: the same commands and variables, only Kafka's address and two names are the test's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Consumer
+
+from tracegate.streams.settings import ENV_PREFIX
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).parents[2]
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+SAMPLE_SESSIONS = 4
+WAIT_S = 60
+
+
+class Services:
+    """Starts the compose file's services as processes."""
+
+    def __init__(self, kafka: str, folder: Path) -> None:
+        self.prefix, self._folder = f"compose-{uuid.uuid4().hex[:8]}.", folder
+        self._changes = {
+            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": kafka,
+            "TRACEGATE_TOPIC_PREFIX": self.prefix,
+            "TRACEGATE_STATE_DIR": str(folder / "state"),
+        }
+
+    @contextmanager
+    def started(self, name: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The service's process, which is ended if it has not ended by itself."""
+        inherited = {variable: value for variable, value in os.environ.items() if not variable.startswith(ENV_PREFIX)}
+        command = [word.replace("/examples", str(ROOT / "examples")) for word in SERVICES[name]["command"]]
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [Path(sys.executable).with_name("tracegate"), *command],
+                env=inherited | SERVICES[name]["environment"] | self._changes,
+                cwd=self._folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def finished(self, name: str) -> str:
+        """What the service printed, after it ended well."""
+        with self.started(name) as process:
+            code = process.wait(WAIT_S)
+        printed = (self._folder / f"{name}.log").read_text()
+        assert code == 0, printed
+        return printed
+
+
+def read(kafka: str, topics: list[str], count: int) -> list[tuple[str, Any]]:
+    """The first committed records of the topics, as topic and document."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka,
+            "group.id": uuid.uuid4().hex,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe(topics)
+    found: list[tuple[str, Any]] = []
+    deadline = monotonic() + WAIT_S
+    try:
+        while len(found) < count and monotonic() < deadline:
+            record = consumer.poll(0.5)
+            if record is not None and not record.error():
+                found.append((record.topic(), json.loads(record.value())))
+    finally:
+        consumer.close()
+    return found
+
+
+def test_the_sample_becomes_scores_decisions_and_published_traces(kafka: str, tmp_path: Path) -> None:
+    services = Services(kafka, tmp_path)
+    results, network = f"{services.prefix}results", f"{services.prefix}network"
+    services.finished("topics")
+    with services.started("worker") as worker:
+        services.finished("fleet")
+        found = read(kafka, [results, network], count=2 * SAMPLE_SESSIONS + 2)
+        worker.terminate()
+        assert worker.wait(WAIT_S) == 0
+    scores = {(score["session_id"], score["metric"]): score["status"] for topic, score in found if topic == results}
+    assert scores == {
+        ("rail-1001", "trace_value"): "PASSED",
+        ("rail-1001", "gate"): "PASSED",
+        ("help-2001", "trace_value"): "PASSED",
+        ("help-2001", "gate"): "PASSED",
+        ("code-3001", "trace_value"): "FAILED",
+        ("code-3001", "gate"): "FAILED",
+        ("clinic-4001", "trace_value"): "FAILED",
+        ("clinic-4001", "gate"): "FAILED",
+    }
+    published = {trace["id"]: trace["task"]["objective"] for topic, trace in found if topic == network}
+    assert published == {
+        "kp:trace:rail-1001": "Book two seats from Busan to Seoul on Friday",
+        "kp:trace:help-2001": "Let [REDACTED:email] log in again",
+    }
