@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from tests.support.scoring import NOW, expecting, make_candidate, make_session, make_trace, make_turn, scores_of
 
@@ -360,6 +362,26 @@ def test_a_decision_is_a_score_with_its_reasons() -> None:
     assert (no.value, no.status, no.rationale) == (0.0, "FAILED", "rejected: visibility, privacy")
     assert no.details == {"decision": "rejected", "reasons": ["visibility", "privacy"]}
     assert yes.result_id == no.result_id
+
+
+@pytest.mark.parametrize("value", [True, 1, np.float32(1), np.float64(1)])
+async def test_what_counts_as_a_number_in_python_is_one_on_the_wire(value: Any) -> None:
+    class This(Gives):
+        gives = Measurement(value=value)
+
+    for score in await scores_of(plan_of(This()), TURNS[:1]):
+        assert score.wire() == Score.model_validate_json(score.wire()).wire()
+        assert json.loads(score.wire())["value"] is not True
+
+
+async def test_text_that_utf_8_cannot_say_is_published_with_question_marks() -> None:
+    class This(Gives):
+        gives = Measurement(value=1.0, rationale="half \ud83d 🙂", details={"\ud83d": ["\ud83d", 10**30, "예"]})
+
+    first, *_ = await scores_of(plan_of(This()), TURNS[:1])
+    read = Score.model_validate_json(first.wire())
+    assert read == first
+    assert (read.rationale, read.details) == ("half ? 🙂", {"?": ["?", 10**30, "예"]})
 
 
 def test_a_rationale_that_is_no_text_is_refused_where_it_is_made() -> None:

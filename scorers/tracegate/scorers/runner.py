@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+import orjson
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from tracegate.schemas.base import JsonObject, explain
@@ -225,7 +227,7 @@ class _Writer:
         passed = metric.threshold is None or outcome.value >= metric.threshold
         try:
             return self._score(
-                metric, level, subject_id, version, outcome.value, "PASSED" if passed else "FAILED", outcome
+                metric, level, subject_id, version, float(outcome.value), "PASSED" if passed else "FAILED", outcome
             )
         except ValidationError as error:
             failed = Unmeasured("error", printable(f"the scorer's measurement cannot be published: {explain(error)}"))
@@ -256,14 +258,29 @@ class _Writer:
             threshold=metric.threshold,
             status=status,
             not_evaluated_because=outcome.because if isinstance(outcome, Unmeasured) else None,
-            rationale=outcome.rationale,
-            details=_DETAILS.validate_python(measured.details) if measured and measured.details else {},
+            rationale=outcome.rationale if outcome.rationale.isascii() else _encodable(outcome.rationale),
+            details=_json(measured.details) if measured and measured.details else {},
             cost=measured.cost if measured else NOTHING_SPENT,
             scorer_version=version or metric.version,
             config_digest=self.config_digest,
             occurred_at=self.occurred_at,
             evaluated_at=self.now,
         )
+
+
+def _encodable(text: str) -> str:
+    """The text with a question mark for each lone surrogate, which a judge's reply may hold and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _json(details: Mapping[str, JsonValue]) -> JsonObject:
+    """The details, if they are JSON, in a form that UTF-8 can say."""
+    checked = _DETAILS.validate_python(details)
+    try:
+        orjson.dumps(checked)
+    except TypeError:  # a lone surrogate, or a whole number beyond 64 bits, which stays as it is
+        checked = json.loads(_encodable(json.dumps(checked, ensure_ascii=False)))
+    return checked
 
 
 _DETAILS = TypeAdapter(dict[str, JsonValue], config=ConfigDict(strict=True, allow_inf_nan=False))
