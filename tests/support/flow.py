@@ -182,7 +182,7 @@ class Flow:
             self.tick(partition)
 
     def tick(self, partition: int = 0) -> None:
-        """Tell a lane the time. An input counts as read when all of its log was taken."""
+        """Tell a lane, as after a fetch, the time, and how far its inputs are read: to their end when all of their log was taken."""
         lane = self.lanes[partition]
         ends = {
             TP(topic, partition): End(lane.position[topic], len(self.logs[topic, partition]), self.now)
@@ -193,13 +193,14 @@ class Flow:
     # What a worker does
 
     async def take(self, topic: str, count: int | None = None, partition: int = 0) -> int:
-        """Hand the next records of a topic to their lane, as one batch; gives how many."""
+        """One fetch, which brings the next records of a topic as one batch; gives how many."""
         lane = self.lanes[partition]
         lane.astray()  # a consumer would seek; `position` says it all here
         start = lane.position[topic]
         batch = self.logs[topic, partition][start:][:count]
         if batch:
             await lane.take(topic, batch)
+        self.tick(partition)
         return len(batch)
 
     def cut(self, partition: int = 0) -> Cut:

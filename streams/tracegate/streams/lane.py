@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -18,6 +20,8 @@ OFFSETS = b"checkpoint/offsets"
 TICK_S = 0.02
 SLICE = 2_000
 """How many records a stage takes before others get their turn."""
+QUEUE = 4_000
+"""How many records of an input may wait for another input that is behind."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,47 @@ class StageSpec:
     name: str
     inputs: tuple[str, ...]
     new: Callable[[int, Read, Callable[[], None]], Stage]
+
+
+class Inbox:
+    """The inputs of a stage. While one of them is behind, records come in the order of their timestamps over all inputs.
+
+    So a backlog reaches the stage as it would have live, however far the broker lets one input run ahead of another. Records of one
+    topic stay in their order, whatever their timestamps.
+    """
+
+    def __init__(self, stage: Stage, topics: Sequence[str]) -> None:
+        self.stage = stage
+        self.behind: Collection[str] = topics
+        self.waiting: dict[str, deque[Record]] = {topic: deque() for topic in topics}
+        self._seen = dict.fromkeys(topics, 0)
+
+    def put(self, topic: str, records: Sequence[Record]) -> None:
+        """Queue records of a topic."""
+        self.waiting[topic].extend(records)
+        self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
+
+    def feed(self) -> int:
+        """Hand a run of records of one topic to the stage, `SLICE` at most; gives how many. 0: the rest has to wait for another input."""
+        queue, first = None, ""
+        for topic, waiting in self.waiting.items():
+            if waiting and (queue is None or waiting[0].timestamp < queue[0].timestamp):
+                queue, first = waiting, topic
+        if queue is None:
+            return 0
+        until = min((self._next_of(topic) for topic in self.waiting if topic != first), default=math.inf)
+        run: list[Record] = []
+        while queue and queue[0].timestamp <= until and len(run) < SLICE:
+            run.append(queue.popleft())
+        if run:
+            self.stage.apply(first, run)
+        return len(run)
+
+    def _next_of(self, topic: str) -> float:
+        """The timestamp that a topic's next record will have, at least."""
+        if self.waiting[topic]:
+            return self.waiting[topic][0].timestamp
+        return self._seen[topic] if topic in self.behind else math.inf
 
 
 class Lane:
@@ -54,7 +99,8 @@ class Lane:
         self.pending = 0
         self.committed: dict[str, int] = {}
         self.stages: dict[str, Stage] = {}
-        self._by_topic: dict[str, Stage] = {}
+        self._inboxes: dict[str, Inbox] = {}
+        self._inbox_of: dict[str, Inbox] = {}
         self._trusted: set[str] = set()
         self._astray: set[str] = set()
         self._asked: dict[str, int] = {}
@@ -66,7 +112,8 @@ class Lane:
             stage.load({key[len(prefix) :]: row for key, row in rows.items() if key.startswith(prefix)})
             stage.tick(now, spec.inputs)
             self.stages[spec.name] = stage
-            self._by_topic |= dict.fromkeys(spec.inputs, stage)
+            inbox = self._inboxes[spec.name] = Inbox(stage, spec.inputs)
+            self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset: the first record there is, else records that were lost in a rebalance would not be missed.
         self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
@@ -74,7 +121,8 @@ class Lane:
 
     def full(self, topic: str, limit: int) -> bool:
         """Whether to leave this topic's records where they are."""
-        return self.pending >= limit or self._by_topic[topic].full()
+        inbox = self._inbox_of[topic]
+        return self.pending >= limit or len(inbox.waiting[topic]) >= QUEUE or inbox.stage.full()
 
     def astray(self) -> dict[str, int]:
         """Where the consumer has to go, by topic, before it reads on; asked for once."""
@@ -101,33 +149,41 @@ class Lane:
         return False
 
     async def take(self, topic: str, records: Sequence[Record]) -> None:
-        """Apply records, and let others have their turn in between."""
+        """Apply records, as far as they need not wait for another input, and let others have their turn in between."""
         expected = self.position[topic]
         if records[0].offset < expected:
             records = [record for record in records if record.offset >= expected]
-        for start in range(0, len(records), SLICE):
-            if self.dead:
-                return
-            piece = records[start : start + SLICE]
-            self._by_topic[topic].apply(topic, piece)
-            self.position[topic] = piece[-1].offset + 1
-            self.pending += len(piece)
-            self.wake.set()
+        if not records:
+            return
+        inbox = self._inbox_of[topic]
+        inbox.put(topic, records)
+        self.position[topic] = records[-1].offset + 1
+        while not self.dead and (count := inbox.feed()):
+            self._fed(count)
             await asyncio.sleep(0)
 
     def fetched(self, ends: Mapping[TP, End], now: float) -> None:
-        """Tell the stages the time.
+        """Tell the stages how far their inputs are read, and the time.
 
         An input is at its end as of the moment at which the broker said so; that, and not now, is the time when all are.
         """
-        if now - self._ticked < TICK_S:
-            return
-        self._ticked = now
+        due = now - self._ticked >= TICK_S
         for spec in self._specs:
+            inbox = self._inboxes[spec.name]
             found = {topic: ends.get(TP(topic, self.number)) for topic in spec.inputs}
-            behind = [t for t, end in found.items() if end is None or end.position < end.stable or t in self._astray]
-            read = [end.at for end in found.values() if end is not None]
-            self.stages[spec.name].tick(now if behind else min(now, *read), behind)
+            inbox.behind = [t for t, e in found.items() if e is None or e.position < e.stable or t in self._astray]
+            while count := inbox.feed():
+                self._fed(count)
+            if due:
+                behind = [topic for topic in spec.inputs if topic in inbox.behind or inbox.waiting[topic]]
+                read = [end.at for end in found.values() if end is not None]
+                inbox.stage.tick(now if behind else min(now, *read), behind)
+        if due:
+            self._ticked = now
+            self.wake.set()
+
+    def _fed(self, count: int) -> None:
+        self.pending += count
         self.wake.set()
 
     def cut(self) -> Cut:

@@ -1,0 +1,291 @@
+"""Assemble: when a session closes, what it leaves, and what a restart finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.flow import START, TOPICS, Flow, event, trace
+
+from tracegate.streams.assemble import Assemble, Closing
+from tracegate.streams.partitioner import partition_of
+from tracegate.streams.session_rows import CHUNK
+
+
+def assemble_only(**options: Any) -> Flow:
+    return Flow(stages=("assemble",), **options)
+
+
+def closed(flow: Flow) -> list[tuple[str, int, str, int]]:
+    return [(s["session_id"], s["segment"], s["closed_because"], len(s["events"])) for s in flow.sessions()]
+
+
+async def test_a_session_closes_when_the_linger_after_its_end_is_over_and_takes_the_trace_that_comes_last() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event("session.ended"), at=0)
+    flow.send(TOPICS.traces, trace(), at=2)
+    await flow.settle()
+
+    flow.pass_time(2)
+    await flow.settle()
+    assert closed(flow) == []
+    flow.pass_time(0.1)
+    await flow.settle()
+    ((_, _, why, events),) = closed(flow)
+    assert (why, events, len(flow.sessions()[0]["traces"])) == ("session.ended", 1, 1)
+
+
+async def test_a_session_closes_when_nothing_came_for_the_idle_gap() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(at=0), at=0)
+    flow.send(TOPICS.invocations, event(at=1), at=299)
+    await flow.settle()
+
+    flow.pass_time(599)
+    await flow.settle()
+    assert closed(flow) == []
+    flow.pass_time(0.1)
+    await flow.settle()
+    assert closed(flow) == [("s", 0, "idle", 2)]
+    assert flow.sessions()[0]["first_record_at"] == "2026-01-01T00:00:00.000+00:00"
+    assert flow.sessions()[0]["last_record_at"] == "2026-01-01T00:04:59.000+00:00"
+
+
+async def test_the_thousand_and_first_event_begins_the_next_segment() -> None:
+    flow = assemble_only()
+    for number in range(2_001):
+        flow.send(TOPICS.invocations, event(event_id=str(number), at=number / 1000))
+
+    await flow.finish()
+
+    assert closed(flow) == [("s", 0, "size_limit", 1000), ("s", 1, "size_limit", 1000), ("s", 2, "idle", 1)]
+    assert [e["event_id"] for s in flow.sessions() for e in s["events"]] == [str(number) for number in range(2_001)]
+
+
+async def test_a_session_never_holds_more_than_its_size_limit_in_bytes() -> None:
+    flow = assemble_only()
+    for number in range(9):
+        flow.send(TOPICS.invocations, event(event_id=str(number), app_name="x" * 199_000))
+    flow.send(TOPICS.invocations, event(event_id="9", app_name="x" * 799_000))
+
+    await flow.finish()
+
+    assert [segment[1:] for segment in closed(flow)] == [
+        (0, "size_limit", 4),
+        (1, "size_limit", 4),
+        (2, "size_limit", 1),
+        (3, "idle", 1),
+    ]
+    assert all(len(message.value or b"") < 801_000 for message in flow.read(TOPICS.sessions))
+
+
+async def test_what_comes_after_a_close_belongs_to_the_next_segment_also_after_a_restart() -> None:
+    flow = assemble_only()
+    for number in range(3):
+        flow.send(TOPICS.invocations, event(event_id=str(number)))
+        await flow.finish()
+        flow.crash()
+
+    assert closed(flow) == [("s", 0, "idle", 1), ("s", 1, "idle", 1), ("s", 2, "idle", 1)]
+
+
+async def test_what_comes_between_the_halves_of_the_checkpoint_of_a_close_belongs_to_the_next_segment() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(event_id="0"))
+    await flow.settle()
+    flow.pass_time(301)
+    closing = flow.cut()
+    flow.send(TOPICS.invocations, event(event_id="0"))
+    flow.send(TOPICS.invocations, event(event_id="1"))
+    await flow.take(TOPICS.invocations)
+    flow.commit(closing)
+
+    await flow.finish()
+
+    assert closed(flow) == [("s", 0, "idle", 1), ("s", 1, "idle", 1)]
+    assert flow.tally("assemble")["duplicate"] == 1
+
+
+LIVE = [
+    # at, topic, session, what
+    (0, "invocations", "a", "model.called"),
+    (1, "invocations", "b", "model.called"),
+    (200, "traces", "a", 1),
+    (400, "invocations", "a", "session.ended"),
+    (401, "traces", "a", 2),
+    (420, "traces", "a", 3),
+    (500, "invocations", "c", "model.called"),
+    (760, "invocations", "c", "session.ended"),
+    (900, "traces", "d", 4),
+    (901, "invocations", "c", "tool.called"),
+]
+
+
+async def read_live(flow: Flow) -> None:
+    for at, topic, session, what in LIVE:
+        flow.pass_time(START + at - flow.now)
+        send(flow, at, topic, session, what)
+        await flow.settle()
+
+
+def send(flow: Flow, at: float, topic: str, session: str, what: Any) -> None:
+    if topic == "traces":
+        flow.send(TOPICS.traces, trace(what, session), at=at)
+    else:
+        flow.send(TOPICS.invocations, event(what, session, at=at), at=at)
+
+
+@pytest.mark.parametrize("first", ["traces", "invocations"])
+@pytest.mark.parametrize("size", [1, 3, 500])
+async def test_a_backlog_read_at_full_speed_gives_the_sessions_of_live_reading(first: str, size: int) -> None:
+    live, late = assemble_only(), assemble_only()
+    await read_live(live)
+    await live.finish()
+
+    for row in LIVE:
+        send(late, *row)
+    late.pass_time(1_200)
+    order = [TOPICS.traces, TOPICS.invocations] if first == "traces" else [TOPICS.invocations, TOPICS.traces]
+    while any([await late.take(topic, size) for topic in order]):
+        late.pass_time(0.1)
+        late.checkpoint()
+    await late.finish()
+
+    def told(flow: Flow) -> list[str]:
+        return sorted(orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode() for session in flow.sessions())
+
+    assert told(late) == told(live)
+
+
+async def test_an_input_that_is_read_ahead_of_another_closes_nothing() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(session_id="s"), at=0)
+    flow.send(TOPICS.traces, trace(1, "s"), at=100)
+    flow.send(TOPICS.traces, trace(2, "s"), at=310)
+    flow.send(TOPICS.invocations, event(session_id="other"), at=10_000)
+    flow.send(TOPICS.invocations, event(session_id="another"), at=20_000)
+    flow.now = START + 20_000
+    flow.crash()
+
+    await flow.take(TOPICS.invocations, 2)
+    flow.pass_time(1)
+    assert closed_now(flow) == 0
+    await flow.take(TOPICS.traces, 1)
+    flow.pass_time(1)
+    assert closed_now(flow) == 0  # traces are behind, and read up to 100
+    await flow.take(TOPICS.traces, 1)
+    flow.pass_time(1)
+    assert closed_now(flow) == 1  # now only invocations are behind, and read up to 10,000
+    await flow.take(TOPICS.invocations, 1)
+    flow.pass_time(6)
+    assert closed_now(flow) == 2  # all is read: the clock says 20,009
+
+
+def closed_now(flow: Flow) -> int:
+    flow.checkpoint()
+    return len(flow.read(TOPICS.sessions))
+
+
+async def test_nothing_closes_before_an_input_that_is_behind_was_read_at_all() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(), at=0)
+    flow.send(TOPICS.traces, trace(), at=0)
+    await flow.take(TOPICS.invocations)
+
+    flow.pass_time(5_000)
+    assert closed_now(flow) == 0
+
+
+@pytest.mark.parametrize("size", [10, 900, 4_200, 60_000])
+async def test_sealed_chunks_leave_memory_and_come_back_byte_for_byte(size: int) -> None:
+    flow = assemble_only(closing=Closing(max_events=2_000))
+    count = min(2_000, 700_000 // (size + 200))
+    values = []
+    for number in range(count):
+        values.append(orjson.dumps(event(event_id=str(number), at=number / 1e3, app_name="é" * (size // 2))))
+        flow.send(TOPICS.invocations, values[-1] + b" ")
+    grown = []
+    while await flow.take(TOPICS.invocations, 7):
+        before = len(flow.table.written)
+        flow.checkpoint()
+        grown.append(sum(len(row or b"") for _, row in flow.table.written[before:]))
+        session = stage(flow)._open[b"s"]
+        assert len(session.tail) < CHUNK
+        assert session.new == []
+    assert max(grown) < CHUNK + 7 * (len(values[0]) + 60) + 500  # the last chunk, what is new, and small rows
+    flow.crash()
+
+    await flow.finish()
+
+    (message,) = flow.read(TOPICS.sessions)
+    assert (message.value or b"").count(b'"events":[' + b" ,".join(values) + b" ]") == 1
+
+
+def stage(flow: Flow, partition: int = 0) -> Assemble:
+    found = flow.lanes[partition].stages["assemble"]
+    assert isinstance(found, Assemble)
+    return found
+
+
+async def test_a_closed_session_leaves_its_guard_and_the_guard_goes_when_its_time_is_over() -> None:
+    flow = assemble_only()
+    for number in range(100):
+        flow.send(TOPICS.invocations, event(event_id=str(number), app_name="x" * 500))
+    while await flow.take(TOPICS.invocations, 9):
+        flow.checkpoint()
+    assert len(flow.rows(b"assemble/c")) > 10
+
+    await flow.finish()
+    closed_at = flow.now
+    assert set(flow.rows(b"assemble/")) == {b"assemble/#", b"assemble/w", b"assemble/gs"}
+    flow.crash()
+    flow.pass_time(closed_at + 3_600 - flow.now)
+    await flow.settle()
+    assert len(flow.rows(b"assemble/g")) == 1
+    flow.pass_time(0.1)
+    await flow.settle()
+    assert flow.rows(b"assemble/g") == {}
+
+
+async def test_a_record_older_than_the_guard_is_late_and_one_as_old_is_not() -> None:
+    flow = assemble_only()
+    flow.pass_time(10_000)
+    flow.send(TOPICS.invocations, event(), at=6_400)
+    flow.send(TOPICS.invocations, event(), at=6_399.9)
+    await flow.settle()
+
+    (letter,) = flow.letters()
+    assert (letter.reason, letter.offset) == ("late", 1)
+    assert flow.tally("assemble")["joined"] == 1
+
+
+async def test_a_restart_with_open_sessions_loses_nothing() -> None:
+    flow = assemble_only(partitions=2)
+    names = [f"s{number}" for number in range(40)]
+    for round_ in range(6):
+        for name in names:
+            flow.send(
+                TOPICS.invocations,
+                event("model.called", name, at=round_, app_name="x" * 1_500),
+                partition=partition_of(name.encode(), 2),
+            )
+        await flow.settle()
+        flow.crash(round_ % 2)
+
+    await flow.finish()
+
+    assert sorted(closed(flow)) == sorted((name, 0, "idle", 6) for name in names)
+    assert flow.tally("assemble") == {"consumed": 240, "joined": 240, "opened": 40, "closed": 40}
+
+
+async def test_an_end_survives_a_restart() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event("session.ended"))
+    await flow.settle()
+    flow.crash()
+
+    flow.pass_time(2.1)
+    await flow.settle()
+
+    assert closed(flow) == [("s", 0, "session.ended", 1)]
