@@ -167,3 +167,13 @@ def test_references_may_come_with_any_event_and_the_last_one_stands() -> None:
         event("invocation.completed", "i", reference={"expected_facts": ["two"]}),
     )
     assert turn.reference == Reference(expected_facts=["two"])
+
+
+def test_two_recorded_invocations_of_one_id_are_told_apart() -> None:
+    recorded = {"type": "invocation.recorded", "invocation": {"invocation_id": "a"}}
+    assert ids(turns(recorded, recorded)) == ["a", "a#1"]
+
+
+def test_an_id_that_looks_like_one_of_ours_is_told_apart_from_ours() -> None:
+    recorded = {"type": "invocation.recorded", "invocation": {}}
+    assert ids(turns({"type": "invocation.started", "invocation_id": "#1"}, recorded)) == ["#1", "#1#1"]

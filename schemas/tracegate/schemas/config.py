@@ -39,6 +39,8 @@ class EvalConfig(ConfigModel):
     custom_metrics: JsonValue = None
     user_simulator_config: JsonValue = None
     """Accepted, because ADK's files have it, and without effect: Tracegate never runs the agent."""
+    live_model_config: JsonValue = None
+    """Likewise."""
 
     @field_validator("custom_metrics")
     @classmethod

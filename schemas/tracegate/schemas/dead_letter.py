@@ -100,5 +100,7 @@ def printable(text: str, limit: int = 500) -> str:
     >>> printable("one\\ntwo")
     'one\\\\ntwo'
     """
+    if len(text) <= limit and text.isprintable():
+        return text
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -68,7 +68,20 @@ def turns_of(session: Session) -> list[Turn]:
         turn.add(event)
     if not open_turns:
         return [Turn(derived_invocation(trace)) for trace in session.traces]
-    return [turn.close(index) for index, turn in enumerate(open_turns.values())]
+    return _told_apart([turn.close(index) for index, turn in enumerate(open_turns.values())])
+
+
+def _told_apart(turns: list[Turn]) -> list[Turn]:
+    """No two invocations of a session may bear one id, or their results would: the second `a` is called `a#<index>`."""
+    taken: set[str] = set()
+    for index, turn in enumerate(turns):
+        name = turn.invocation.invocation_id
+        while name in taken:
+            name = f"{name}#{index}"
+        taken.add(name)
+        if name != turn.invocation.invocation_id:
+            turns[index] = replace(turn, invocation=turn.invocation.model_copy(update={"invocation_id": name}))
+    return turns
 
 
 def derived_invocation(trace: ReasoningTrace) -> Invocation:

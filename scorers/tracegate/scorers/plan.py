@@ -27,9 +27,6 @@ DEFAULT_THRESHOLDS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 
 WITHOUT_EFFECT = {"include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"}
 """Options that ADK accepts in every criterion, and that change nothing where no judge reads the response."""
 
-ADK_ONLY = {"live_model_config", "liveModelConfig"}
-"""Sections of ADK's file about running the agent, which never happens here."""
-
 
 class ConfigError(ValueError):
     """A config that cannot be used; `problems` names everything that is wrong with it."""
@@ -101,7 +98,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     >>> [(metric.name, metric.threshold) for metric in read_plan('{"criteria": {"response_match_score": 0.5}}').metrics]
     [('response_match_score', 0.5)]
     """
-    sections = {key: value for key, value in _loaded(document).items() if key not in ADK_ONLY}
+    sections = dict(_loaded(document))
     problems: list[str] = []
     criteria = _section(sections, ("criteria",), problems)
     options = _section(sections, ("trace_value", "traceValue"), problems)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import faust
-from aiokafka import TopicPartition
 from yarl import URL
 
 from tracegate.scorers.embedding import Embedder
@@ -19,7 +18,8 @@ from tracegate.streams.delivery import Delivery, Offsets, PlainSends, Transactio
 from tracegate.streams.gate import Gate
 from tracegate.streams.lane import StageSpec
 from tracegate.streams.pool import Pool
-from tracegate.streams.score import Score
+from tracegate.streams.references import ReferenceReader, References
+from tracegate.streams.score import Score, Scoring
 from tracegate.streams.scoring import SessionScoring
 from tracegate.streams.settings import Settings, aiokafka_options
 from tracegate.streams.stage import Read, Stage
@@ -56,12 +56,18 @@ def create_app(
         partitions=settings.partitions,
         options={"block_cache_size": 16 << 20, "write_buffer_size": 8 << 20},
     )
-    pool = Pool(settings.score_concurrency)
-    makers = _makers(settings, plan, embedder, topics, pool)
+    references = References()
+    if "score" in stages:
+        app.add_dependency(
+            ReferenceReader(references, topics.references, settings.partitions, options, beacon=app.beacon)
+        )
+    scoring = SessionScoring(plan, embedder, utc_now, timeout_s=settings.score_timeout_s, references=references)
+    pool = Pool(settings.score_concurrency, lambda error: app.loop.create_task(checkpoints.fail(error)))
+    makers = _makers(settings, plan, topics, scoring, pool)
     specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
 
     async def commit(offsets: Offsets) -> None:
-        await app.consumer._thread.commit(_faust_offsets(offsets))
+        await app.consumer._thread.commit(dict(offsets))
 
     def delivery(partition: int) -> Delivery:
         if transactions:
@@ -75,7 +81,7 @@ def create_app(
 
 
 def _makers(
-    settings: Settings, plan: Plan, embedder: Embedder | None, topics: Topics, pool: Pool
+    settings: Settings, plan: Plan, topics: Topics, scoring: Scoring, pool: Pool
 ) -> Mapping[StageName, Callable[[int, Read, Callable[[], None]], Stage]]:
     partitions = settings.partitions
     closing = Closing(
@@ -86,7 +92,6 @@ def _makers(
         max_events=settings.segment_max_events,
         max_bytes=settings.segment_max_bytes,
     )
-    scoring = SessionScoring(plan, embedder, utc_now, timeout_s=settings.score_timeout_s)
 
     def assemble(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         return Assemble(partition, partitions, topics, read, closing)
@@ -98,10 +103,6 @@ def _makers(
         return Gate(partition, partitions, topics, plan, utc_now)
 
     return {"assemble": assemble, "score": score, "gate": gate}
-
-
-def _faust_offsets(offsets: Offsets) -> dict[TopicPartition, int]:
-    return dict(offsets)
 
 
 def _faust_app(settings: Settings, name: str, options: Mapping[str, Any]) -> Any:

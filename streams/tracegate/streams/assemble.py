@@ -31,6 +31,8 @@ from tracegate.streams.topics import Topics
 ORIGIN = "tracegate.origin"
 """Header of a stray: the input topic that it was read from."""
 _MARKS = b"w"
+_SETTLING = 5_000
+"""Milliseconds for which records that came late set the clock back."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -56,7 +58,7 @@ class Assemble:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
         self._closing = closing or Closing()
         self._open: dict[bytes, OpenSession] = {}
-        self._due: list[tuple[int, bytes]] = []
+        self._due: list[tuple[int, bytes, int]] = []
         self._dirty: list[OpenSession] = []
         self._closed: list[OpenSession] = []
         self._guards: dict[bytes, Guard] = {}  # of sessions closed since the last cut
@@ -65,6 +67,7 @@ class Assemble:
         self._high: dict[str, int] = {}
         self._marks = b""
         self._watermark = self._now = 0
+        self._lateness = self._settled_at = 0
         self._next: dict[str, int] = {}
         self._rows: Rows = []
         self._outputs: list[Output] = []
@@ -79,7 +82,7 @@ class Assemble:
             elif key.startswith(b"g"):
                 self._guarded.append((Guard.unpack(rows[key]).closed_at, key[1:]))
         self._guarded = deque(sorted(self._guarded))
-        self._due = [(session.deadline, session.id) for session in self._open.values()]
+        self._due = [(session.deadline, session.id, session.segment) for session in self._open.values()]
         heapq.heapify(self._due)
         self._marks = rows.get(_MARKS, b"")
         if self._marks:
@@ -102,26 +105,39 @@ class Assemble:
                 self.tally[f"dead_lettered.{why.reason}"] += 1
                 self._outputs.append(dead_letter(self._topics.dead_letters, record, "assemble", why.reason, why.detail))
         self._high[topic] = high
+        self._note_lateness(records[-1].timestamp)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Close what is due.
 
         The watermark is the lowest of the highest timestamps seen on the inputs that are still behind, so that an input read faster
-        than another closes nothing early; once all are read to their end, the clock moves it.
+        than another closes nothing early; once all are read to their end, the clock moves it, set back while records came late.
         """
         self._now = int(now * 1000)
-        reached = min(self._high.get(topic, 0) for topic in behind) if behind else self._now
+        if behind:
+            reached = min(self._high.get(topic, 0) for topic in behind)
+        else:
+            reached = self._now - (self._lateness if self._now < self._settled_at else 0)
         self._watermark = max(self._watermark, reached)
         while self._due and self._due[0][0] < self._watermark:
-            _, name = heapq.heappop(self._due)
+            _, name, segment = heapq.heappop(self._due)
             session = self._open.get(name)
-            if session is None:
+            if session is None or session.segment != segment:
                 continue
             if session.deadline < self._watermark:
                 self._close(session)
             else:
-                heapq.heappush(self._due, (session.deadline, name))
+                heapq.heappush(self._due, (session.deadline, name, segment))
         self._forget_guards()
+
+    def _note_lateness(self, timestamp: int) -> None:
+        """How late records come, which sets the clock back for a while.
+
+        After a backlog the strays of other partitions come as late as our own records did. Closing by the plain clock would cut them off.
+        """
+        lateness = max(0, self._now - timestamp)
+        if lateness >= self._lateness or self._now >= self._settled_at:
+            self._lateness, self._settled_at = lateness, self._now + _SETTLING
 
     def full(self) -> bool:
         """Never: joining is quicker than reading."""
@@ -217,7 +233,7 @@ class Assemble:
             session.ended = ends
             if ends:
                 session.deadline = timestamp + self._closing.linger
-                heapq.heappush(self._due, (session.deadline, session_id))
+                heapq.heappush(self._due, (session.deadline, session_id, session.segment))
             else:
                 session.deadline = session.last_record + self._closing.idle_gap
         if not session.dirty:
@@ -238,7 +254,7 @@ class Assemble:
         guard = self._guard_of(session_id)
         session = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
         self._open[session_id] = session
-        heapq.heappush(self._due, (timestamp + self._closing.idle_gap, session_id))
+        heapq.heappush(self._due, (timestamp + self._closing.idle_gap, session_id, session.segment))
         return session
 
     def _close(self, session: OpenSession, why: Closed | None = None) -> None:

@@ -127,7 +127,7 @@ class Gate:
         if novelty is None:
             return scorer.measure(candidate.trace, novelty_missing=candidate.novelty_missing or "no_embedding")
         if novelty.nearest is None or novelty.similarity is None:
-            return scorer.measure(candidate.trace, novelty.value)
+            return scorer.measure(candidate.trace, novelty_missing="first_of_scope")
         return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
 
     def _refuse_foreign(self, record: Record, candidate: Candidate, owner: str) -> None:

@@ -18,7 +18,7 @@ _SLICE_S = 0.003
 class Pool:
     """Runs at most `limit` pieces of work at a time. Work that never waits gives way to others every few milliseconds."""
 
-    def __init__(self, limit: int = 64, failed: Callable[[BaseException], None] | None = None) -> None:
+    def __init__(self, limit: int = 64, failed: Callable[[BaseException], object] | None = None) -> None:
         self._limit, self._failed = limit, failed
         self._queue: deque[tuple[Work, Record]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -15,30 +15,45 @@ from tracegate.scorers.embedding import Embedder, embedded_text
 from tracegate.scorers.plan import Plan
 from tracegate.scorers.runner import evaluate
 from tracegate.streams.embedders import Batching
+from tracegate.streams.references import References
 
 
 class SessionScoring:
     """Measures sessions; one object serves all partitions of a process."""
 
     def __init__(
-        self, plan: Plan, embedder: Embedder | None, clock: Callable[[], datetime], *, timeout_s: float
+        self,
+        plan: Plan,
+        embedder: Embedder | None,
+        clock: Callable[[], datetime],
+        *,
+        timeout_s: float,
+        references: References | None = None,
     ) -> None:
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
+        self._references = references or References()
         self._embedder = Batching(embedder) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 
     async def __call__(self, session: Session) -> tuple[Sequence[Score], Sequence[Candidate]]:
         """The scores of a session, and a candidate for each of its traces."""
-        scores = await evaluate(self._plan, session, turns_of(session), now=self._clock, timeout_s=self._timeout_s)
+        turns = self._references.resolve(turns_of(session))
+        scores = await evaluate(self._plan, session, turns, now=self._clock, timeout_s=self._timeout_s)
         if not session.traces:
             return scores, ()
-        required = {
-            name: Verdict(status="NOT_EVALUATED", not_evaluated_because="error") for name in self._plan.gate.required
-        }
+        return scores, [
+            await self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces
+        ]
+
+    def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
+        """How the criteria that the gate requires came out: for the session, or for the trace itself."""
+        required = {}
         for score in scores:
-            if score.level == "session" and score.metric in required:
-                required[score.metric] = Verdict(status=score.status, not_evaluated_because=score.not_evaluated_because)
-        return scores, [await self._candidate(session, trace, required) for trace in session.traces]
+            about_it = score.level == "session" or (score.level == "trace" and score.trace_id == trace.id)
+            if about_it and score.metric in self._plan.gate.required:
+                verdict = Verdict(status=score.status, not_evaluated_because=score.not_evaluated_because)
+                required[score.metric] = verdict
+        return required
 
     async def _candidate(self, session: Session, trace: ReasoningTrace, required: dict[str, Verdict]) -> Candidate:
         embedding: Embedding | None = None
