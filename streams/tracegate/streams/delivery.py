@@ -134,8 +134,9 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
             ):
                 break
             at += 1
-        if at == start:
-            size = len(records[at].value or b"") + len(records[at].key or b"")
+        if batch.size() > MAX_BATCH_BYTES:  # a batch takes its first record, whatever its size
+            record = records[start]
+            size = len(record.value or b"") + len(record.key or b"")
             raise ValueError(
                 f"a record of {size} bytes for {place.topic} does not fit a batch of {MAX_BATCH_BYTES} bytes"
             )
