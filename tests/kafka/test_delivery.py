@@ -1,0 +1,221 @@
+"""A checkpoint on Apache Kafka: rows, outputs and offsets of one transaction, and what becomes of one that was not finished."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import ProducerFenced
+from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, KafkaError
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.workers import ROOT
+
+from tracegate.streams.delivery import Transaction
+from tracegate.streams.stage import Output
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 2
+
+
+class Ground:
+    """Topics of one test, a group, and what `read_committed` shows of them."""
+
+    def __init__(self, servers: str) -> None:
+        name = uuid.uuid4().hex[:8]
+        self.servers, self.group = servers, f"group-{name}"
+        self.source, self.results, self.changelog = f"source-{name}", f"results-{name}", f"changelog-{name}"
+        self._admin = AdminClient({"bootstrap.servers": servers})
+        made = self._admin.create_topics(
+            [NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.results, self.changelog)]
+        )
+        for future in made.values():
+            future.result()
+
+    def owner(self) -> Transaction:
+        """What sends the checkpoints of partition 0, whoever it is."""
+        return Transaction({"bootstrap_servers": [self.servers]}, f"{self.group}-0", self.group)
+
+    def row(self, key: str, value: str) -> Output:
+        return Output(self.changelog, 0, key.encode(), value.encode())
+
+    def output(self, value: str, partition: int = 0) -> Output:
+        return Output(self.results, partition, b"key", value.encode())
+
+    def offsets(self, offset: int) -> Mapping[TopicPartition, int]:
+        return {TopicPartition(self.source, 0): offset}
+
+    async def visible(self) -> tuple[list[str], list[str], int | None]:
+        """Values of the rows and of the outputs, and the group's offset."""
+        rows, outputs = await asyncio.gather(
+            asyncio.to_thread(self._read, self.changelog), asyncio.to_thread(self._read, self.results)
+        )
+        return rows, outputs, await asyncio.to_thread(self._offset)
+
+    def _offset(self) -> int | None:
+        asked = ConsumerGroupTopicPartitions(self.group)
+        answer = self._admin.list_consumer_group_offsets([asked])[self.group].result()
+        found = {place.topic: place.offset for place in answer.topic_partitions}
+        return found.get(self.source)
+
+    def _read(self, topic: str) -> list[str]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "reader-of-tests",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,  # of what is committed
+            }
+        )
+        consumer.assign([Place(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+        ends, values = 0, []
+        try:
+            while ends < PARTITIONS:
+                message = consumer.poll(30)
+                assert message is not None, f"{topic} does not end"
+                if message.error() is None:
+                    values.append(message.value().decode())
+                else:
+                    assert message.error().code() == KafkaError._PARTITION_EOF
+                    ends += 1
+        finally:
+            consumer.close()
+        return values
+
+
+NOTHING: tuple[Sequence[str], Sequence[str], int | None] = ([], [], None)
+
+
+@pytest.fixture
+def ground(kafka: str) -> Ground:
+    return Ground(kafka)
+
+
+@pytest.fixture
+async def owner(ground: Ground) -> AsyncIterator[Transaction]:
+    owner = ground.owner()
+    await owner.start()
+    yield owner
+    await owner.stop()
+
+
+async def test_rows_outputs_and_offsets_become_visible_together(
+    ground: Ground, owner: Transaction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    commit = owner._producer.commit_transaction
+
+    async def look_and_commit() -> None:
+        seen.append(await ground.visible())
+        await commit()
+
+    monkeypatch.setattr(owner._producer, "commit_transaction", look_and_commit)
+    await owner.send([ground.row("k", "row")], [ground.output("one"), ground.output("two", 1)], ground.offsets(7))
+
+    assert seen == [NOTHING]
+    rows, outputs, offset = await ground.visible()
+    assert (rows, sorted(outputs), offset) == (["row"], ["one", "two"], 7)
+
+
+async def test_a_new_owner_fences_the_old_one_whose_checkpoint_never_shows(ground: Ground, owner: Transaction) -> None:
+    await owner.send([ground.row("k", "old")], [ground.output("old")], ground.offsets(1))
+    successor = ground.owner()
+    await successor.start()
+
+    with pytest.raises(ProducerFenced):
+        await owner.send([ground.row("k", "zombie")], [ground.output("zombie")], ground.offsets(9))
+
+    assert await ground.visible() == (["old"], ["old"], 1)
+    await successor.send([ground.row("k", "new")], [ground.output("new")], ground.offsets(2))
+    await successor.stop()
+    assert await ground.visible() == (["old", "new"], ["old", "new"], 2)
+
+
+CHECKPOINT_AND_DIE = """
+import asyncio, sys
+from aiokafka import TopicPartition
+from tests.support.dying_worker import arm
+from tracegate.streams.delivery import Transaction
+from tracegate.streams.stage import Output
+servers, group, source, results, changelog, step, moment = sys.argv[1:]
+async def main():
+    owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group)
+    await owner.start()
+    arm(step, moment, 1)
+    await owner.send([Output(changelog, 0, b"k", b"dead")], [Output(results, 1, b"k", b"dead")], {TopicPartition(source, 0): 5})
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "moment", "whole"),
+    [
+        ("send_batch", "after", False),
+        ("send_offsets_to_transaction", "midway", False),
+        ("send_offsets_to_transaction", "after", False),
+        ("commit_transaction", "before", False),
+        ("commit_transaction", "after", True),
+    ],
+)
+async def test_a_process_killed_in_a_checkpoint_leaves_all_of_it_or_nothing(
+    ground: Ground, step: str, moment: str, whole: bool
+) -> None:
+    topics = (ground.source, ground.results, ground.changelog)
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", CHECKPOINT_AND_DIE, ground.servers, ground.group, *topics, step, moment],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == -9, ended.stderr
+
+    successor = ground.owner()
+    await successor.start()  # aborts what was open
+    left = await ground.visible()
+    await successor.send([ground.row("k", "next")], [ground.output("next")], ground.offsets(6))
+    await successor.stop()
+
+    assert left == ((["dead"], ["dead"], 5) if whole else NOTHING)
+    rows, outputs, offset = await ground.visible()
+    assert (rows, sorted(outputs), offset) == ([*left[0], "next"], [*left[1], "next"], 6)
+
+
+async def test_the_offset_of_the_last_row_is_returned_however_many_batches_there_are(
+    ground: Ground, owner: Transaction
+) -> None:
+    wide = "x" * 300_000
+    rows = [ground.row(str(number), f"{number}{wide}") for number in range(10)]
+
+    first = await owner.send(rows, [], {})
+    second = await owner.send([ground.row("a", "last but one"), ground.row("b", "last")], [], {})
+
+    values, outputs, offset = await ground.visible()
+    assert values == [row.value.decode() for row in rows if row.value] + ["last but one", "last"]
+    assert (outputs, offset) == ([], None)
+    assert (first, second) == (9, 12)  # the first transaction's marker is number 10
+
+
+async def test_without_rows_there_is_no_offset_of_one(ground: Ground, owner: Transaction) -> None:
+    assert await owner.send([], [ground.output("one")], ground.offsets(3)) == -1
+    assert await ground.visible() == ([], ["one"], 3)
+
+
+async def test_a_record_that_fits_no_batch_is_named_and_nothing_shows(ground: Ground, owner: Transaction) -> None:
+    large = ground.output("x" * 1_100_000)
+
+    with pytest.raises(ValueError, match=rf"a record of 1100003 bytes for {ground.results} does not fit a batch"):
+        await owner.send([ground.row("k", "row")], [ground.output("one"), large], ground.offsets(3))
+
+    successor = ground.owner()
+    await successor.start()
+    assert await ground.visible() == NOTHING
+    await successor.stop()

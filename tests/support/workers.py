@@ -1,0 +1,98 @@
+"""Worker processes that a test starts, kills, freezes and replaces."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).parents[2]
+SESSION_TIMEOUT_S = 6.0
+
+
+@dataclass
+class Worker:
+    """A process, and where its local state and its log are."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    state_dir: Path
+    log: Path
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self.process.poll() is not None
+
+    def kill(self) -> None:
+        """End it at once, as a machine that loses power does."""
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        """Stop it where it stands; it notices nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on, as if no time had passed."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def terminate(self, timeout: float) -> int:
+        """Ask it to end. Returns its exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not, in that many seconds.
+        """
+        self.process.terminate()
+        return self.process.wait(timeout)
+
+
+class Fleet:
+    """The workers of one application: all stages, on the topics under one prefix."""
+
+    def __init__(self, bootstrap_servers: str, prefix: str, folder: Path, config: Path) -> None:
+        self._folder, self._config = folder, config
+        self._environment = os.environ | {
+            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
+            "TRACEGATE_TOPIC_PREFIX": prefix,
+            "TRACEGATE_EMBEDDER": "hashing",
+            "TRACEGATE_CLOSE_LINGER_S": "0.5",
+            "TRACEGATE_IDLE_GAP_S": "4",
+            "TRACEGATE_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
+            "TRACEGATE_HEARTBEAT_INTERVAL_S": "1.5",
+        }
+        self.started: list[Worker] = []
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self.started:
+            worker.kill()
+
+    def start(self, name: str, death: tuple[str, str, int] | None = None) -> Worker:
+        """Start a worker. What has had this name before must be gone: the state directory is the same.
+
+        Args:
+            name: Names the state directory and the log.
+            death: Where it shall kill itself: step, moment and count, as `dying_worker` takes them.
+        """
+        state_dir, log = self._folder / f"state-{name}", self._folder / f"{name}.log"
+        program = ["tests.support.dying_worker", *map(str, death)] if death else ["tracegate.streams.cli"]
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *program, "worker", "--config", self._config],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
+                env=self._environment | {"TRACEGATE_STATE_DIR": str(state_dir)},
+            )
+        worker = Worker(name, process, state_dir, log)
+        self.started.append(worker)
+        return worker
