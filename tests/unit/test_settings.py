@@ -47,7 +47,7 @@ def test_nothing_set_gives_the_defaults_of_a_broker_on_this_machine() -> None:
 
     assert settings.topic_prefix == "tracegate."
     assert (settings.partitions, settings.replication_factor) == (4, 1)
-    assert (settings.idle_gap_s, settings.close_linger_s, settings.grace_s, settings.guard_s) == (300, 2, 600, 3600)
+    assert (settings.idle_gap_s, settings.close_linger_s, settings.guard_s) == (300, 2, 3600)
     assert (settings.segment_max_events, settings.segment_max_bytes, settings.max_future_s) == (1000, 800_000, 300)
     assert (settings.delivery, settings.embedder, settings.checkpoint_interval_s) == ("auto", "auto", 0.05)
     assert confluent_options(settings) == {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "PLAINTEXT"}
@@ -72,14 +72,14 @@ def test_every_field_says_what_it_means() -> None:
         ("IDLE_GAP_S", "0"),
         ("IDLE_GAP_S", "inf"),
         ("CLOSE_LINGER_S", "-1"),
-        ("GRACE_S", "nan"),
+        ("GUARD_S", "nan"),
         ("SEGMENT_MAX_EVENTS", "0"),
         ("SEGMENT_MAX_BYTES", "2000000"),
         ("SCORE_CONCURRENCY", "0"),
         ("SCORE_WINDOW", "0"),
         ("SCORE_TIMEOUT_S", "soon"),
         ("SESSION_TIMEOUT_S", "3600"),
-        ("WEB_PORT", "65536"),
+        ("SCORE_WINDOW", "0"),
         ("DELIVERY", "at_most_once"),
         ("EMBEDDER", ""),
         ("TOPIC_PREFIX", "acme"),
@@ -99,9 +99,9 @@ def test_a_value_out_of_range_is_refused_by_the_name_of_its_variable(
 
 
 def test_all_problems_come_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = refusal(monkeypatch, {"TRACEGATE_PARTITIONS": "0", "TRACEGATE_WEB_PORT": "x"})
+    message = refusal(monkeypatch, {"TRACEGATE_PARTITIONS": "0", "TRACEGATE_SCORE_WINDOW": "x"})
 
-    assert [line.split(":")[0] for line in message.splitlines()] == ["TRACEGATE_PARTITIONS", "TRACEGATE_WEB_PORT"]
+    assert [line.split(":")[0] for line in message.splitlines()] == ["TRACEGATE_PARTITIONS", "TRACEGATE_SCORE_WINDOW"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,6 @@ def test_all_problems_come_in_one_message(monkeypatch: pytest.MonkeyPatch) -> No
         ({"KAFKA_SSL_CAFILE": __file__}, "TLS files are not used"),
         ({"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": __file__}, "go together"),
         ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEGATE_HEARTBEAT_INTERVAL_S=6 is more than half"),
-        ({"GRACE_S": "7200"}, "TRACEGATE_GRACE_S=7200 is longer than TRACEGATE_GUARD_S=3600"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(

@@ -93,11 +93,9 @@ class Settings(BaseSettings):
     """Seconds without an event, in record time, after which a session closes."""
     close_linger_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
     """Seconds from `session.ended` to the close, 0 or more: the trace often comes last."""
-    grace_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 600.0
-    """Seconds after the close in which a late event still belongs to the closed segment, 0 or more."""
     guard_s: Seconds = 3600.0
     """Seconds for which a closed session is remembered, and by which an event may lag behind the watermark before it is a
-    dead letter `late`; at least the grace."""
+    dead letter `late`."""
     max_future_s: Seconds = 300.0
     """Seconds by which a record's timestamp may lie ahead of the clock; beyond, a dead letter `future_timestamp`."""
     segment_max_events: Count = 1_000
@@ -117,13 +115,6 @@ class Settings(BaseSettings):
     embedder: Annotated[str, Field(min_length=1)] = "auto"
     """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or a
     sentence-transformers model's name or path."""
-
-    # --- The worker's web page
-
-    web_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    """Address on which the worker's HTTP server listens."""
-    web_port: Annotated[int, Field(ge=1, le=65_535)] = 6066
-    """Its port, 1 to 65,535."""
 
     @field_validator("kafka_bootstrap_servers")
     @classmethod
@@ -157,11 +148,6 @@ class Settings(BaseSettings):
             problems.append(
                 f"{_env('heartbeat_interval_s')}={self.heartbeat_interval_s:g} is more than half of "
                 f"{_env('session_timeout_s')}={self.session_timeout_s:g}: one lost heartbeat would cost the partitions"
-            )
-        if self.grace_s > self.guard_s:
-            problems.append(
-                f"{_env('grace_s')}={self.grace_s:g} is longer than {_env('guard_s')}={self.guard_s:g}: a session "
-                "would be forgotten while late events may still join it"
             )
         if problems:
             raise ValueError("\n".join(problems))
