@@ -289,3 +289,36 @@ async def test_an_end_survives_a_restart() -> None:
     await flow.settle()
 
     assert closed(flow) == [("s", 0, "session.ended", 1)]
+
+
+async def test_a_session_that_goes_on_for_segments_is_due_once() -> None:
+    flow = assemble_only(closing=Closing(max_events=1))
+    for number in range(300):
+        flow.send(TOPICS.invocations, event(event_id=str(number)), at=number)
+        flow.pass_time(START + number - flow.now + 0.1)
+        await flow.settle()
+    for number in range(300, 1_000):
+        flow.send(TOPICS.invocations, event(event_id=str(number)), at=number)
+        flow.pass_time(1)
+        await flow.settle()
+
+    assert len(stage(flow)._due) <= 302  # the last idle gap's
+
+
+async def test_after_a_backlog_a_stray_that_comes_as_late_as_everything_else_still_joins() -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event(session_id="s"), at=0)
+    flow.send(TOPICS.invocations, event("session.ended", session_id="s"), at=1)
+    flow.now = (
+        START + 60
+    )  # the worker starts a minute later; another partition has the trace, and forwards it in a moment
+    flow.crash()
+    await flow.take(TOPICS.invocations)
+    flow.pass_time(0.5)
+    assert closed_now(flow) == 0
+    flow.send(TOPICS.strays, trace(1, "s"), b"s", headers=[("tracegate.origin", TOPICS.traces.encode())], at=0.5)
+    await flow.take(TOPICS.strays)
+    flow.pass_time(6)
+    assert closed_now(flow) == 1
+    (session,) = flow.read(TOPICS.sessions)
+    assert len(session.json["traces"]) == 1
