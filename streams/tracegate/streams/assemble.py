@@ -14,7 +14,15 @@ import orjson
 from tracegate.schemas.session import Closed
 from tracegate.streams.open_session import OpenSession
 from tracegate.streams.partitioner import partition_of
-from tracegate.streams.reading import Unusable, event_identity, present, read_event, read_trace, trace_identity
+from tracegate.streams.reading import (
+    Unusable,
+    event_identity,
+    present,
+    read_event,
+    read_trace,
+    session_of,
+    trace_identity,
+)
 from tracegate.streams.session_rows import (
     EVENT,
     TRACE,
@@ -169,7 +177,7 @@ class Assemble:
         value = present(record.value, self._closing.max_bytes)
         if self._is_trace(topic, record):
             trace = read_trace(value)
-            name = trace.metadata.session_id or _text(record.key) or trace.id
+            name = session_of(trace, record.key)
             kind, identity, ends = TRACE, trace_identity(record), False
             at = self._instant("metadata.created_at", trace.created_at)
         else:
@@ -289,12 +297,3 @@ class Assemble:
         if session is None:
             session = self._open[name] = OpenSession(name, segment, head.first_record)
         session.restore(number, head, body)
-
-
-def _text(key: bytes | None) -> str:
-    if not key:
-        return ""
-    try:
-        return key.decode()
-    except UnicodeDecodeError:
-        return key.hex()  # a key of another encoding still names one session

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
-import orjson
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from tracegate.schemas.base import JsonObject, explain
 from tracegate.schemas.candidate import Candidate
@@ -111,7 +111,7 @@ class Gate:
             candidate, decision_score(self._plan, candidate, accepted, reasons, {"value": measured.value, **place}, now)
         )
         if accepted:
-            published = orjson.dumps(network_record(trace, measured.value))
+            published = to_json(network_record(trace, measured.value))  # any size of integer, unlike orjson
             self._publish(trace.id, published)
             self.tally["accepted"] += 1
         else:

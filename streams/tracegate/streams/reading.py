@@ -6,12 +6,19 @@ import hashlib
 
 import orjson
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from tracegate.schemas.base import explain
 from tracegate.schemas.dead_letter import Reason
 from tracegate.schemas.events import EVENT, InvocationEvent
 from tracegate.schemas.trace import ReasoningTrace
 from tracegate.streams.stage import Record
+
+MAX_NAME = 1_024
+"""The most characters of a name that becomes a key or a part of other documents, as of every other identifier."""
+
+_WRAPPED = 8
+"""How much deeper than in its record a document may be nested in what the stages make of it."""
 
 
 class Unusable(Exception):  # noqa: N818  # a verdict on a record, which becomes a dead letter; nothing went wrong here
@@ -33,7 +40,8 @@ def read_event(value: bytes) -> InvocationEvent:
         event = EVENT.validate_json(value)
     except ValidationError as error:
         raise _unusable(value, error) from None
-    _refuse_nan(value)
+    _loaded(value)
+    _refuse_deep(value)
     return event
 
 
@@ -47,8 +55,22 @@ def read_trace(value: bytes) -> ReasoningTrace:
         trace = ReasoningTrace.model_validate_json(value)
     except ValidationError as error:
         raise _unusable(value, error) from None
-    _refuse_nan(value)
+    _refuse_deep(value)
+    _refuse_long("id", trace.id)
+    _refuse_long("metadata.session_id", trace.metadata.session_id or "")
+    _refuse_long("metadata.task_domain", trace.metadata.task_domain)
     return trace
+
+
+def session_of(trace: ReasoningTrace, key: bytes | None) -> str:
+    """The id of the session that a trace belongs to: its own word, else the record's key, else the trace's id.
+
+    Raises:
+        Unusable: the key is too long for a session id.
+    """
+    named = trace.metadata.session_id or _text(key)
+    _refuse_long("key", named)
+    return named or trace.id
 
 
 def present(value: bytes | None, limit: int) -> bytes:
@@ -84,16 +106,38 @@ def _digest(data: bytes) -> bytes:
 
 
 def _canonical(value: bytes) -> bytes:
+    return orjson.dumps(_loaded(value), option=orjson.OPT_SORT_KEYS)
+
+
+def _loaded(value: bytes) -> object:
+    """What JSON in the strict sense makes of it. The validator knows NaN, and takes 1e999 for infinity."""
     try:
-        return orjson.dumps(orjson.loads(value), option=orjson.OPT_SORT_KEYS)
+        return orjson.loads(value)
     except orjson.JSONDecodeError as error:
         raise Unusable("not_json", f"the value is not JSON: {error}") from None
 
 
-def _refuse_nan(value: bytes) -> None:
-    # The validator lets NaN pass inside keys that it does not know; the words are rare enough to read those documents twice.
-    if b"NaN" in value or b"Infinity" in value:
-        _canonical(value)
+def _refuse_deep(value: bytes) -> None:
+    """Refuse what could be read alone, and not as part of a session or a candidate."""
+    if value.count(b"{") + value.count(b"[") > 100:
+        try:
+            from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
+        except ValueError as error:
+            raise Unusable("not_json", f"the value is nested too deep: {error}") from None
+
+
+def _refuse_long(field: str, name: str) -> None:
+    if len(name) > MAX_NAME:
+        raise Unusable("invalid", f"{field}: must have at most {MAX_NAME} characters, not {len(name)}")
+
+
+def _text(key: bytes | None) -> str:
+    if not key:
+        return ""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return key.hex()  # a key of another encoding still names one session
 
 
 def _unusable(value: bytes, error: ValidationError) -> Unusable:
