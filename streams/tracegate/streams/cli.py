@@ -1,18 +1,201 @@
+"""The command line: `tracegate`. What a command needs is imported when it runs, so that `--help` does not wait for it."""
+
+from __future__ import annotations
+
+import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
 
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.settings import load_settings
+import typer
+
+from tracegate.streams.cli_errors import FAILED, exit_code
+from tracegate.streams.cli_terminal import complain
+from tracegate.streams.topics import STAGES, StageName
+
+Format = Literal["tracegate", "openai-chat"]
+
+app = typer.Typer(
+    help="Tracegate scores what AI agents do in production, while they do it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="markdown",
+)
+topics_app = typer.Typer(help="Make and check the topics on a cluster.", no_args_is_help=True)
+app.add_typer(topics_app, name="topics")
+
+Input = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="JSON Lines or a JSON array; `-` reads standard input.", show_default=False),
+]
+InputFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format", help="`tracegate`: traces and events. `openai-chat`: transcripts with `messages` or `traj`."
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config; ADK's test_config.json will do.")
+]
+TaskDomain = Annotated[str, typer.Option(help="Domain of a transcript that names none.")]
+Stages = Annotated[str, typer.Option(help="Stages that this process runs, separated by commas.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ALL_STAGES = ",".join(STAGES)
 
 
-def main():
-    cmd = sys.argv[1]
-    if cmd == "worker":
-        from tracegate.streams.worker import run_worker
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and end the process with its exit code."""
+    sys.exit(_run(arguments))
 
-        sys.exit(
-            run_worker(
-                load_settings(),
-                read_plan(open(sys.argv[2]).read() if len(sys.argv) > 2 else None),
-                ["assemble", "score", "gate"],
-            )
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        try:
+            ended = app(arguments, standalone_mode=True)
+        finally:
+            sys.stdout.flush()
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else FAILED
+    except BrokenPipeError:  # `| head` has read enough
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the interpreter's end
+        return FAILED
+    except Exception as error:
+        code = exit_code(error)
+        if code is None:
+            raise
+        complain(str(error))
+        return code
+    return ended or 0
+
+
+@app.command()
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Go on until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and no live view.")] = False,
+    seed: Annotated[int, typer.Option(help="What the simulated agents do follows from it.")] = 7,
+    seconds: Annotated[float, typer.Option(min=1, help="How long the agents emit.")] = 30.0,
+) -> None:
+    """Show the whole path: an embedded broker, a worker, and simulated agents, for about half a minute.
+
+    Needs nothing but Python. Exit code 0 if every count is what the agents sent, else 1.
+
+    Example: `tracegate demo --seconds 10 --json`
+    """
+    from tracegate.streams.demo.run import run_demo
+
+    raise typer.Exit(run_demo(keep=keep, as_json=as_json, seed=seed, seconds=seconds))
+
+
+@app.command()
+def broker(as_json: AsJson = False) -> None:
+    """Run the embedded broker until Ctrl-C, with all topics made; for trials, not for keeps.
+
+    It lives in this process's memory: no disk, no transactions, about 5 MB a partition before the oldest records go.
+
+    Example: `tracegate broker`, and in a second terminal the `export` line that it prints, then `tracegate worker`
+    """
+    from tracegate.streams.cli_broker import run_broker
+
+    run_broker(as_json=as_json)
+
+
+@app.command()
+def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
+    """Join, score and gate what arrives, until SIGTERM or Ctrl-C.
+
+    Where Kafka is, and every limit, the environment says (`TRACEGATE_*`). Exit code 1: Kafka or a topic is not as needed, or the worker
+    failed. 2: options, config or environment cannot be used.
+
+    Example: `TRACEGATE_KAFKA_BOOTSTRAP_SERVERS=kafka:9092 tracegate worker --stages assemble,score --config eval.json`
+    """
+    from tracegate.streams.cli_score import read_config
+    from tracegate.streams.settings import load_settings
+    from tracegate.streams.worker import run_worker
+
+    chosen = _stages(stages)
+    plan, settings = read_config(config), load_settings()
+    raise typer.Exit(run_worker(settings, plan, chosen))
+
+
+@app.command()
+def emit(file: Input, format: InputFormat = "tracegate", task_domain: TaskDomain = "general") -> None:  # noqa: A002
+    """Send recorded traces, events or chat transcripts to Kafka, as agents would have sent them.
+
+    Sending a file twice changes nothing: what arrives twice counts once. Exit code 1: a document was not sent (stderr says which and
+    why), or Kafka did not take it. 2: the file, options or environment cannot be used.
+
+    Example: `tracegate emit chats.json --format openai-chat --task-domain travel`
+    """
+    from tracegate.streams.cli_emit import emit_file
+
+    raise typer.Exit(emit_file(file, format, task_domain))
+
+
+@app.command()
+def score(
+    file: Input,
+    config: Config = None,
+    format: InputFormat = "tracegate",  # noqa: A002
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="`none`, `hashing`, `auto`, or a model's name or path. [default: TRACEGATE_EMBEDDER]"),
+    ] = None,
+    task_domain: TaskDomain = "general",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one Score a line, in input order.")] = False,
+) -> None:
+    """Score a file here and now, without Kafka, as a worker would.
+
+    Exit code 0: everything was scored and no threshold missed. 1: a threshold was missed, or a document was unusable (stderr says which
+    and why). 2: the file, config, options or environment cannot be used. What the gate rejects only for its visibility misses no threshold.
+
+    Example: `tracegate score traces.jsonl --config eval.json --json | jq .value`
+    """
+    from tracegate.streams.cli_score import read_config, score_file
+
+    plan = read_config(config)
+    raise typer.Exit(score_file(file, plan, format, embedder, task_domain, as_json=as_json))
+
+
+@topics_app.command()
+def create(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
+    """Make what is missing of the topics, with the right partition count and cleanup policy; change nothing that exists.
+
+    Exit code 1: a topic that exists is wrong, or one could not be made.
+
+    Example: `TRACEGATE_PARTITIONS=12 TRACEGATE_REPLICATION_FACTOR=3 tracegate topics create`
+    """
+    from tracegate.streams.cli_topics import create_and_tell
+
+    raise typer.Exit(create_and_tell(_stages(stages), as_json=as_json))
+
+
+@topics_app.command()
+def check(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
+    """Say which topics are missing or wrong, and what mends them.
+
+    Exit code 1: one is.
+
+    Example: `tracegate topics check --stages score`
+    """
+    from tracegate.streams.cli_topics import check_and_tell
+
+    raise typer.Exit(check_and_tell(_stages(stages), as_json=as_json))
+
+
+def _stages(text: str) -> list[StageName]:
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        raise typer.BadParameter(
+            f"{', '.join(map(repr, unknown))} is no stage; choose from {', '.join(STAGES)}", param_hint="--stages"
         )
+    return [stage for stage in STAGES if stage in names]
+
+
+if __name__ == "__main__":
+    main()

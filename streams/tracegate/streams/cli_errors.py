@@ -1,0 +1,28 @@
+"""Which errors are the user's business: they end a command with a message and an exit code, never with a traceback."""
+
+from __future__ import annotations
+
+FAILED = 1
+"""Something could not be done, a record was unusable, or a threshold was missed."""
+UNUSABLE = 2
+"""What the user gave cannot be used: options, config, environment or a file."""
+INTERRUPTED = 130
+"""Ctrl-C, as shells count it."""
+
+
+def exit_code(error: Exception) -> int | None:
+    """The exit code for an error that speaks for itself; None for one that nobody foresaw."""
+    # Only here, where something went wrong: together these imports take half a second.
+    from tracegate.scorers.plan import ConfigError
+    from tracegate.streams.admin import KafkaUnreachable
+    from tracegate.streams.documents import InputError
+    from tracegate.streams.embedders import EmbedderUnavailable
+    from tracegate.streams.emit import EmitError
+    from tracegate.streams.settings import InvalidSettingsError
+    from tracegate.streams.worker import NotReadyError
+
+    if isinstance(error, ConfigError | InvalidSettingsError | InputError):
+        return UNUSABLE
+    if isinstance(error, EmbedderUnavailable | EmitError | KafkaUnreachable | NotReadyError):
+        return FAILED
+    return None

@@ -1,0 +1,143 @@
+"""`tracegate score`: a file is scored here and now, without Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tracegate.schemas.dead_letter import printable
+from tracegate.streams.cli_errors import FAILED
+from tracegate.streams.cli_terminal import complain, progress_bar
+
+if TYPE_CHECKING:
+    from tracegate.schemas.score import Score
+    from tracegate.scorers.plan import Plan
+    from tracegate.streams.cli_input import Format
+    from tracegate.streams.offline import Result
+
+_STATUS = {"PASSED": ("passed", "green"), "FAILED": ("failed", "red"), "NOT_EVALUATED": ("none", "yellow")}
+
+
+def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task_domain: str, *, as_json: bool) -> int:  # noqa: A002
+    """Score a file, print what came of it, and return the exit code.
+
+    Args:
+        path: The file, or `-` for standard input.
+        plan: What is measured.
+        format: What the documents are.
+        embedder: In place of what `TRACEGATE_EMBEDDER` says.
+        task_domain: Domain of a transcript that names none.
+        as_json: One Score a line on stdout, and nothing else there.
+
+    Raises:
+        InputError: the file cannot be read.
+        InvalidSettingsError: the environment cannot be used.
+        EmbedderUnavailable: the embedder cannot be loaded.
+    """
+    from tracegate.streams.cli_input import base_time_of, open_input, read_records
+    from tracegate.streams.clock import utc_now
+    from tracegate.streams.documents import name_of, read_documents
+    from tracegate.streams.embedders import load_embedder
+    from tracegate.streams.offline import score_offline
+    from tracegate.streams.settings import load_settings
+
+    settings = load_settings()
+    with open_input(path) as stream, progress_bar("sessions scored") as advance:
+        source = name_of(stream)
+        loaded = load_embedder(embedder or settings.embedder)
+        documents = read_records(
+            read_documents(stream),
+            format=format,
+            source=source,
+            base_time=base_time_of(stream),
+            task_domain=task_domain,
+        )
+        result = asyncio.run(score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance))
+    if as_json:
+        for score in result.scores:
+            sys.stdout.write(score.model_dump_json() + "\n")
+    else:
+        _print_table(result)
+    for problem in result.problems:
+        # A problem of the reader names its place already.
+        complain(
+            problem.detail
+            if problem.reason is None
+            else f"{source}: document {problem.document}: {problem.reason}: {problem.detail}"
+        )
+    return FAILED if result.problems or any(map(_misses_its_threshold, result.scores)) else 0
+
+
+def _misses_its_threshold(score: Score) -> bool:
+    # The gate's decision is no measurement: it says FAILED of every trace that is not meant to be shared.
+    return score.status == "FAILED" and score.metric != "gate"
+
+
+def _print_table(result: Result) -> None:
+    stdout = Console(highlight=False)
+    longest = max((len(score.metric) for score in result.scores), default=0)
+    for session_id, scores in groupby(result.scores, key=lambda score: score.session_id):
+        stdout.print(Text(printable(session_id), style="bold"))
+        table = Table.grid(padding=(0, 1, 0, 0))
+        table.add_column(width=12, overflow="ellipsis", no_wrap=True)
+        table.add_column(width=min(longest, 21), overflow="ellipsis", no_wrap=True)
+        table.add_column(width=5, justify="right")
+        table.add_column(width=6)
+        table.add_column(width=6)
+        table.add_column(overflow="fold")
+        for score in scores:
+            table.add_row(*_row(score))
+        stdout.print(Padding(table, (0, 0, 0, 2)))
+    stdout.print(Text(_summary(result)))
+
+
+def _row(score: Score) -> Sequence[Text]:
+    subject = score.invocation_id or score.trace_id or "session"
+    why = (
+        score.rationale if score.not_evaluated_because is None else f"{score.not_evaluated_because}: {score.rationale}"
+    )
+    return (
+        Text(printable(subject)),
+        Text(printable(score.metric)),
+        Text("" if score.value is None else f"{score.value:.3f}"),
+        Text("" if score.threshold is None else f"≥ {score.threshold:g}"),
+        Text(*_STATUS[score.status]),
+        Text(printable(why)),
+    )
+
+
+def _summary(result: Result) -> str:
+    statuses = Counter(score.status for score in result.scores)
+    accepted = sum(score.metric == "gate" and score.status == "PASSED" for score in result.scores)
+    return (
+        f"\n{result.documents} documents, {result.sessions} sessions, {result.duplicates} duplicates, "
+        f"{len(result.problems)} problems; {len(result.scores)} scores: {statuses['PASSED']} passed, "
+        f"{statuses['FAILED']} failed, {statuses['NOT_EVALUATED']} not evaluated; {accepted} traces accepted by the gate"
+    )
+
+
+def read_config(path: Path | None) -> Plan:
+    """The plan of a config file; without one, trace value and gate.
+
+    Raises:
+        ConfigError: the file cannot be read, or not be used; with every problem it has.
+    """
+    from tracegate.scorers.plan import ConfigError, read_plan
+
+    if path is None:
+        return read_plan(None)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot be read ({error.strerror}); name a readable JSON file"]) from None
+    return read_plan(text)
