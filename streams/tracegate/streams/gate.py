@@ -25,6 +25,9 @@ from tracegate.streams.stage import Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
 
+Waiting = dict[str, tuple[Record, Candidate]]
+"""Candidates that are decided together, by trace id."""
+
 
 class Gate:
     """The candidates of one partition: all traces of the scopes that belong there."""
@@ -45,19 +48,31 @@ class Gate:
         self._scopes.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Decide on the candidates. Their novelty is measured for the whole batch, scope by scope."""
+        """Decide on the candidates. Their novelty is measured for many at once, scope by scope.
+
+        What a decision rests on is the same as one by one: before a trace comes again, or a scope is dropped, what waits is decided.
+        """
         self._next[topic] = records[-1].offset + 1
         self.tally["consumed"] += len(records)
-        by_scope: dict[str, list[tuple[Record, Candidate]]] = defaultdict(list)
+        waiting: dict[Scope, Waiting] = defaultdict(dict)
         for record in records:
             try:
                 candidate = Candidate.model_validate_json(record.value or b"")
             except ValidationError as error:
                 self._put_aside(record, Unusable("unreadable_candidate", explain(error)))
                 continue
-            by_scope[candidate.scope].append((record, candidate))
-        for name, items in by_scope.items():
-            self._decide_scope(self._scopes.get(name), items)
+            if self._scopes.drops_one_for(candidate.scope):
+                self._decide_all(waiting)
+            scope = self._scopes.get(candidate.scope)
+            if candidate.trace.id in waiting[scope] or candidate.trace.id in scope.decided:
+                self._decide_scope(scope, waiting.pop(scope))
+            try:
+                _check(scope, waiting[scope], candidate)
+            except Unusable as why:
+                self._put_aside(record, why)
+            else:
+                waiting[scope][candidate.trace.id] = record, candidate
+        self._decide_all(waiting)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Nothing depends on the time."""
@@ -75,30 +90,19 @@ class Gate:
     def drop(self) -> None:
         """Nothing runs on: there is nothing to stop."""
 
-    def _decide_scope(self, scope: Scope, items: Sequence[tuple[Record, Candidate]]) -> None:
-        owners: dict[str, str] = {}
-        usable = []
-        for record, candidate in items:
-            trace_id, known = candidate.trace.id, scope.decided.get(candidate.trace.id)
-            owner = owners.setdefault(trace_id, known.session_id if known else candidate.session_id)
-            if owner != candidate.session_id:
-                self._refuse_foreign(record, candidate, owner)
-            elif candidate.embedding is not None and not _fits(scope, candidate):
-                self._put_aside(
-                    record, Unusable("unreadable_candidate", "embedding: not the length of its scope, or not finite")
-                )
-            else:
-                usable.append((record, candidate))
-        embedded = [candidate for _, candidate in usable if candidate.embedding is not None]
-        novelty: dict[str, list[Novelty]] = defaultdict(list)
-        if embedded:
-            vectors = np.stack([candidate.embedding.vector for candidate in embedded if candidate.embedding])
-            measured = scope.measure_and_add(vectors, [candidate.trace.id for candidate in embedded])
-            for candidate, found in zip(embedded, measured, strict=True):
-                novelty[candidate.candidate_id].append(found)
-        for record, candidate in usable:
-            waiting = novelty.get(candidate.candidate_id)
-            self._decide(scope, record, candidate, waiting.pop(0) if waiting else None)
+    def _decide_all(self, waiting: dict[Scope, Waiting]) -> None:
+        for scope, items in waiting.items():
+            self._decide_scope(scope, items)
+        waiting.clear()
+
+    def _decide_scope(self, scope: Scope, items: Waiting) -> None:
+        vectors = {name: item.embedding.vector for name, (_, item) in items.items() if item.embedding is not None}
+        novelty: dict[str, Novelty] = {}
+        if vectors:
+            measured = scope.measure_and_add(np.stack(list(vectors.values())), list(vectors))
+            novelty = dict(zip(vectors, measured, strict=True))
+        for name, (record, candidate) in items.items():
+            self._decide(scope, record, candidate, novelty.get(name))
 
     def _decide(self, scope: Scope, record: Record, candidate: Candidate, novelty: Novelty | None) -> None:
         trace, now = candidate.trace, self._clock()
@@ -130,12 +134,6 @@ class Gate:
             return scorer.measure(candidate.trace, novelty_missing="first_of_scope")
         return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
 
-    def _refuse_foreign(self, record: Record, candidate: Candidate, owner: str) -> None:
-        detail = (
-            f"trace {candidate.trace.id} belongs to session {owner} already, and came again in {candidate.session_id}"
-        )
-        self._put_aside(record, Unusable("trace_id_conflict", detail))
-
     def _put_aside(self, record: Record, why: Unusable) -> None:
         self.tally[f"dead_lettered.{why.reason}"] += 1
         self._outputs.append(dead_letter(self._topics.dead_letters, record, "gate", why.reason, why.detail))
@@ -150,7 +148,22 @@ class Gate:
         self._outputs.append(Output(self._topics.network, partition_of(key, self._partitions), key, value))
 
 
-def _fits(scope: Scope, candidate: Candidate) -> bool:
-    vector = candidate.embedding.vector if candidate.embedding else np.zeros(0, np.float32)
-    expected = scope.vectors.dimensions if scope.vectors else len(vector)
-    return len(vector) == expected and bool(np.isfinite(vector).all())
+def _check(scope: Scope, waiting: Waiting, candidate: Candidate) -> None:
+    """See that a candidate can be compared with its scope.
+
+    Raises:
+        Unusable: the trace is another session's, or its vector has another length or a value that is not finite.
+    """
+    known = scope.decided.get(candidate.trace.id)
+    if known is not None and known.session_id != candidate.session_id:
+        raise Unusable(
+            "trace_id_conflict",
+            f"trace {candidate.trace.id} belongs to session {known.session_id} already, and came again in {candidate.session_id}",
+        )
+    if candidate.embedding is None:
+        return
+    vector = candidate.embedding.vector
+    before = (item.embedding.dimensions for _, item in waiting.values() if item.embedding is not None)
+    expected = scope.vectors.dimensions if scope.vectors else next(before, len(vector))
+    if len(vector) != expected or not np.isfinite(vector).all():
+        raise Unusable("unreadable_candidate", "embedding: not the length of its scope, or not finite")

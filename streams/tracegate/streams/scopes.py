@@ -49,8 +49,8 @@ class Scope:
         return measured
 
     def remember(self, trace_id: str, session_id: str, accepted: bool) -> None:
-        """Keep a decision, and forget the oldest one beyond the capacity."""
-        old = self.decided.pop(trace_id, None)
+        """Keep a decision, and forget the oldest one beyond the capacity. To be decided again makes a trace no younger."""
+        old = self.decided.get(trace_id)
         number = old.number if old else self.numbers
         self.numbers = max(self.numbers, number + 1)
         decided = self.decided[trace_id] = Decided(trace_id, session_id, accepted, number)
@@ -110,6 +110,10 @@ class Scopes:
                 by_digest[key[1:17]].restore(key, row)
         for scope in self._scopes.values():
             scope.settle()
+
+    def drops_one_for(self, name: str) -> bool:
+        """Whether `get` would have to drop a scope."""
+        return name not in self._scopes and len(self._scopes) >= self._limit
 
     def get(self, name: str) -> Scope:
         """The scope of this name, begun if it is new; it is now the one used last."""

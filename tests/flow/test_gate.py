@@ -1,0 +1,245 @@
+"""Gate: who is published, why not the others, and the same whatever happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from tests.support.flow import TOPICS, Flow, instant, trace
+
+from tracegate.schemas.candidate import Embedding
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.partitioner import partition_of
+
+
+def gate_only(gate: Mapping[str, Any] | None = None, **options: Any) -> Flow:
+    return Flow(stages=("gate",), plan=read_plan(orjson.dumps({"gate": gate or {}})), **options)
+
+
+def candidate(
+    number: int | str,
+    vector: Sequence[float] | None = None,
+    session: str = "s",
+    scope: str = "travel@e",
+    required: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    embedding = None if vector is None else Embedding.of("e", np.array(vector, np.float32)).model_dump()
+    return {
+        "candidate_id": f"{session}/{number}",
+        "session_id": session,
+        "segment": 0,
+        "revision": 0,
+        "scope": scope,
+        "trace": trace(number, session, **changes),
+        "required": required or {},
+        "embedding": embedding,
+        "novelty_missing": None if vector else "no_embedder",
+        "occurred_at": instant(0),
+    }
+
+
+def decisions(flow: Flow) -> dict[str, list[str]]:
+    return {score["trace_id"]: score["details"]["reasons"] for score in flow.results("gate")}
+
+
+def network(flow: Flow) -> list[tuple[bytes | None, bytes | None]]:
+    return [(message.key, message.value) for message in flow.read(TOPICS.network)]
+
+
+PASSED, FAILED = {"status": "PASSED"}, {"status": "FAILED"}
+TIMED_OUT = {"status": "NOT_EVALUATED", "not_evaluated_because": "timeout"}
+REASONS = {
+    "accepted": (candidate(1, required={"a": PASSED, "b": PASSED}), []),
+    "threshold": (candidate(1, required={"a": PASSED, "b": PASSED}, outcome={"confidence": 0.5}), ["below_threshold"]),
+    "org": (candidate(1, required={"a": PASSED, "b": PASSED}, metadata={"visibility": "org"}), ["visibility"]),
+    "private": (candidate(1, required={"a": PASSED, "b": PASSED}, metadata={"privacy_level": "private"}), ["privacy"]),
+    "failed": (candidate(1, required={"a": FAILED, "b": PASSED}), ["criterion_failed:a"]),
+    "not evaluated": (candidate(1, required={"a": PASSED, "b": TIMED_OUT}), ["criterion_not_evaluated:b:timeout"]),
+    "absent": (candidate(1, required={"a": PASSED}), ["criterion_not_evaluated:b:missing_input"]),
+    "all": (
+        candidate(
+            1,
+            required={"a": FAILED, "b": FAILED},
+            outcome={"confidence": 0.1},
+            metadata={"visibility": "private", "privacy_level": "private"},
+        ),
+        ["below_threshold", "visibility", "privacy", "criterion_failed:a", "criterion_failed:b"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "reasons"), REASONS.values(), ids=REASONS)
+async def test_every_decision_is_published_with_its_reasons(document: dict[str, Any], reasons: list[str]) -> None:
+    plan = read_plan(
+        orjson.dumps(
+            {
+                "criteria": {"response_match_score": 0.5, "tool_trajectory_avg_score": 0.5},
+                "gate": {"required": ["response_match_score", "tool_trajectory_avg_score"]},
+            }
+        )
+    )
+    names = {"a": "response_match_score", "b": "tool_trajectory_avg_score"}
+    document = {**document, "required": {names[name]: verdict for name, verdict in document["required"].items()}}
+    expected = [reason.replace(":a", ":" + names["a"]).replace(":b", ":" + names["b"]) for reason in reasons]
+    flow = Flow(partitions=3, stages=("gate",), plan=plan)
+
+    flow.send(TOPICS.candidates, document)
+    await flow.settle()
+
+    assert decisions(flow) == {"kp:trace:1": expected}
+    assert {message.partition for message in flow.read(TOPICS.results)} == {partition_of(b"s", 3)}
+    assert [(m.partition, m.key) for m in flow.read(TOPICS.network)] == (
+        [] if reasons else [(partition_of(b"kp:trace:1", 3), b"kp:trace:1")]
+    )
+    tally = flow.tally("gate")
+    assert (tally["consumed"], tally.get("accepted", 0), tally.get("rejected", 0)) == (1, not reasons, bool(reasons))
+
+
+async def test_secrets_and_identifiers_do_not_reach_the_network_but_the_decision_does() -> None:
+    flow = gate_only()
+    objective = "Write to ann@example.org with sk-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKL"
+    flow.send(TOPICS.candidates, candidate(1, task={"objective": objective}))
+    await flow.settle()
+
+    (published,) = flow.read(TOPICS.network)
+    assert b"ann@example.org" not in (published.value or b"")
+    assert b"sk-abcdef" not in (published.value or b"")
+    assert len(flow.results("gate")) == 1
+
+
+async def test_a_trace_accepted_before_and_rejected_now_is_taken_back_and_once_only() -> None:
+    flow = gate_only()
+    for visibility in ("network", "private", "private", "network", "private"):
+        flow.send(TOPICS.candidates, candidate(1, [1, 0], metadata={"visibility": visibility}))
+    await flow.settle()
+    together = network(flow)
+
+    one_by_one = gate_only()
+    for message in flow.logs[TOPICS.candidates, 0]:
+        one_by_one.send(TOPICS.candidates, message.value)
+        await one_by_one.settle()
+        one_by_one.crash()
+
+    assert [value is None for _, value in together] == [False, True, False, True]
+    assert network(one_by_one) == together
+
+
+@pytest.mark.parametrize("apart", [True, False])
+async def test_a_trace_of_another_session_is_a_dead_letter_and_changes_nothing(apart: bool) -> None:
+    flow = gate_only()
+    for document in (candidate(1, [1, 0], "one"), candidate(1, [0, 1], "two"), candidate(2, [0, 1], "two")):
+        flow.send(TOPICS.candidates, document)
+        if apart:
+            await flow.settle()
+            flow.crash()
+    await flow.settle()
+
+    (letter,) = flow.letters()
+    assert (letter.reason, letter.stage, letter.offset) == ("trace_id_conflict", "gate", 1)
+    assert "one" in letter.detail
+    assert "two" in letter.detail
+    novelty = [score["details"]["novelty"] for score in flow.results("trace_value")]
+    assert novelty == pytest.approx([0.5, 1.0])
+    assert flow.tally("gate")["dead_lettered.trace_id_conflict"] == 1
+
+
+BAD = {
+    "not JSON": b"{",
+    "empty": None,
+    "no trace": orjson.dumps({**candidate(1), "trace": None}),
+    "a vector of another length": orjson.dumps(candidate(1, [1, 0, 0])),
+    "a vector that is not finite": orjson.dumps(candidate(1, [float("nan"), 0])),
+    "a vector shorter than it says": orjson.dumps(
+        {**candidate(1), "embedding": {"embedder": "e", "dimensions": 2, "data": "AAAA"}}
+    ),
+    "a vector that is no base64": orjson.dumps(
+        {**candidate(1), "embedding": {"embedder": "e", "dimensions": 2, "data": "é"}}
+    ),
+}
+
+
+@pytest.mark.parametrize("value", BAD.values(), ids=BAD)
+async def test_a_candidate_that_cannot_be_used_is_put_aside_and_its_neighbours_are_decided(value: bytes | None) -> None:
+    flow = gate_only()
+    flow.send(TOPICS.candidates, candidate(8, [1, 0]))
+    flow.send(TOPICS.candidates, value, b"key")
+    flow.send(TOPICS.candidates, candidate(9, [0, 1]))
+    await flow.settle()
+
+    (letter,) = flow.letters()
+    assert (letter.reason, letter.stage, letter.key) == ("unreadable_candidate", "gate", b"key")
+    assert list(decisions(flow)) == ["kp:trace:8", "kp:trace:9"]
+
+
+def log_of(count: int, scopes: int, seed: int = 7) -> list[dict[str, Any]]:
+    """Candidates with repeats, revisions, scopes that come and go, and some without an embedding."""
+    random = np.random.default_rng(seed)
+    log = []
+    for number in range(count):
+        vector = None if random.random() < 0.1 else [float(x) for x in random.normal(size=6)]
+        again = number > 5 and random.random() < 0.3
+        trace_number = int(random.integers(number)) if again else number
+        session = f"s{trace_number % 5}" if random.random() < 0.9 else "thief"
+        scope = f"{int(random.integers(scopes))}@e"
+        changes = {"outcome": {"confidence": float(random.uniform(0.6, 1))}}
+        log.append(candidate(trace_number, vector, session, scope, **changes))
+    return log
+
+
+async def decided(gate: Mapping[str, Any], log: Sequence[Mapping[str, Any]], batch: int, crash: bool) -> list[Any]:
+    flow = gate_only(gate)
+    for document in log:
+        flow.send(TOPICS.candidates, document)
+    while await flow.take(TOPICS.candidates, batch):
+        flow.checkpoint()
+        if crash:
+            flow.crash()
+    told = [m.json for m in flow.read(TOPICS.results)]
+    told += [[letter.reason, letter.offset] for letter in flow.letters()]
+    told += [[m.key.decode() if m.key else "", m.value and m.json] for m in flow.read(TOPICS.network)]
+    return sorted(told, key=lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS))
+
+
+@pytest.mark.parametrize(
+    ("gate", "scopes"),
+    [({}, 2), ({"cache_size": 4}, 2), ({"max_scopes": 2}, 4), ({"cache_size": 3, "max_scopes": 2}, 3)],
+)
+async def test_decisions_are_the_same_whatever_the_batches_and_the_restarts(gate: dict[str, Any], scopes: int) -> None:
+    gate = {"threshold": 0.8, **gate}
+    log = log_of(120, scopes)
+
+    one_by_one = await decided(gate, log, 1, crash=False)
+
+    assert await decided(gate, log, 120, crash=False) == one_by_one
+    assert await decided(gate, log, 7, crash=False) == one_by_one
+    assert await decided(gate, log, 7, crash=True) == one_by_one
+
+
+async def test_the_scope_that_was_used_least_recently_is_dropped_with_all_its_rows() -> None:
+    flow = gate_only({"max_scopes": 2})
+    for number, scope in enumerate(["a", "b", "a", "c", "a", "b"]):  # c drops b, and b drops c
+        flow.send(TOPICS.candidates, candidate(number, [1, 0], scope=scope))
+        await flow.settle()
+        flow.crash()
+
+    nearest = [score["details"].get("nearest", {}).get("trace_id") for score in flow.results("trace_value")]
+    assert nearest == [None, None, "kp:trace:0", None, "kp:trace:0", None]
+    kinds = sorted(key[5:6] for key in flow.rows(b"gate/") if key != b"gate/#")
+    assert kinds == sorted([b"s", b"s", *[b"v"] * 4, *[b"t"] * 4])  # a with three traces, b with one
+
+
+async def test_a_scope_has_as_many_rows_as_its_cache_and_a_batch_writes_only_what_changed() -> None:
+    flow = gate_only({"cache_size": 10})
+    for number in range(100):
+        flow.send(TOPICS.candidates, candidate(number, [1, number]))
+    await flow.settle()
+    flow.table.written.clear()
+    flow.send(TOPICS.candidates, candidate(100, [0, 1]))
+    await flow.settle()
+
+    assert len(flow.rows(b"gate/v")) == len(flow.rows(b"gate/t")) == 10
+    assert sorted(key[:6] for key, _ in flow.table.written) == [b"checkp", b"gate/#", b"gate/s", b"gate/t", b"gate/v"]
