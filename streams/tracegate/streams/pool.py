@@ -22,11 +22,13 @@ class Pool:
         self._limit, self._failed = limit, failed
         self._queue: deque[tuple[Work, Record]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._running = 0  # less than the tasks for a moment: one that has ended is no longer there for new work
 
     def add(self, work: Work, record: Record) -> None:
         """Do this piece of work when its turn comes."""
         self._queue.append((work, record))
-        if len(self._tasks) < min(self._limit, len(self._queue)):
+        if self._running < self._limit:
+            self._running += 1
             task = asyncio.get_running_loop().create_task(self._run())
             self._tasks.add(task)
             task.add_done_callback(self._ended)
@@ -38,12 +40,15 @@ class Pool:
 
     async def _run(self) -> None:
         until = time.monotonic() + _SLICE_S
-        while self._queue:
-            work, record = self._queue.popleft()
-            await work(record)
-            if time.monotonic() > until:
-                await asyncio.sleep(0)
-                until = time.monotonic() + _SLICE_S
+        try:
+            while self._queue:
+                work, record = self._queue.popleft()
+                await work(record)
+                if time.monotonic() > until:
+                    await asyncio.sleep(0)
+                    until = time.monotonic() + _SLICE_S
+        finally:
+            self._running -= 1
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
