@@ -248,3 +248,36 @@ async def test_a_trace_of_ten_thousand_steps_goes_through() -> None:
     await flow.finish()
 
     assert (flow.letters(), len(flow.results("gate"))) == ([], 1)
+
+
+@pytest.mark.parametrize("partition", [0, 1, 2])
+async def test_a_key_or_headers_too_large_to_pass_on_are_left_out_of_the_dead_letter(partition: int) -> None:
+    flow = Flow(partitions=3)
+    flow.send(TOPICS.invocations, event(at=1), b"k" * 1_000_000, partition=partition)
+    flow.send(TOPICS.invocations, event(at=2), headers=[("h", b"x" * 900_000)], partition=partition)
+    flow.send(TOPICS.invocations, event(at=3), headers=[("h", b"x" * 60_000)], partition=partition)
+    await flow.finish()
+
+    assert [(letter.reason, letter.key, list(letter.headers)) for letter in flow.letters()] == [
+        ("too_large", None, [])
+    ] * 2
+    assert all("bytes of key and headers" in letter.detail for letter in flow.letters())
+    assert flow.tally("assemble")["joined"] == 1
+
+
+async def test_what_grows_too_large_on_its_way_stops_at_its_own_stage() -> None:
+    flow = Flow()
+    wide = [*trace()["steps"], {"step_id": 4, "type": "thought", "input": {"x": "@"}}]
+    flow.send(TOPICS.traces, text(trace(1, "wide", steps=wide), "@", b"[" + b"1e15," * 150_000 + b"1]"))
+    mails = [*trace()["steps"], {"step_id": 4, "type": "thought", "content": "ab@c.de " * 95_000}]
+    flow.send(TOPICS.traces, trace(2, "redacted", steps=mails))
+    flow.send(TOPICS.traces, trace(3, "good"))
+    await flow.finish()
+
+    (letter,) = flow.letters()
+    assert (letter.reason, letter.stage, letter.key) == ("too_large", "score", b"wide")
+    assert {s["trace_id"]: s["details"]["reasons"] for s in flow.results("gate")} == {
+        "kp:trace:2": ["too_large"],
+        "kp:trace:3": [],
+    }
+    assert [message.key for message in flow.read(TOPICS.network)] == [b"kp:trace:3"]

@@ -174,7 +174,7 @@ class Assemble:
         """Nothing runs on: there is nothing to stop."""
 
     def _take(self, topic: str, record: Record) -> None:
-        value = present(record.value, self._closing.max_bytes)
+        value = present(record, self._closing.max_bytes)
         if self._is_trace(topic, record):
             trace = read_trace(value)
             name = session_of(trace, record.key)

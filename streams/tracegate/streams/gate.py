@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from tracegate.schemas.base import JsonObject, explain
 from tracegate.schemas.candidate import Candidate
+from tracegate.schemas.dead_letter import KEPT_BYTES
 from tracegate.schemas.score import Score as ScoreRecord
 from tracegate.scorers.base import Measurement
 from tracegate.scorers.decision import decide, network_record
@@ -21,7 +22,7 @@ from tracegate.scorers.runner import decision_score, trace_value_score
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.reading import Unusable
 from tracegate.streams.scopes import Scope, Scopes
-from tracegate.streams.stage import Cut, Output, Record, dead_letter
+from tracegate.streams.stage import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
 
@@ -108,6 +109,9 @@ class Gate:
         trace, now = candidate.trace, self._clock()
         measured = self._measure(candidate, novelty)
         reasons = decide(self._plan, candidate, measured.value)
+        published = b"" if reasons else to_json(network_record(trace, measured.value))  # any integer, unlike orjson
+        if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:
+            reasons = ["too_large"]  # a redacted text may be longer than the text
         accepted, before = not reasons, scope.decided.get(trace.id)
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         self._result(candidate, trace_value_score(self._plan, candidate, measured, now))
@@ -115,7 +119,6 @@ class Gate:
             candidate, decision_score(self._plan, candidate, accepted, reasons, {"value": measured.value, **place}, now)
         )
         if accepted:
-            published = to_json(network_record(trace, measured.value))  # any size of integer, unlike orjson
             self._publish(trace.id, published)
             self.tally["accepted"] += 1
         else:

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tracegate.schemas.base import explain
-from tracegate.schemas.dead_letter import Reason
+from tracegate.schemas.dead_letter import KEPT_BYTES, Reason
 from tracegate.schemas.events import EVENT, InvocationEvent
 from tracegate.schemas.trace import ReasoningTrace
-from tracegate.streams.stage import Record
+from tracegate.streams.stage import Record, envelope_size
 
 MAX_NAME = 1_024
 """The most characters of a name that becomes a key or a part of other documents, as of every other identifier."""
@@ -73,16 +73,19 @@ def session_of(trace: ReasoningTrace, key: bytes | None) -> str:
     return named or trace.id
 
 
-def present(value: bytes | None, limit: int) -> bytes:
+def present(record: Record, limit: int) -> bytes:
     """The value, if there is one and it has at most `limit` bytes.
 
     Raises:
-        Unusable: a tombstone, an empty value, or one that is too large to be part of a session.
+        Unusable: a tombstone, an empty value, one that is too large to be part of a session, or a key and headers too large to forward.
     """
+    value = record.value
     if not value:
         raise Unusable("empty", "the record has no value" if value is None else "the record's value is empty")
     if len(value) > limit:
         raise Unusable("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
+    if (size := envelope_size(record.key, record.headers)) > KEPT_BYTES:
+        raise Unusable("too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken")
     return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -19,7 +20,7 @@ from tracegate.schemas.score import Score as ScoreRecord
 from tracegate.schemas.session import Session
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
-from tracegate.streams.stage import Cut, Output, Record, dead_letter
+from tracegate.streams.stage import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
 
@@ -66,7 +67,6 @@ class Score:
         for record in records:
             self._started.append(record.offset)
             if record.offset not in self._done:
-                self.tally["consumed"] += 1
                 self._pool.add(self._work, record)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
@@ -107,27 +107,27 @@ class Score:
             return
         try:
             scores, candidates = await self._scoring(session)
+            outputs = [*map(partial(self._result, record), scores), *map(self._candidate, candidates)]
         except Exception as error:  # noqa: BLE001  # whatever a session provokes must not stop its neighbours
             self._finish(record, [self._put_aside(record, "scoring_failed", f"{type(error).__name__}: {error}")])
             return
-        if self._dropped:
+        largest = max((output.size for output in outputs), default=0)
+        if largest > MAX_OUTPUT_BYTES:
+            detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
+            self._finish(record, [self._put_aside(record, "too_large", detail)])
             return
         self.tally["scored"] += 1
-        outputs = [self._result(record, score) for score in scores]
-        for candidate in candidates:
-            scope = candidate.scope.encode()
-            partition = partition_of(scope, self._partitions)
-            value = candidate.model_dump_json(by_alias=True, exclude_unset=True).encode()
-            outputs.append(Output(self._topics.candidates, partition, scope, value))
         self.tally["candidates"] += len(candidates)
+        self.tally.update(_outcome(score) for score in scores)
         self._finish(record, outputs)
 
     def _result(self, record: Record, score: ScoreRecord) -> Output:
-        outcome = (
-            score.status if score.not_evaluated_because is None else f"{score.status}.{score.not_evaluated_because}"
-        )
-        self.tally[f"scores.{outcome}"] += 1
         return Output(self._topics.results, self._partition, record.key, score.wire())
+
+    def _candidate(self, candidate: Candidate) -> Output:
+        scope = candidate.scope.encode()
+        value = candidate.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        return Output(self._topics.candidates, partition_of(scope, self._partitions), scope, value)
 
     def _put_aside(self, record: Record, reason: Reason, detail: str) -> Output:
         self.tally[f"dead_lettered.{reason}"] += 1
@@ -135,9 +135,15 @@ class Score:
 
     def _finish(self, record: Record, outputs: Sequence[Output]) -> None:
         if not self._dropped:
+            self.tally["consumed"] += 1  # only now: what is in flight at a crash is read again
             self._outputs += outputs
             self._done.add(record.offset)
             self._changed()
+
+
+def _outcome(score: ScoreRecord) -> str:
+    because = score.not_evaluated_because
+    return f"scores.{score.status}" if because is None else f"scores.{score.status}.{because}"
 
 
 def _numbers(row: bytes) -> array[int]:

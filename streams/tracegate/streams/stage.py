@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from tracegate.schemas.dead_letter import DeadLetter, Headers, Reason
+from tracegate.schemas.dead_letter import KEPT_BYTES, DeadLetter, Headers, Reason
+
+MAX_OUTPUT_BYTES = 950_000
+"""The largest output. It must fit a batch, which must fit what brokers accept by default; a larger one would stop the worker."""
 
 
 class Record(Protocol):
@@ -42,6 +45,11 @@ class Output(NamedTuple):
     headers: Headers = ()
     timestamp: int | None = None
     """Milliseconds since 1970; None: when it is sent."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers."""
+        return len(self.value or b"") + envelope_size(self.key, self.headers)
 
 
 Rows = list[tuple[bytes, bytes | None]]
@@ -83,9 +91,20 @@ class Stage(Protocol):
         """The partition belongs to somebody else now: forget it, and publish nothing more."""
 
 
+def envelope_size(key: bytes | None, headers: Headers) -> int:
+    """Bytes of a record's key and headers. A header may have no value."""
+    return len(key or b"") + sum(len(name) + len(content or b"") for name, content in headers)
+
+
 def dead_letter(topic: str, record: Record, stage: str, reason: Reason, detail: str) -> Output:
-    """The output for a record that could not be used, in the partition of the same number."""
+    """The output for a record that could not be used, in the partition of the same number.
+
+    A key and headers that would not fit beside the value are left out.
+    """
+    key, headers = record.key, record.headers
+    if (size := envelope_size(key, headers)) > KEPT_BYTES:
+        key, headers, detail = None, (), f"{detail} (left out: {size} bytes of key and headers)"
     letter = DeadLetter(
-        reason, detail, stage, record.topic, record.partition, record.offset, record.key, record.value, record.headers
+        reason, detail, stage, record.topic, record.partition, record.offset, key, record.value, headers
     )
-    return Output(topic, record.partition, record.key, letter.wire_value(), letter.wire_headers(), record.timestamp)
+    return Output(topic, record.partition, key, letter.wire_value(), letter.wire_headers(), record.timestamp)
