@@ -6,6 +6,8 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from rich.console import Console
@@ -31,8 +33,7 @@ def emit_file(path: str, format: Format, task_domain: str) -> int:  # noqa: A002
     """
     settings = load_settings()
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors above
-    signal.signal(signal.SIGINT, _leave_at_once)
-    with open_input(path) as stream, progress_bar("documents sent") as advance:
+    with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
         documents = read_records(
             read_documents(stream),
             format=format,
@@ -46,6 +47,15 @@ def emit_file(path: str, format: Format, task_domain: str) -> int:  # noqa: A002
     for problem in report.problems:
         complain(problem)
     return FAILED if report.problems else 0
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    former = signal.signal(signal.SIGINT, _leave_at_once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def _leave_at_once(number: int, frame: FrameType | None) -> None:
