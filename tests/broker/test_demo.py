@@ -1,0 +1,72 @@
+"""The demo as a whole, shortened: everything comes out as the fleet knows it must, and a wrong expectation is noticed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tracegate.scorers.plan import Plan
+from tracegate.streams.demo.agents import Emission
+from tracegate.streams.demo.ledger import Counts, expected_counts
+from tracegate.streams.demo.run import INTERRUPTED, run_demo
+
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("demo")]
+
+SECONDS = 8.0
+
+
+def test_everything_comes_out_as_the_fleet_knows_it_must(capfd: pytest.CaptureFixture[str]) -> None:
+    code = run_demo(keep=False, as_json=True, seed=1, seconds=SECONDS)
+
+    out, err = capfd.readouterr()
+    summary = json.loads(out)
+    assert (code, summary["problems"], summary["ok"]) == (0, [], True)
+    assert all(equation["holds"] for equation in summary["equations"])
+    assert all(count["expected"] == count["observed"] for count in summary["counts"].values())
+    assert summary["counts"]["sessions"]["observed"] >= 40
+    assert summary["redaction"] == [
+        {"trace_id": "kp:trace:demo-secrets", "published": True, "secrets": 4, "secrets_published": 0}
+    ]
+    assert err == ""
+
+
+def test_one_session_more_than_there_was_is_noticed(capfd: pytest.CaptureFixture[str]) -> None:
+    def too_many(emissions: Sequence[Emission], plan: Plan) -> Counts:
+        counts = expected_counts(emissions, plan)
+        return {**counts, "sessions": counts["sessions"] + 1}
+
+    code = run_demo(keep=False, as_json=True, seed=2, seconds=SECONDS, expect=too_many)
+
+    summary = json.loads(capfd.readouterr().out)
+    sessions = summary["counts"]["sessions"]["observed"]
+    assert (code, summary["ok"]) == (1, False)
+    assert summary["problems"] == [f"sessions: {sessions + 1} expected, {sessions} observed"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc for the demo's children")
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = "from tracegate.streams.demo.run import run_demo; raise SystemExit(run_demo(keep=False, as_json=False, seed=1, seconds=30))"
+    demo = subprocess.Popen(
+        [sys.executable, "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert demo.stdout is not None
+    assert b"the worker starts" in demo.stdout.readline()
+    (worker,) = map(int, Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split())
+
+    demo.send_signal(signal.SIGINT)
+    _, err = demo.communicate(timeout=60)
+
+    assert (demo.returncode, err) == (INTERRUPTED, b"")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)

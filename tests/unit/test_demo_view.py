@@ -1,0 +1,107 @@
+"""The demo's view: it shows hostile text and never obeys it; and the summary says what is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from tracegate.schemas.dead_letter import DeadLetter
+from tracegate.streams.demo.observer import Observed, SessionSeen
+from tracegate.streams.demo.summary import Equation, Redaction, Summary
+from tracegate.streams.demo.view import LineView, Moment, screen_of
+
+HOSTILE = "[bold red]x[/] [link=file:///]y[/link] \x1b]0;owned\x07\x1b[2J\r\u202e"
+MOMENT = Moment(1.0, "the agents work", 10, 20)
+
+
+def seen_with_hostile_texts() -> Observed:
+    seen = Observed()
+    session = SessionSeen(HOSTILE, HOSTILE, {"m": HOSTILE}, {}, 0.5, accepted=False, reasons=(HOSTILE,))
+    session.dimensions = dict.fromkeys(("complexity", "novelty", "tool_diversity", "outcome_confidence"), 0.5)
+    seen.sessions["s"] = session
+    seen.latest_letters.append(DeadLetter(HOSTILE, HOSTILE, "assemble", "t", 0, 0, None, None))
+    seen.news.append(HOSTILE)
+    return seen
+
+
+def shown(render: object, *, terminal: bool) -> str:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=400, color_system=None)
+    console.print(render)
+    return out.getvalue()
+
+
+def test_the_live_view_shows_markup_and_control_characters_as_text() -> None:
+    text = shown(screen_of(MOMENT, seen_with_hostile_texts(), 400, 40), terminal=True)
+    assert "[bold red]x[/]" in text
+    assert "\\x1b]0;owned\\x07\\x1b[2J\\r\\u202e" in text
+    assert not {"\x1b", "\x07", "\r", "\u202e"} & set(text)
+
+
+def test_a_line_shows_them_as_text_too() -> None:
+    out = io.StringIO()
+    LineView(Console(file=out, width=400)).update(MOMENT, seen_with_hostile_texts())
+    assert "[bold red]x[/] [link=file:///]y[/link] \\x1b]0;owned\\x07" in out.getvalue()
+    assert not {"\x1b", "\x07", "\r", "\u202e"} & set(out.getvalue())
+
+
+def test_lines_come_a_few_a_second_and_the_others_are_counted() -> None:
+    out, seen = io.StringIO(), Observed()
+    view = LineView(Console(file=out, width=400))
+    seen.news.extend(f"news {number}" for number in range(10))
+    view.update(MOMENT, seen)
+    seen.news.append("later")
+    view.update(Moment(2.0, MOMENT.phase, 10, 20), seen)
+    lines = [line.split("sent  ")[1] for line in out.getvalue().splitlines()]
+    assert lines == ["the agents work", "news 0", "later  (and 9 more)"]
+
+
+def test_dimensions_stand_as_bars_beside_the_decision() -> None:
+    seen = seen_with_hostile_texts()
+    text = shown(screen_of(MOMENT, seen, 400, 40), terminal=False)
+    assert text.count("███··· .50") == 4
+    assert "0.500" in text
+
+
+def summary(**changes: object) -> Summary:
+    fields: dict[str, object] = {
+        "seed": 1,
+        "took_s": 30.0,
+        "worker_log": None,
+        "equations": [Equation("records consumed", 3, {"joined": 2, "duplicate": 1})],
+        "expected": {"sessions": 2},
+        "observed": {"sessions": 2},
+        "redactions": [Redaction("kp:trace:s", published=True, secrets=4, found=())],
+    }
+    return Summary(**(fields | changes))  # type: ignore[arg-type]  # each test changes one
+
+
+def test_all_is_well() -> None:
+    assert (summary().problems, summary().exit_code) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"expected": {"sessions": 3}}, "sessions: 3 expected, 2 observed"),
+        ({"observed": {"sessions": 2, "network": 1}}, "network: 0 expected, 1 observed"),
+        (
+            {"equations": [Equation("records consumed", 4, {"joined": 2, "duplicate": 1})]},
+            "does not add up: records consumed = joined + duplicate: 4 ≠ 2 + 1",
+        ),
+        ({"worker_log": "the log\x1b"}, "not everything came out in time"),
+        ({"redactions": [Redaction("kp:trace:s", False, 4, ())]}, "kp:trace:s was not published"),
+        ({"redactions": [Redaction("kp:trace:s", True, 4, ("a\x1b",))]}, "kp:trace:s was published with a\\x1b"),
+    ],
+)
+def test_each_thing_that_is_wrong_is_named_and_fails_the_demo(changes: dict[str, object], problem: str) -> None:
+    wrong = summary(**changes)
+    assert (wrong.problems, wrong.exit_code) == ([problem], 1)
+    assert json.loads(json.dumps(wrong.document()))["problems"] == [problem]
+    out = io.StringIO()
+    wrong.show(Console(file=out, width=400))
+    assert problem in out.getvalue()
+    assert "\x1b" not in out.getvalue()
