@@ -1,0 +1,236 @@
+"""Score: sessions finish in any order, once each, and one that hangs holds back nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, instant, trace
+
+from tracegate.scorers.embedding import HashingEmbedder
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.lane import OFFSETS
+
+CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["response_match_score"]}}'
+
+
+def session(name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "session_id": name,
+        "segment": 0,
+        "revision": 0,
+        "closed_because": "idle",
+        "first_record_at": instant(0),
+        "last_record_at": instant(1),
+        "events": [],
+        "traces": [trace(name, name)],
+        **changes,
+    }
+
+
+def held(**options: Any) -> tuple[Flow, HeldScoring]:
+    flow = Flow(stages=("score",), plan=read_plan(CONFIG), hold=HeldScoring, **options)
+    assert isinstance(flow.scoring, HeldScoring)
+    return flow, flow.scoring
+
+
+async def release(flow: Flow, scoring: HeldScoring, *names: str) -> None:
+    for name in names:
+        scoring.release(name)
+        await flow.breathe()
+
+
+def offset(flow: Flow) -> int:
+    offsets: dict[str, int] = orjson.loads(flow.rows(OFFSETS)[OFFSETS])
+    return offsets.get(TOPICS.sessions, 0)
+
+
+def scored(flow: Flow) -> list[str]:
+    return [orjson.loads(message.value or b"")["session_id"] for message in flow.read(TOPICS.candidates)]
+
+
+async def test_the_committed_offset_is_the_one_below_which_all_is_done() -> None:
+    flow, scoring = held()
+    for name in "abcdef":
+        flow.send(TOPICS.sessions, session(name))
+    await flow.settle()
+    assert offset(flow) == 0
+
+    for name, mark in (("c", 0), ("b", 0), ("f", 0), ("a", 3), ("e", 3), ("d", 6)):
+        await release(flow, scoring, name)
+        flow.checkpoint()
+        assert offset(flow) == mark
+
+    assert scored(flow) == ["c", "b", "f", "a", "e", "d"]
+    assert flow.rows(b"score/d") == {}
+    flow.crash()
+    await flow.settle()
+    assert len(scoring.begun) == 6
+
+
+async def test_what_is_done_above_the_committed_offset_is_not_scored_again_after_a_crash() -> None:
+    flow, scoring = held()
+    for name in "abcdef":
+        flow.send(TOPICS.sessions, session(name))
+    await flow.settle()
+    await release(flow, scoring, "b", "d")
+    flow.checkpoint()
+    await release(flow, scoring, "a", "e")  # done, but not committed
+    flow.crash()
+    await release(flow, scoring, "c")  # of the lane that is gone: publishes nothing
+    scoring.begun.clear()
+
+    await flow.take(TOPICS.sessions, 2)
+    await flow.breathe()
+    await release(flow, scoring, "a")
+    flow.checkpoint()
+    assert offset(flow) == 2
+    await flow.settle()
+    assert scoring.begun == ["a", "c", "e", "f"]
+    await release(flow, scoring, "c", "e", "f")
+    flow.checkpoint()
+
+    assert sorted(scored(flow)) == list("abcdef")
+    assert (offset(flow), flow.rows(b"score/d")) == (6, {})
+    tally = flow.tally("score")
+    assert (tally["consumed"], tally["scored"], tally["candidates"]) == (6, 6, 6)
+
+
+async def test_numbers_in_the_log_that_no_record_has_do_not_hold_the_offset_back() -> None:
+    flow, scoring = held()
+    for number, name in enumerate("abcdef"):
+        flow.send(TOPICS.sessions, session(name) if number % 2 else None)
+    log = flow.logs[TOPICS.sessions, 0]
+    lane = flow.lanes[0]
+    await lane.take(TOPICS.sessions, [log[1], log[3]])  # as where transaction markers stand
+    await lane.take(TOPICS.sessions, [log[5]])
+    await flow.breathe()
+    await release(flow, scoring, "d", "f")
+    flow.checkpoint()
+    flow.crash()
+    lane = flow.lanes[0]
+    await lane.take(TOPICS.sessions, [log[1], log[3], log[5]])
+    await flow.breathe()
+    await release(flow, scoring, "b")
+    flow.checkpoint()
+
+    assert (offset(flow), flow.rows(b"score/d"), sorted(scored(flow))) == (6, {}, ["b", "d", "f"])
+
+
+async def test_a_session_that_hangs_holds_back_nobody_until_the_window_is_full() -> None:
+    flow, scoring = held(window=5, concurrency=2)
+    names = ["hangs", *map(str, range(9))]
+    for name in names:
+        flow.send(TOPICS.sessions, session(name))
+    done = []
+    for _ in range(20):
+        if not flow.lanes[0].full(TOPICS.sessions, 20_000):
+            await flow.take(TOPICS.sessions, 1)
+        await flow.breathe()
+        for name in scoring.waiting:
+            if name != "hangs":
+                await release(flow, scoring, name)
+                done.append(name)
+        flow.checkpoint()
+
+    assert (done, scored(flow), offset(flow)) == (["0", "1", "2", "3"], ["0", "1", "2", "3"], 0)
+    assert flow.lanes[0].full(TOPICS.sessions, 20_000)
+    await release(flow, scoring, "hangs")
+    flow.checkpoint()
+    assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
+    assert offset(flow) == 5
+
+
+async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:
+    flow, scoring = held(concurrency=3)
+    for number in range(10):
+        flow.send(TOPICS.sessions, session(str(number)))
+    await flow.settle()
+
+    assert scoring.waiting == ["0", "1", "2"]
+    await release(flow, scoring, "1")
+    assert scoring.waiting == ["0", "2", "3"]
+
+
+@pytest.mark.parametrize("value", [b"", None, b"{", orjson.dumps({**session("x"), "events": [{}]}), b"[" * 5_000])
+async def test_a_session_that_cannot_be_read_is_put_aside_and_the_next_is_scored(value: bytes | None) -> None:
+    flow = Flow(stages=("score",))
+    flow.send(TOPICS.sessions, value, b"x")
+    flow.send(TOPICS.sessions, session("good"))
+    await flow.settle()
+
+    (letter,) = flow.letters()
+    assert (letter.reason, letter.stage, letter.key, letter.offset) == ("unreadable_session", "score", b"x", 0)
+    assert scored(flow) == ["good"]
+    assert offset(flow) == 2
+    tally = flow.tally("score")
+    assert (tally["consumed"], tally["scored"], tally["dead_lettered.unreadable_session"]) == (2, 1, 1)
+
+
+async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_scored() -> None:
+    def hold(inner: Any) -> Any:
+        async def scoring(one: Any) -> Any:
+            if one.session_id == "bad":
+                raise ZeroDivisionError("by zero\nindeed")
+            return await inner(one)
+
+        return scoring
+
+    flow = Flow(stages=("score",), hold=hold)
+    for name in ("bad", "good"):
+        flow.send(TOPICS.sessions, session(name))
+    await flow.settle()
+
+    (letter,) = flow.letters()
+    assert (letter.reason, letter.detail) == ("scoring_failed", "ZeroDivisionError: by zero\\nindeed")
+    assert scored(flow) == ["good"]
+
+
+async def test_a_trace_without_invocations_gives_a_derived_one_with_its_scores() -> None:
+    flow = Flow(stages=("score",), plan=read_plan(CONFIG))
+    flow.send(TOPICS.sessions, session("s"))
+    await flow.settle()
+
+    levels = [(score["level"], score["invocation_id"], score["not_evaluated_because"]) for score in flow.results()]
+    assert levels == [("invocation", "kp:trace:s", "missing_input"), ("session", None, "missing_input")]
+    (candidate,) = flow.read(TOPICS.candidates)
+    assert candidate.json["required"] == {
+        "response_match_score": {"status": "NOT_EVALUATED", "not_evaluated_because": "missing_input"}
+    }
+
+
+async def test_a_session_of_invocations_alone_gives_no_candidate() -> None:
+    flow = Flow(plan=read_plan(CONFIG))
+    said = {"parts": [{"text": "It ships today."}]}
+    flow.send(
+        TOPICS.invocations, event("invocation.completed", final_response=said, reference={"final_response": said})
+    )
+    await flow.finish()
+
+    assert [(score["level"], score["value"]) for score in flow.results()] == [("invocation", 1.0), ("session", 1.0)]
+    assert flow.read(TOPICS.candidates) == []
+    assert "candidates" not in {name for name, count in flow.tally("score").items() if count}
+
+
+async def test_a_candidate_goes_where_its_scope_lives_with_its_embedding() -> None:
+    flow = Flow(partitions=1, stages=("score",), embedder=HashingEmbedder())
+    first, second = trace(1, "s", domain="Travel"), trace(2, "s", domain="ＴＲＡＶＥＬ")
+    flow.send(TOPICS.sessions, session("s", traces=[first, second]))
+    await flow.settle()
+
+    made = flow.read(TOPICS.candidates)
+    assert [message.key for message in made] == [b"travel@hashing@1"] * 2
+    assert [message.json["embedding"]["dimensions"] for message in made] == [384, 384]
+    assert made[0].json["candidate_id"] != made[1].json["candidate_id"]
+
+
+async def test_the_time_at_which_a_score_is_made_is_the_clocks() -> None:
+    flow = Flow(plan=read_plan(CONFIG))
+    flow.send(TOPICS.traces, trace())
+    await flow.settle()
+    flow.pass_time(1_000)
+    await flow.settle()
+
+    assert {score["evaluated_at"] for score in flow.results()} == {instant(flow.now - START)}
+    assert {score["occurred_at"] for score in flow.results()} == {instant(0)}
