@@ -1,0 +1,265 @@
+"""Whatever is cut, lost and read again in between, what is committed is what an undisturbed run commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.flow import START, TOPICS, Flow, HeldScoring, Message, event, trace
+
+from tracegate.schemas.candidate import Candidate
+from tracegate.scorers.embedding import HashingEmbedder
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.assemble import Closing
+
+PLAN = read_plan(b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.8, "cache_size": 3}}')
+DOMAINS = ("travel", "finance", "Ｔravel")
+GARBAGE = (b"{", b"", None, b"[1]", orjson.dumps({**trace(), "steps": []}), b'{"type": "session.ended"}')
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A record of the log: at which second, where, and what."""
+
+    at: int
+    topic: str
+    partition: int
+    value: bytes | None
+    key: bytes | None
+
+
+@st.composite
+def logs(draw: st.DrawFn, partitions: int) -> list[Sent]:
+    """Records in the order of their timestamps. What orders them inside a session is drawn apart."""
+    log: list[Sent] = []
+    at = 0
+    for number in range(draw(st.integers(1, 30))):
+        at += draw(st.sampled_from((0, 0, 1, 40)) if partitions == 1 else st.just(0))
+        session = draw(st.sampled_from("abcd"))
+        kind = draw(st.sampled_from(("event", "event", "trace", "trace", "ended", "again", "garbage")))
+        topic, key = TOPICS.invocations, draw(st.sampled_from((None, session.encode(), b"other")))
+        value: bytes | None
+        if kind == "again" and log:
+            before = draw(st.sampled_from(log))
+            topic, value, key = before.topic, before.value, before.key
+        elif kind == "garbage":
+            topic, value = draw(st.sampled_from((TOPICS.traces, TOPICS.invocations))), draw(st.sampled_from(GARBAGE))
+        elif kind == "trace":
+            # Of one trace several contents only where all records are read in one order.
+            name = draw(st.integers(0, 3)) if partitions == 1 else number
+            domain, sure = draw(st.sampled_from(DOMAINS)), draw(st.sampled_from((1.0, 0.7)))
+            words = draw(st.sampled_from(("red fox", "red dog", "blue cat runs", "green")))
+            task, outcome = {"objective": words}, {"confidence": sure}
+            topic = TOPICS.traces
+            value = orjson.dumps(trace(f"{session}{name}", session, domain=domain, task=task, outcome=outcome))
+        else:
+            occurred = draw(st.integers(-20, 0)) + number / 100
+            type_ = "session.ended" if kind == "ended" else "tool.called"
+            value = orjson.dumps(event(type_, session, at=occurred, event_id=str(number), app_name="x" * (number * 97)))
+        log.append(Sent(at, topic, draw(st.integers(0, partitions - 1)), value, key))
+    return log
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("take", "take", "score", "checkpoint", "halves", "lost", "crash", "time")), st.integers(0, 7)
+    ),
+    max_size=40,
+)
+
+
+class Reader:
+    """Reads a log in its one order, over topics, from wherever the offsets of a lane stand."""
+
+    def __init__(self, flow: Flow, log: Sequence[Sent]) -> None:
+        self.flow = flow
+        self.messages = [flow.send(s.topic, s.value, s.key, partition=s.partition, at=s.at) for s in log]
+
+    async def take(self, partition: int, count: int) -> int:
+        """Hand the next records to the lane: each run of one topic as a batch."""
+        lane = self.flow.lanes[partition]
+        mine = [m for m in self.messages if m.partition == partition and m.offset >= lane.position[m.topic]][:count]
+        while mine:
+            run = [m for m in mine if m.topic == mine[0].topic]
+            run = run[: next((i for i, m in enumerate(mine) if m.topic != mine[0].topic), len(mine))]
+            await lane.take(run[0].topic, run)
+            mine = mine[len(run) :]
+        return len(mine)
+
+
+async def undisturbed(flow: Flow, log: Sequence[Sent]) -> None:
+    Reader(flow, log)
+    await flow.finish()
+    flow.pass_time(400)
+    await flow.settle()
+
+
+async def disturbed(flow: Flow, log: Sequence[Sent], steps: Sequence[tuple[str, int]]) -> None:
+    reader, scoring = Reader(flow, log), flow.scoring
+    assert isinstance(scoring, HeldScoring)
+    for step, number in steps:
+        partition = number % flow.partitions
+        if step == "take":
+            await reader.take(partition, 1 + number)
+            flow.tick(partition)
+            for topic in (TOPICS.strays, TOPICS.sessions, TOPICS.candidates):
+                await flow.take(topic, 1 + number, partition)
+        elif step == "score" and scoring.waiting:
+            scoring.release(scoring.waiting[number % len(scoring.waiting)])
+        elif step == "checkpoint":
+            flow.checkpoint(partition)
+        elif step == "halves":
+            cut = flow.cut(partition)
+            await reader.take(partition, 1 + number)
+            await flow.breathe()
+            flow.commit(cut, partition)
+        elif step == "lost":
+            flow.cut(partition)
+            flow.crash(partition)
+        elif step == "crash":
+            flow.crash(partition)
+        elif step == "time" and flow.partitions == 1:
+            flow.pass_time(number / 10)
+        await flow.breathe()
+    await drain(flow)
+    flow.pass_time(400)
+    await drain(flow)
+    flow.pass_time(400)
+    await drain(flow)
+
+
+async def drain(flow: Flow) -> None:
+    scoring = flow.scoring
+    assert isinstance(scoring, HeldScoring)
+    await flow.settle()
+    while scoring.waiting:
+        scoring.release(scoring.waiting[-1])
+        await flow.settle()
+
+
+def make(partitions: int, *, hold: bool) -> Flow:
+    flow = Flow(
+        partitions,
+        PLAN,
+        HashingEmbedder(),
+        Closing(idle_gap=60_000, max_events=6) if partitions == 1 else Closing(idle_gap=60_000),
+        hold=HeldScoring if hold else None,
+    )
+    flow.now = START + 2_000  # all of it is a backlog
+    for partition in range(partitions):
+        flow.crash(partition)
+    return flow
+
+
+def told(flow: Flow) -> dict[str, Counter[bytes]]:
+    """What every topic holds, without what may differ: times of evaluation, places on candidates, and what rests on novelty."""
+    found: dict[str, Counter[bytes]] = defaultdict(Counter)
+    for topic in (TOPICS.sessions, TOPICS.candidates, TOPICS.dead_letters, TOPICS.results):
+        for message in flow.read(topic):
+            found[topic][orjson.dumps([message.partition, (message.key or b"").hex(), _content(message)])] += 1
+    return found
+
+
+def _content(message: Message) -> Any:
+    if message.topic == TOPICS.dead_letters:
+        letter = message.letter
+        return [letter.reason, letter.topic, letter.partition, letter.offset, letter.detail]
+    document = message.json
+    document.pop("evaluated_at", None)
+    if document.get("metric") == "trace_value":
+        details = {name: document["details"][name] for name in ("complexity", "tool_diversity", "outcome_confidence")}
+        document |= {"value": None, "status": None, "rationale": None, "details": details}
+    elif document.get("metric") == "gate":
+        document |= {"value": None, "status": None, "rationale": None, "details": None}
+    return document
+
+
+def check_at_rest(flow: Flow) -> None:
+    """The coverage equations, with nothing open and nothing in flight."""
+    assemble, score, gate = (Counter(flow.tally(stage)) for stage in ("assemble", "score", "gate"))
+    letters = Counter(letter.stage for letter in flow.letters())
+    sent = sum(len(flow.read(topic)) for topic in (TOPICS.traces, TOPICS.invocations, TOPICS.strays))
+    assert assemble["consumed"] == sent
+    assert sent == assemble["joined"] + assemble["duplicate"] + assemble["forwarded"] + letters["assemble"]
+    assert assemble["forwarded"] == len(flow.read(TOPICS.strays))
+    assert assemble["opened"] == assemble["closed"] == len(flow.read(TOPICS.sessions))
+    assert assemble["closed"] == score["consumed"] == score["scored"] + letters["score"]
+    assert score["candidates"] == gate["consumed"] == gate["accepted"] + gate["rejected"] + letters["gate"]
+    ids = Counter((r["result_id"], r["revision"]) for r in flow.results() if r["metric"] not in ("gate", "trace_value"))
+    assert set(ids.values()) <= {1}
+    joined = [item["event_id"] for s in flow.sessions() for item in s["events"]]
+    assert len(joined) == len(set(joined))
+
+
+def check_decisions(flow: Flow) -> None:
+    """Every decision follows from the log of candidates, by the formulas alone."""
+    weights = {"complexity": 0.25, "novelty": 0.35, "tool_diversity": 0.15, "outcome_confidence": 0.25}
+    values = {(r["details"]["partition"], r["details"]["offset"]): r for r in flow.results("gate")}
+    measured = iter_by_trace(flow.results("trace_value"))
+    refused = {(letter.partition, letter.offset) for letter in flow.letters() if letter.stage == "gate"}
+    for partition in range(flow.partitions):
+        seen: dict[str, dict[str, Any]] = defaultdict(dict)  # by scope, vectors by trace id, oldest first
+        for message in flow.logs[TOPICS.candidates, partition]:
+            if (partition, message.offset) in refused:
+                continue
+            candidate = Candidate.model_validate_json(message.value or b"")
+            assert candidate.embedding is not None
+            vector = np.asarray(candidate.embedding.vector, np.float64)
+            scope, name = seen[candidate.scope], candidate.trace.id
+            others = [other for id_, other in scope.items() if id_ != name]
+            novelty = 1 - max(float(vector @ other) for other in others) if others else 0.5
+            scope[name] = vector
+            if len(scope) > 3:
+                del scope[next(iter(scope))]
+            score, decision = next(measured[name]), values[partition, message.offset]
+            assert abs(score["details"]["novelty"] - novelty) < 1e-5
+            dimensions = {**score["details"], "novelty": novelty}
+            value = min(1.0, sum(weight * dimensions[key] for key, weight in weights.items()))
+            assert abs(value - score["value"]) < 1e-5
+            assert abs(value - 0.8) < 1e-5 or (decision["value"] == 1.0) == (value >= 0.8)
+    published = Counter(message.key for message in flow.read(TOPICS.network) if message.value is not None)
+    assert sum(published.values()) == sum(r["value"] == 1.0 for r in values.values())
+
+
+def iter_by_trace(scores: Sequence[Any]) -> dict[str, Any]:
+    """Scores of each trace in their order."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    for score in scores:
+        found[score["trace_id"]].append(score)
+    return {name: iter(items) for name, items in found.items()}
+
+
+async def compare(partitions: int, log: Sequence[Sent], steps: Sequence[tuple[str, int]]) -> None:
+    calm, rough = make(partitions, hold=False), make(partitions, hold=True)
+    await undisturbed(calm, log)
+    await disturbed(rough, log, steps)
+    for flow in (calm, rough):
+        check_at_rest(flow)
+        check_decisions(flow)
+    assert told(rough) == told(calm)
+
+
+SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+@SETTINGS
+@given(log=logs(1), steps=STEPS)
+def test_one_partition_commits_the_same_whatever_happens_in_between(
+    log: list[Sent], steps: list[tuple[str, int]]
+) -> None:
+    asyncio.run(compare(1, log, steps))
+
+
+@SETTINGS
+@given(log=logs(3), steps=STEPS)
+def test_strays_between_partitions_commit_the_same_whatever_happens_in_between(
+    log: list[Sent], steps: list[tuple[str, int]]
+) -> None:
+    asyncio.run(compare(3, log, steps))
