@@ -56,7 +56,7 @@ def one(
             "TRACEGATE_TOPIC_PREFIX": prefix,
             "TRACEGATE_STATE_DIR": folder,
             "TRACEGATE_EMBEDDER": "none",
-            "TRACEGATE_CLOSE_LINGER_S": "0",
+            "TRACEGATE_CLOSE_LINGER_S": "0.05",
             "TRACEGATE_DELIVERY": "exactly_once" if transactions else "at_least_once",
         }
         if breakdown:

@@ -35,10 +35,18 @@ def record(session_id: str, number: int, now: datetime, *, calls: int = 6) -> tu
     if number <= calls:
         call = {"call_id": f"c{number // 2}", "name": "lookup_order", **base}
         if number % 2:
-            return False, orjson.dumps({"type": "tool.called", "args": {"order": session_id, "pad": "x" * 30}, "note": "x" * 40, **call})
+            return False, orjson.dumps(
+                {"type": "tool.called", "args": {"order": session_id, "pad": "x" * 30}, "note": "x" * 40, **call}
+            )
         return False, orjson.dumps({"type": "tool.returned", "response": {"ok": True, "pad": "x" * 80}, **call})
     if number == calls + 1:
-        answer = {"parts": [{"text": "Your order ships today and should be with you on Friday; we have sent the number of the parcel by mail."}]}
+        answer = {
+            "parts": [
+                {
+                    "text": "Your order ships today and should be with you on Friday; we have sent the number of the parcel by mail."
+                }
+            ]
+        }
         return False, orjson.dumps({"type": "invocation.completed", "final_response": answer, **base})
     if number == calls + 2:
         model = {"type": "model.called", "model": "some-model", "input_tokens": 900, "output_tokens": 80}
