@@ -36,13 +36,15 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/deptry .
 	$(BIN)/codespell
 	$(BIN)/python -m tracegate.schemas.export --check
+	$(BIN)/python -m tracegate.streams.settings_doc --check
 
 format: $(VENV)/.installed ## Format the code and write the generated files anew
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m tracegate.schemas.export
+	$(BIN)/python -m tracegate.streams.settings_doc
 
-bench: $(VENV)/.installed ## Print the figures of docs/benchmarks.md as measured on this machine (needs KAFKA_HOME)
+bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)
 	$(BIN)/python -m benchmarks
 
 clean: ## Remove the virtual environment and every cache

@@ -1,4 +1,4 @@
-"""Every figure: `make bench`, or `python -m benchmarks NAME ...` with some of throughput, latency, embedded, growth, cosine, response-match."""
+"""Every figure: `make bench`; some of them: `python -m benchmarks NAME ...`, as named in `main`."""
 
 import os
 import sys

@@ -33,17 +33,14 @@ class Record(NamedTuple):
 def run() -> None:
     """Print microseconds an event, and bytes a session."""
     for length in (10, 100, 1_000):
-        print(
-            f"  sessions of {length:,} events: {min(cost(200_000 // length // 2, length) for _ in range(3)):.1f} us an event"
-        )
+        took = min(cost(200_000 // length // 2, length) for _ in range(3))
+        print(f"  sessions of {length:,} events: {took:.1f} us an event")
     for many in (100, 10_000, 100_000):
-        print(
-            f"  {many:,} sessions open, events for 100 of them: {min(_cost_among(many) for _ in range(3)):.1f} us an event"
-        )
+        took = min(_cost_among(many) for _ in range(3))
+        print(f"  {many:,} sessions open, events for 100 of them: {took:.1f} us an event")
     for many in (100, 10_000, 100_000):
-        print(
-            f"  {many:,} sessions open, events for all of them: {min(cost(many, 5 if many > 1e4 else 10) for _ in range(2)):.1f} us an event"
-        )
+        took = min(cost(many, 5 if many > 1e4 else 10) for _ in range(2))
+        print(f"  {many:,} sessions open, events for all of them: {took:.1f} us an event")
     for events in (5, 10):
         command = [sys.executable, "-m", "benchmarks.growth", str(events)]
         print(

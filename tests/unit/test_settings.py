@@ -79,7 +79,6 @@ def test_every_field_says_what_it_means() -> None:
         ("SCORE_WINDOW", "0"),
         ("SCORE_TIMEOUT_S", "soon"),
         ("SESSION_TIMEOUT_S", "3600"),
-        ("SCORE_WINDOW", "0"),
         ("DELIVERY", "at_most_once"),
         ("EMBEDDER", ""),
         ("TOPIC_PREFIX", "acme"),
