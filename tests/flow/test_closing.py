@@ -322,3 +322,17 @@ async def test_after_a_backlog_a_stray_that_comes_as_late_as_everything_else_sti
     assert closed_now(flow) == 1
     (session,) = flow.read(TOPICS.sessions)
     assert len(session.json["traces"]) == 1
+
+
+async def test_records_that_are_too_late_to_be_used_keep_no_session_open() -> None:
+    flow = assemble_only()
+    flow.pass_time(10_000)
+    flow.send(TOPICS.invocations, event("session.ended"))
+    for _ in range(8):
+        flow.send(TOPICS.invocations, event(session_id="of a broken clock"), at=-START)
+        await flow.settle()
+        flow.pass_time(1)
+    await flow.settle()
+
+    assert closed(flow) == [("s", 0, "session.ended", 1)]
+    assert {letter.reason for letter in flow.letters()} == {"late"}

@@ -103,17 +103,20 @@ class Assemble:
         self.tally["consumed"] += len(records)
         high = self._high.get(topic, 0)
         limit = self._now + self._closing.max_future
+        used: int | None = None
         for record in records:
             try:
                 if record.timestamp > limit:
                     self._refuse_future(f"the record's timestamp {record.timestamp}")
                 high = max(high, record.timestamp)
                 self._take(topic, record)
+                used = record.timestamp
             except Unusable as why:
                 self.tally[f"dead_lettered.{why.reason}"] += 1
                 self._outputs.append(dead_letter(self._topics.dead_letters, record, "assemble", why.reason, why.detail))
         self._high[topic] = high
-        self._note_lateness(records[-1].timestamp)
+        if used is not None:
+            self._note_lateness(used)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Close what is due.
