@@ -246,7 +246,7 @@ async def compare(partitions: int, log: Sequence[Sent], steps: Sequence[tuple[st
     assert told(rough) == told(calm)
 
 
-SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

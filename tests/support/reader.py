@@ -284,6 +284,9 @@ class Audit:
     def network_is_what_was_accepted(self) -> Iterator[str]:
         published: dict[str, list[Document]] = defaultdict(list)
         for row in self._rows["network"]:
+            if row.value is None:
+                yield f"network: trace {row.key!r} was taken back"
+                continue
             document = row.document
             published[document["id"]].append(document)
             if row.key != document["id"].encode() or row.partition != home(document["id"]):
@@ -294,9 +297,12 @@ class Audit:
         for trace_id, documents in published.items():
             if len(documents) > 1:
                 yield f"published {len(documents)} times: {trace_id}"
-            sent, value = self._ledger.traces[trace_id], self._said[trace_id, "trace_value"]["value"]
+            sent, said = self._ledger.traces.get(trace_id), self._said.get((trace_id, "trace_value"))
+            if sent is None or said is None:
+                yield f"published without a trace or a value: {trace_id}"
+                continue
             metadata = {name: content for name, content in sent["metadata"].items() if name != "session_id"}
-            if documents[0] != {**sent, "metadata": {**metadata, "quality_score": value}}:
+            if documents[0] != {**sent, "metadata": {**metadata, "quality_score": said["value"]}}:
                 yield f"published otherwise than it was sent: {documents[0]}"
 
     def dead_letters_are_the_garbage(self) -> Iterator[str]:

@@ -54,12 +54,14 @@ class Worker:
 class Fleet:
     """The workers of one application: all stages, on the topics under one prefix."""
 
-    def __init__(self, bootstrap_servers: str, prefix: str, folder: Path, config: Path) -> None:
+    def __init__(
+        self, bootstrap_servers: str, prefix: str, folder: Path, config: Path, embedder: str = "hashing"
+    ) -> None:
         self._folder, self._config = folder, config
         self._environment = os.environ | {
             "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
             "TRACEGATE_TOPIC_PREFIX": prefix,
-            "TRACEGATE_EMBEDDER": "hashing",
+            "TRACEGATE_EMBEDDER": embedder,
             "TRACEGATE_CLOSE_LINGER_S": "0.5",
             "TRACEGATE_IDLE_GAP_S": "4",
             "TRACEGATE_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),

@@ -24,7 +24,7 @@ from tracegate.streams.cli import app, main
 from tracegate.streams.embedded import EmbeddedBroker
 
 COMMANDS = ["demo", "broker", "worker", "emit", "score", "topics create", "topics check"]
-WRONG_CONFIG = {"criteria": {"no_such_metric": 1, "response_match_score": 2}, "trace_value": {"weigths": {}}}
+WRONG_CONFIG = {"criteria": {"no_such_metric": 1, "response_match_score": 2}, "trace_value": {"weight": {}}}
 EVENT = b'{"type": "tool.called", "session_id": "s1", "name": "find", "occurred_at": "2026-01-31T11:00:00Z"}'
 
 
@@ -194,8 +194,9 @@ def test_hostile_text_neither_colours_nor_breaks_the_table(hostile: str, run: Ru
 def test_a_reader_who_has_enough_ends_it_quietly(traces: int, write: Write) -> None:
     file = write("traces.jsonl", *(trace(number) for number in range(traces)))
     command = [sys.executable, "-m", "tracegate.streams.cli", "score", file, "--embedder", "none", "--json"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -219,7 +220,7 @@ def test_every_problem_of_a_config_is_said_at_once_before_anything_starts(comman
     assert [problem.split(":")[0] for problem in problems] == [
         "  - criteria.no_such_metric",
         "  - criteria.response_match_score",
-        "  - trace_value.weigths",
+        "  - trace_value.weight",
     ]
     assert "did you mean 'weights'?" in problems[2]
 

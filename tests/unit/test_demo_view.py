@@ -105,3 +105,14 @@ def test_each_thing_that_is_wrong_is_named_and_fails_the_demo(changes: dict[str,
     wrong.show(Console(file=out, width=400))
     assert problem in out.getvalue()
     assert "\x1b" not in out.getvalue()
+
+
+@pytest.mark.parametrize("width", [90, 120, 200])
+def test_the_decision_is_seen_on_every_usual_terminal(width: int) -> None:
+    seen = Observed()
+    bars = dict.fromkeys(("complexity", "novelty", "tool_diversity", "outcome_confidence"), 0.5)
+    criteria = {"tool_trajectory_avg_score": "PASSED", "response_match_score": "FAILED"}
+    seen.sessions["s"] = SessionSeen("demo-conflict-a", "customer_service", criteria, bars, 0.8, accepted=True)
+    out = io.StringIO()
+    Console(file=out, width=width).print(screen_of(MOMENT, seen, width, 30))
+    assert all(text in out.getvalue() for text in ("0.800", "PASS", "FAIL", "accepted", "███···"))

@@ -6,7 +6,7 @@ from dataclasses import astuple
 
 import pytest
 
-from tracegate.streams.topics import STAGES, Stage, Topics, application_id, changelog
+from tracegate.streams.topics import STAGES, StageName, Topics, application_id, changelog
 
 
 def test_default_names_are_those_of_the_documentation() -> None:
@@ -39,7 +39,7 @@ def test_every_topic_has_a_policy_and_two_are_compacted() -> None:
         ("gate", ("t.candidates",)),
     ],
 )
-def test_a_stage_reads_its_inputs(stage: Stage, inputs: tuple[str, ...]) -> None:
+def test_a_stage_reads_its_inputs(stage: StageName, inputs: tuple[str, ...]) -> None:
     assert Topics.of("t.").inputs_of(stage) == inputs
 
 
@@ -52,7 +52,9 @@ def test_a_stage_reads_its_inputs(stage: Stage, inputs: tuple[str, ...]) -> None
         ("", ["gate"], "gate"),
     ],
 )
-def test_an_application_is_named_by_its_stages_in_path_order(prefix: str, stages: list[Stage], expected: str) -> None:
+def test_an_application_is_named_by_its_stages_in_path_order(
+    prefix: str, stages: list[StageName], expected: str
+) -> None:
     assert application_id(prefix, stages) == expected
 
 

@@ -107,8 +107,9 @@ class Checkpoints:
         return numbers
 
     async def _stop_deliveries(self) -> None:
-        for number in list(self._deliveries):
-            await self._deliveries.pop(number).stop()
+        # Taken at once: a rebalance and the end of the app may both be here.
+        deliveries, self._deliveries = self._deliveries, {}
+        await asyncio.gather(*(delivery.stop() for delivery in deliveries.values()))
 
     async def _fence(self, number: int) -> None:
         delivery = self._delivery(number)

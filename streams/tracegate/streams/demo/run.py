@@ -32,8 +32,8 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
     Returns:
         The exit code: 0 if everything came out as it must, 1 if not, 130 after Ctrl-C.
     """
-    console = Console()
     with Interruption() as interruption:
+        console = Console()
         try:
             view = NoView() if as_json else view_for(console)
             summary = play(seed, seconds, keep=keep, expect=expect, view=view, interruption=interruption)
@@ -43,7 +43,7 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
             if as_json:
                 _print_json({"ok": False, "seed": seed, "problems": [str(error)]})
             else:
-                console.print(Text(str(error), "bold red"))
+                console.print(Text(str(error), "bold red"), soft_wrap=True)
             return 1
         if as_json:
             _print_json(summary.document())

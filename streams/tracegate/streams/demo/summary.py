@@ -129,10 +129,10 @@ class Summary:
         if not self.problems:
             console.print(Text(f"All counts are as expected (seed {self.seed}, {self.took_s:.0f} s).", "bold green"))
         for problem in self.problems:
-            console.print(Text(problem, "bold red"))
+            console.print(Text(problem, "bold red"), soft_wrap=True)
         if self.worker_log is not None:
             lines = [printable(line, 300) for line in self.worker_log.splitlines()]
-            console.print(Text("\n".join(["the end of the worker's log:", *lines])))
+            console.print(Text("\n".join(["the end of the worker's log:", *lines])), soft_wrap=True)
 
 
 def observed_counts(seen: Observed) -> Counts:

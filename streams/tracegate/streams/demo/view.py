@@ -21,7 +21,7 @@ from tracegate.streams.demo.observer import SHOWN_LETTERS, SHOWN_SESSIONS, Obser
 
 BAR_CELLS = 6
 ROOMY_COLUMNS = 120
-"""From this width on, numbers stand beside the bars."""
+"""From this width on, numbers stand beside the bars, and names beside the criteria."""
 LINES_PER_S = 4.0
 _DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "dim"}
@@ -129,7 +129,7 @@ def screen_of(moment: Moment, seen: Observed, width: int, height: int) -> Group:
     """Everything that the live view shows, on a terminal of so many columns and lines."""
     shown = max(3, min(SHOWN_SESSIONS, height - SHOWN_LETTERS - 12))
     latest = list(islice(reversed(seen.sessions.values()), shown))
-    return Group(_totals(moment, seen), _sessions(latest, with_numbers=width >= ROOMY_COLUMNS), _letters(seen))
+    return Group(_totals(moment, seen), _sessions(latest, roomy=width >= ROOMY_COLUMNS), _letters(seen))
 
 
 def bar(value: float, *, with_number: bool = True) -> Text:
@@ -156,30 +156,36 @@ def _totals(moment: Moment, seen: Observed) -> Panel:
     return Panel(Text(f"{first}\n{second}"), title="tracegate demo", title_align="left")
 
 
-def _sessions(latest: Sequence[SessionSeen], *, with_numbers: bool) -> Table:
+def _sessions(latest: Sequence[SessionSeen], *, roomy: bool) -> Table:
     table = Table(expand=True, header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
-    table.add_column("session", no_wrap=True, min_width=12, max_width=20)
-    table.add_column("domain", no_wrap=True, min_width=8, max_width=16)
-    for heading in ("complex", "novelty", "tools", "outcome"):
-        table.add_column(heading, no_wrap=True, min_width=BAR_CELLS + 4 * with_numbers)
+    table.add_column("session", no_wrap=True, min_width=12, max_width=20 if roomy else 14)
+    table.add_column("domain", no_wrap=True, min_width=8, max_width=16 if roomy else 10)
+    for heading in (
+        "complex" if roomy else "compl.",
+        "novelty" if roomy else "novel",
+        "tools",
+        "outcome" if roomy else "outc.",
+    ):
+        table.add_column(heading, no_wrap=True, min_width=BAR_CELLS + 4 * roomy)
     table.add_column("value", no_wrap=True, min_width=5)
-    table.add_column("criteria", no_wrap=True, min_width=24)
+    table.add_column("criteria", no_wrap=True, min_width=24 if roomy else 10)
     table.add_column("gate", no_wrap=True, ratio=1)
     for session in latest:
         values = [session.dimensions.get(name) for name in _DIMENSIONS]
-        bars = [Text("") if value is None else bar(value, with_number=with_numbers) for value in values]
+        bars = [Text("") if value is None else bar(value, with_number=roomy) for value in values]
         value = Text("" if session.value is None else f"{session.value:.3f}")
         names = (Text(printable(session.session_id, 40)), Text(printable(session.domain, 40)))
-        table.add_row(*names, *bars, value, _criteria(session), _gate(session))
+        table.add_row(*names, *bars, value, _criteria(session, with_names=roomy), _gate(session))
     return table
 
 
-def _criteria(session: SessionSeen) -> Text:
+def _criteria(session: SessionSeen, *, with_names: bool) -> Text:
     words = {"PASSED": "PASS", "FAILED": "FAIL", "NOT_EVALUATED": "-"}
     parts = []
     for metric, status in sorted(session.criteria.items()):
         word = words.get(status, "?")
-        parts.append((f"{printable(metric.split('_')[0], 12)} {word:<5}", _SHADES.get(status, "")))
+        name = f"{printable(metric.split('_')[0], 12)} " if with_names else ""
+        parts.append((f"{name}{word:<5}", _SHADES.get(status, "")))
     return Text.assemble(*parts)
 
 

@@ -1,0 +1,310 @@
+"""A worker on the embedded broker: what is emitted comes out scored and decided, and bad input stops nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.support.flow import event as dated_event
+from tests.support.flow import trace as dated_trace
+from tests.support.reader import Committed, Row
+from tests.support.workers import Fleet, Worker
+
+from tracegate.schemas.dead_letter import DeadLetter
+from tracegate.streams.embedded import EmbeddedBroker
+
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # they share one worker
+
+TRACES, INVOCATIONS = "traces", "invocations"
+DEADLINE_S = 60
+CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
+
+
+def event(kind: str = "model.called", session_id: str = "s", at: float = 0, **fields: Any) -> dict[str, Any]:
+    return dated_event(kind, session_id, at, **fields)
+
+
+def trace(number: int | str, session_id: str | None, **changes: Any) -> dict[str, Any]:
+    return dated_trace(number, session_id, **changes)
+
+
+@dataclass
+class Running:
+    """A worker, and what came out of it so far."""
+
+    servers: str
+    worker: Worker
+    committed: Committed
+    rows: dict[str, list[Row]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = self.committed.rows
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Read on until it holds."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not holds():
+            if self.worker.ended or time.monotonic() > deadline:
+                counts = {topic: len(rows) for topic, rows in self.rows.items()}
+                pytest.fail(f"it did not come about; there are {counts}, and the worker says\n{self.log}")
+            self.committed.read(0.1)
+
+    @property
+    def log(self) -> str:
+        return self.worker.log.read_text()
+
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        return {session["session_id"]: session for session in self.committed.sessions()}
+
+    def letters(self) -> dict[tuple[str, int, int], DeadLetter]:
+        """By where the record stood."""
+        letters = [DeadLetter.read(row.key, row.value, row.headers) for row in self.rows["dead-letters"]]
+        return {(letter.topic, letter.partition, letter.offset): letter for letter in letters}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("worker")
+    config = folder / "config.json"
+    config.write_text(json.dumps(CONFIG))
+    with EmbeddedBroker() as broker:
+        servers = broker.bootstrap_servers
+        with Fleet(servers, "tracegate.", folder, config) as fleet:
+            worker = fleet.start("worker")
+            with Committed(servers, "tracegate.", "tracegate.assemble-score-gate") as committed:
+                yield Running(servers, worker, committed)
+
+
+# --- a file that is emitted
+
+
+def answered(session_id: str, at: float, text: str, expected: str) -> dict[str, Any]:
+    return event(
+        "invocation.completed",
+        session_id,
+        at,
+        final_response={"parts": [{"text": text}]},
+        reference={"final_response": {"parts": [{"text": expected}]}, "tool_uses": [{"name": "find", "args": {}}]},
+    )
+
+
+EMITTED = [
+    event("tool.called", "good", 1, name="find", args={}),
+    answered("good", 2, "It ships today.", "It ships today."),
+    event("tool.called", "bad", 1, name="guess", args={}),
+    answered("bad", 2, "No idea.", "It ships today."),
+    trace(1, "good"),
+    trace(2, "bad", domain="law", metadata={"visibility": "private"}),
+    trace(3, "alone", domain="art"),  # of another domain, so that it resembles nothing
+    *(event("session.ended", name, 3) for name in ("good", "bad", "alone")),
+]
+
+
+@pytest.fixture(scope="module")
+def emitted(running: Running, tmp_path_factory: pytest.TempPathFactory) -> Running:
+    file = tmp_path_factory.mktemp("emit") / "events.jsonl"
+    file.write_text("\n".join(json.dumps(document) for document in EMITTED))
+    ended = subprocess.run(
+        [sys.executable, "-m", "tracegate.streams.cli", "emit", str(file)],
+        env=os.environ | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": running.servers},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (ended.stdout, ended.stderr) == ("10 documents: 3 to tracegate.traces, 7 to tracegate.invocations\n", "")
+    running.until(lambda: len([row for row in running.rows["results"] if row.document["metric"] == "gate"]) >= 3)
+    return running
+
+
+def results(running: Running) -> dict[tuple[str, str, str], tuple[float | None, str]]:
+    """Value and status by session, level and metric."""
+    found = [row.document for row in running.rows["results"]]
+    return {
+        (each["session_id"], each["level"], each["metric"]): (each["value"], each["status"])
+        for each in found
+        if each["session_id"] in ("good", "bad", "alone")
+    }
+
+
+def test_each_session_is_closed_once_with_all_that_belongs_to_it(emitted: Running) -> None:
+    found = [session for session in emitted.committed.sessions() if session["session_id"] in ("good", "bad", "alone")]
+    assert sorted((each["session_id"], len(each["events"]), len(each["traces"])) for each in found) == [
+        ("alone", 1, 1),
+        ("bad", 3, 1),
+        ("good", 3, 1),
+    ]
+
+
+def test_every_criterion_is_scored(emitted: Running) -> None:
+    found = results(emitted)
+    assert found["good", "session", "tool_trajectory_avg_score"] == (1.0, "PASSED")
+    assert found["good", "session", "response_match_score"] == (1.0, "PASSED")
+    assert found["bad", "session", "tool_trajectory_avg_score"] == (0.0, "FAILED")
+    assert found["bad", "session", "response_match_score"] == (0.0, "FAILED")
+    assert found["alone", "session", "response_match_score"] == (None, "NOT_EVALUATED")
+
+
+def test_every_trace_is_valued_and_decided_and_only_the_accepted_ones_are_published(emitted: Running) -> None:
+    found = results(emitted)
+    assert all(found[name, "trace", "trace_value"][1] == "PASSED" for name in ("good", "alone"))
+    assert [found[name, "trace", "gate"][1] for name in ("good", "bad", "alone")] == ["PASSED", "FAILED", "PASSED"]
+    candidates = [row.document["session_id"] for row in emitted.rows["candidates"]]
+    assert sorted(name for name in candidates if name in ("good", "bad", "alone")) == ["alone", "bad", "good"]
+    published = {row.key for row in emitted.rows["network"]}
+    assert {b"kp:trace:1", b"kp:trace:3"} <= published
+    assert b"kp:trace:2" not in published
+
+
+# --- bad input, each followed by a good record of the same partition
+
+
+def text(document: dict[str, Any], place: str, raw: bytes) -> bytes:
+    return json.dumps(document).encode().replace(json.dumps(place).encode(), raw)
+
+
+UNUSABLE: dict[str, tuple[str, bytes | dict[str, Any] | None, str, str]] = {
+    "not JSON": (INVOCATIONS, b"{", "not_json", "not JSON"),
+    "not an object": (INVOCATIONS, b"[1]", "not_an_object", "not an object"),
+    "wrong types": (INVOCATIONS, event("tool.called", name=7), "invalid", "tool.called.name"),
+    "empty value": (TRACES, b"", "empty", "empty"),
+    "tombstone": (TRACES, None, "empty", "no value"),
+    "a record of 2 MB": (INVOCATIONS, b'{"type": "' + b"x" * 2_000_000 + b'"}', "too_large", "2000012 bytes"),
+    "nesting 1,000 deep": (INVOCATIONS, b'{"x":' * 1_000 + b"1" + b"}" * 1_000, "not_json", "recursion"),
+    "invalid UTF-8": (INVOCATIONS, text(event(app_name="@"), "@", b'"\xff"'), "not_json", "not JSON"),
+    "NaN": (INVOCATIONS, text(event(extra="@"), "@", b"NaN"), "not_json", "not JSON"),
+    "lone surrogate": (INVOCATIONS, text(event(app_name="@"), "@", b'"\\ud83d"'), "not_json", "not JSON"),
+    "confidence 1.5": (TRACES, trace(10, "s", outcome={"confidence": 1.5}), "invalid", "outcome.confidence"),
+    "no steps": (TRACES, trace(11, "s", steps=[]), "invalid", "steps"),
+    "naive timestamp": (
+        TRACES,
+        trace(12, "s", metadata={"created_at": "2026-01-01T00:00:00"}),
+        "invalid",
+        "metadata.created_at",
+    ),
+    "unknown step type": (TRACES, trace(13, "s", steps=[{"step_id": 0, "type": "guess"}]), "invalid", "steps.0.type"),
+    "event a year ahead": (
+        INVOCATIONS,
+        event(occurred_at=f"{time.gmtime().tm_year + 2}-01-01T00:00:00Z"),
+        "future_timestamp",
+        "occurred_at",
+    ),
+    "trace a year ahead": (
+        TRACES,
+        trace(14, "s", metadata={"created_at": f"{time.gmtime().tm_year + 2}-01-01T00:00:00Z"}),
+        "future_timestamp",
+        "metadata.created_at",
+    ),
+}
+
+
+class Sender:
+    """Sends records, and knows where each came to lie."""
+
+    def __init__(self, servers: str) -> None:
+        self._producer = Producer({"bootstrap.servers": servers, "message.max.bytes": 4_000_000, "linger.ms": 0})
+
+    def send(
+        self, topic: str, value: bytes | dict[str, Any] | None, key: str | None, partition: int
+    ) -> tuple[str, int, int]:
+        """Topic, partition and offset of the record, which is then written."""
+        places: list[tuple[str, int, int]] = []
+        self._producer.produce(
+            f"tracegate.{topic}",
+            json.dumps(value).encode() if isinstance(value, dict) else value,
+            key,
+            partition,
+            on_delivery=lambda error, record: places.append((record.topic(), record.partition(), record.offset())),
+        )
+        self._producer.flush(10)
+        return places[0]
+
+
+@pytest.fixture(scope="module")
+def sent(running: Running) -> dict[str, tuple[str, int, int]]:
+    """Where each unusable record came to lie, once the good ones behind all of them are in closed sessions."""
+    sender, places = Sender(running.servers), {}
+    for number, (name, (topic, value, _, _)) in enumerate(UNUSABLE.items()):
+        partition = number % 4
+        places[name] = sender.send(topic, value, f"key of {name}", partition)
+        neighbour = (
+            event("session.ended", f"after {name}") if topic == INVOCATIONS else trace(f"x{number}", f"after {name}")
+        )
+        sender.send(topic, neighbour, None, partition)
+    running.until(lambda: {f"after {name}" for name in UNUSABLE} <= running.sessions().keys())
+    running.until(lambda: set(places.values()) <= running.letters().keys())
+    return places
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_it_is_a_dead_letter_with_its_reason_and_the_next_record_is_processed(
+    name: str, running: Running, sent: dict[str, tuple[str, int, int]]
+) -> None:
+    _, value, reason, detail = UNUSABLE[name]
+    letter = running.letters()[sent[name]]
+    original = json.dumps(value).encode() if isinstance(value, dict) else value
+
+    assert letter.reason == reason
+    assert detail in letter.detail
+    assert letter.key == f"key of {name}".encode()
+    assert letter.value == (original and original[:65_536])
+    assert f"after {name}" in running.sessions()
+
+
+def test_nothing_else_is_a_dead_letter(running: Running, sent: dict[str, tuple[str, int, int]]) -> None:
+    assert running.letters().keys() == set(sent.values())
+    assert len(running.rows["dead-letters"]) == len(sent)
+
+
+# --- what looks odd and is fine
+
+
+def test_unknown_keys_are_accepted_and_not_published(running: Running) -> None:
+    odd = trace(20, "odd", domain="odd", extra={"a": 1}, metadata={"mood": "good"}, outcome={"smile": True})
+    sender = Sender(running.servers)
+    sender.send(TRACES, odd, "odd", 0)
+    sender.send(INVOCATIONS, event("session.ended", "odd", new_field=1), "odd", 0)
+
+    running.until(lambda: any(row.key == b"kp:trace:20" for row in running.rows["network"]))
+
+    (published,) = [row.document for row in running.rows["network"] if row.key == b"kp:trace:20"]
+    assert "extra" not in published
+    assert "mood" not in published["metadata"]
+    assert "smile" not in published["outcome"]
+    assert published["metadata"]["quality_score"] >= 0.75
+
+
+@pytest.mark.parametrize(
+    "key", ["unseen", "another key", None], ids=["the session's key", "a key that is not the session", "no key"]
+)
+def test_events_are_joined_and_ordered_by_when_they_occurred(key: str | None, running: Running) -> None:
+    name = f"unseen {key}"
+    sender = Sender(running.servers)
+    sender.send(INVOCATIONS, event("tool.returned", name, 2, call_id="c", response="found"), key, 1)
+    sender.send(INVOCATIONS, event("tool.called", name, 1, call_id="c"), key, 2)
+    sender.send(INVOCATIONS, event("session.ended", name, 3), key, 3)
+
+    running.until(lambda: name in running.sessions())
+
+    session = running.sessions()[name]
+    assert [each["type"] for each in session["events"]] == ["tool.called", "tool.returned", "session.ended"]
+    assert session["segment"] == 0
+
+
+# --- its end
+
+
+def test_it_ends_with_0_when_it_is_asked_to_and_its_log_is_plain(emitted: Running) -> None:
+    assert emitted.worker.terminate(30) == 0
+
+    lines = emitted.log.splitlines()
+    assert "\x1b" not in emitted.log
+    assert len(lines) == len(set(lines))
+    assert [line for line in lines if " INFO tracegate." not in line] == []
