@@ -6,7 +6,7 @@ import heapq
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NoReturn
 
 import orjson
@@ -26,7 +26,6 @@ from tracegate.streams.reading import (
 from tracegate.streams.session_rows import (
     EVENT,
     TRACE,
-    Entry,
     Guard,
     guard_key,
     split,
@@ -41,8 +40,6 @@ ORIGIN = "tracegate.origin"
 _MARKS = b"w"
 _SETTLING = 5_000
 """Milliseconds for which records that came late set the clock back."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,8 @@ class Assemble:
             try:
                 if record.timestamp > limit:
                     self._refuse_future(f"the record's timestamp {record.timestamp}")
-                high = max(high, record.timestamp)
+                if record.timestamp > high:
+                    high = record.timestamp
                 self._take(topic, record)
                 used = record.timestamp
             except Unusable as why:
@@ -201,11 +199,16 @@ class Assemble:
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard} ms behind the "
                 f"watermark {self._watermark}; its session may be closed and forgotten",
             )
-        self._join(session, session_id, Entry(kind, identity, at, value), record.timestamp, ends)
+        if self._joined_before(session, session_id, identity):
+            self.tally["duplicate"] += 1
+            return
+        session = self._session_for(session, session_id, record.timestamp, len(value))
+        session.add(kind, identity, at, value, record.timestamp)
+        self._joined(session, record.timestamp, ends)
 
     def _instant(self, field: str, moment: datetime) -> int:
         """Microseconds since 1970."""
-        at = (moment - _EPOCH) // _MICROSECOND
+        at = round(moment.timestamp() * 1e6)
         if at > (self._now + self._closing.max_future) * 1_000:
             self._refuse_future(f"{field}: {moment.isoformat()}")
         return at
@@ -226,39 +229,34 @@ class Assemble:
         headers = [*record.headers, (ORIGIN, topic.encode())]
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
-    def _join(self, session: OpenSession | None, session_id: bytes, entry: Entry, timestamp: int, ends: bool) -> None:
-        if self._joined_before(session, session_id, entry.identity):
-            self.tally["duplicate"] += 1
-            return
-        if session is not None and timestamp > session.deadline:
-            self._close(session)  # reading live, the clock would have closed it before this record came
-            session = None
-        elif session is not None and self._is_full(session, len(entry.raw)):
-            self._close(session, "size_limit")
-            session = None
-        if session is None:
-            session = self._begin(session_id, timestamp)
+    def _joined_before(self, session: OpenSession | None, session_id: bytes, identity: bytes) -> bool:
+        if session is not None and ((known := session.knows(identity)) or not session.segment):
+            return known
+        guard = self._guard_of(session_id)
+        return guard is not None and guard.knows(identity)
+
+    def _session_for(self, session: OpenSession | None, session_id: bytes, timestamp: int, more: int) -> OpenSession:
+        """The session that takes a record of so many bytes: the open one, or the next segment."""
+        if session is not None:
+            if timestamp > session.deadline:
+                self._close(session)  # reading live, the clock would have closed it before this record came
+            elif session.count >= self._closing.max_events or session.bytes + more > self._closing.max_bytes:
+                self._close(session, "size_limit")
+            else:
+                return session
+        return self._begin(session_id, timestamp)
+
+    def _joined(self, session: OpenSession, timestamp: int, ends: bool) -> None:
         self.tally["joined"] += 1
-        session.add(entry, timestamp)
         if not session.ended:
-            session.ended = ends
             if ends:
-                session.deadline = timestamp + self._closing.linger
-                heapq.heappush(self._due, (session.deadline, session_id, session.segment))
+                session.ended, session.deadline = True, timestamp + self._closing.linger
+                heapq.heappush(self._due, (session.deadline, session.id, session.segment))
             else:
                 session.deadline = session.last_record + self._closing.idle_gap
         if not session.dirty:
             session.dirty = True
             self._dirty.append(session)
-
-    def _joined_before(self, session: OpenSession | None, session_id: bytes, identity: bytes) -> bool:
-        if session is not None and (identity in session.identities or not session.segment):
-            return identity in session.identities
-        guard = self._guard_of(session_id)
-        return guard is not None and guard.knows(identity)
-
-    def _is_full(self, session: OpenSession, more: int) -> bool:
-        return session.count >= self._closing.max_events or session.bytes + more > self._closing.max_bytes
 
     def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
         self.tally["opened"] += 1
@@ -275,7 +273,7 @@ class Assemble:
         del self._open[session.id]
         closed_at = max(self._watermark, session.last_record)
         former = self._guard_of(session.id) if session.segment else None
-        self._guards[session.id] = Guard.of(session.segment, closed_at, session.identities, former)
+        self._guards[session.id] = Guard.of(session.segment, closed_at, bytes(session.identities), former)
         self._guarded.append((closed_at, session.id))
 
     def _guard_of(self, session_id: bytes) -> Guard | None:

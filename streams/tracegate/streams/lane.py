@@ -158,9 +158,13 @@ class Lane:
         inbox = self._inbox_of[topic]
         inbox.put(topic, records)
         self.position[topic] = records[-1].offset + 1
+        taken = 0
         while not self.dead and (count := inbox.feed()):
             self._fed(count)
-            await asyncio.sleep(0)
+            taken += count
+            if taken >= SLICE:  # not after each run: inputs that alternate make short ones
+                taken = 0
+                await asyncio.sleep(0)
 
     def fetched(self, ends: Mapping[TP, End], now: float) -> None:
         """Tell the stages how far their inputs are read, and the time.

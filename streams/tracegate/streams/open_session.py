@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from operator import attrgetter
 
 import orjson
 
 from tracegate.schemas.session import Closed
-from tracegate.streams.session_rows import CHUNK, EVENT, TRACE, Entry, Head, chunk_key, split, unpack
+from tracegate.streams.session_rows import CHUNK, TRACE, Entry, Head, chunk_key, is_among, pack, split, unpack
 from tracegate.streams.stage import Read
 
 
@@ -36,20 +37,26 @@ class OpenSession:
         self.id, self.segment = session_id, segment
         self.first_record = self.last_record = self.deadline = timestamp
         self.count = self.bytes = self.sealed = self.saved = 0
-        self.identities: set[bytes] = set()
+        self.identities = bytearray()
         self.tail = b""
         self.new: list[bytes] = []
         self.ended = self.dirty = False
         self.why: Closed | None = None
 
-    def add(self, entry: Entry, timestamp: int) -> None:
-        """Join a record with its timestamp in milliseconds."""
-        self.new.append(entry.pack())
-        self.identities.add(entry.identity)
+    def knows(self, identity: bytes) -> bool:
+        """Whether a record of this identity was joined."""
+        return is_among(identity, self.identities)
+
+    def add(self, kind: bytes, identity: bytes, at: int, raw: bytes, timestamp: int) -> None:
+        """Join a record: its place in time in microseconds, its own timestamp in milliseconds."""
+        self.new.append(pack(kind, identity, at, raw))
+        self.identities += identity
         self.count += 1
-        self.bytes += len(entry.raw) + 1
-        self.first_record = min(self.first_record, timestamp)
-        self.last_record = max(self.last_record, timestamp)
+        self.bytes += len(raw) + 1
+        if timestamp < self.first_record:
+            self.first_record = timestamp
+        if timestamp > self.last_record:
+            self.last_record = timestamp
 
     def key(self, chunk: int) -> bytes:
         """The key of one of its rows."""
@@ -72,7 +79,7 @@ class OpenSession:
     def restore(self, number: int, head: Head, body: bytes) -> None:
         """Take over a chunk row; rows come in order."""
         self.first_record, self.last_record, self.deadline, self.count, self.bytes, _, self.ended = head
-        self.identities.update(entry.identity for entry in unpack(body))
+        self.identities += b"".join([entry.identity for entry in unpack(body)])
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""
@@ -91,8 +98,8 @@ class OpenSession:
             entries += unpack(split(row)[1])
         entries += unpack(b"".join([self.tail, *self.new]))
         traces = _last_contents([entry for entry in entries if entry.kind == TRACE])
-        events = [entry for entry in entries if entry.kind == EVENT]
-        events.sort(key=lambda entry: entry.at)  # stable: ties stay as they arrived
+        events = [entry for entry in entries if entry.kind != TRACE]
+        events.sort(key=_AT)  # stable: ties stay as they arrived
         return _DOCUMENT % {
             b"id": orjson.dumps(self.id.decode()),
             b"segment": self.segment,
@@ -104,6 +111,7 @@ class OpenSession:
         }
 
 
+_AT = attrgetter("at")
 _DOCUMENT = (
     b'{"session_id":%(id)b,"segment":%(segment)d,"revision":0,"closed_because":"%(why)b",'
     b'"first_record_at":"%(first)b","last_record_at":"%(last)b","events":[%(events)b],"traces":[%(traces)b]}'

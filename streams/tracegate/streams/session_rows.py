@@ -7,11 +7,11 @@ event does not grow with the session, and a row always fits a batch.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 VERSION = 1
-CHUNK = 4_096
+CHUNK = 2_048
 GUARDED = 4_000
 """How many identities a guard holds, unless one segment alone has more."""
 
@@ -31,9 +31,10 @@ class Entry(NamedTuple):
     at: int
     raw: bytes
 
-    def pack(self) -> bytes:
-        """The entry as it stands in a chunk."""
-        return _ENTRY.pack(self.kind, self.identity, self.at, len(self.raw)) + self.raw
+
+def pack(kind: bytes, identity: bytes, at: int, raw: bytes) -> bytes:
+    """An entry as it stands in a chunk."""
+    return _ENTRY.pack(kind, identity, at, len(raw)) + raw
 
 
 def unpack(chunk: bytes) -> Iterator[Entry]:
@@ -85,6 +86,14 @@ def split_chunk_key(key: bytes) -> tuple[bytes, int, int]:
     return key[1 : -_CHUNK_KEY.size], segment, chunk
 
 
+def is_among(identity: bytes, identities: bytes | bytearray) -> bool:
+    """Whether one of the identities, 16 bytes each, is this one. A sixth of a set's memory, and as fast up to some hundred."""
+    at = identities.find(identity)
+    while at >= 0 and at % 16:
+        at = identities.find(identity, at + 1)
+    return at >= 0
+
+
 class Guard(NamedTuple):
     """What stays of a closed session for a while: its last segment, when it closed (milliseconds), and the identities it joined.
 
@@ -101,11 +110,10 @@ class Guard(NamedTuple):
         return _GUARD.pack(VERSION, self.segment, self.closed_at) + self.identities
 
     @classmethod
-    def of(cls, segment: int, closed_at: int, identities: Collection[bytes], former: Guard | None) -> Guard:
+    def of(cls, segment: int, closed_at: int, identities: bytes, former: Guard | None) -> Guard:
         """The guard of a segment that closes, and of those before it."""
-        own = b"".join(sorted(identities))
-        older = former.identities[-room:] if former and (room := 16 * GUARDED - len(own)) > 0 else b""
-        return cls(segment, closed_at, older + own)
+        older = former.identities[-room:] if former and (room := 16 * GUARDED - len(identities)) > 0 else b""
+        return cls(segment, closed_at, older + identities)
 
     @classmethod
     def unpack(cls, row: bytes) -> Guard:
@@ -115,10 +123,7 @@ class Guard(NamedTuple):
 
     def knows(self, identity: bytes) -> bool:
         """Whether the session joined a record of this identity."""
-        at = self.identities.find(identity)
-        while at >= 0 and at % 16:
-            at = self.identities.find(identity, at + 1)
-        return at >= 0
+        return is_among(identity, self.identities)
 
 
 def guard_key(session: bytes) -> bytes:

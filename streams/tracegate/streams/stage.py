@@ -93,7 +93,10 @@ class Stage(Protocol):
 
 def envelope_size(key: bytes | None, headers: Headers) -> int:
     """Bytes of a record's key and headers. A header may have no value."""
-    return len(key or b"") + sum(len(name) + len(content or b"") for name, content in headers)
+    size = len(key or b"")
+    for name, content in headers:
+        size += len(name) + len(content or b"")
+    return size
 
 
 def dead_letter(topic: str, record: Record, stage: str, reason: Reason, detail: str) -> Output:
