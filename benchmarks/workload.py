@@ -79,7 +79,12 @@ def fill(
 ) -> int:
     """Write the load to `traces` and `invocations`, every record at home. Returns how many records there are."""
     producer = Producer(
-        {"bootstrap.servers": bootstrap_servers, "linger.ms": 20, "queue.buffering.max.messages": 500_000}
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 500_000,
+        }
     )
     now, count = utc_now() - timedelta(seconds=60), 0
     for session_id, number in interleaved(sessions, open_at_a_time):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.flow import START, TOPICS, Flow, HeldScoring, Message, event, trace
@@ -245,6 +246,8 @@ async def compare(partitions: int, log: Sequence[Sent], steps: Sequence[tuple[st
         check_decisions(flow)
     assert told(rough) == told(calm)
 
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # records fill whole chunks
 
 SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

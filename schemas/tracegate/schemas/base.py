@@ -34,23 +34,29 @@ Timestamp = AwareDatetime
 """An instant with its zone, ISO 8601. One without a zone is refused: guessing would be wrong by hours."""
 
 
-def _whole(value: object) -> object:
+def whole(value: object) -> object:
+    """`3.0` as 3; anything else as it is."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Whole = Annotated[int, BeforeValidator(whole)]
 """A whole number in JSON Schema's sense: `3.0` is one."""
 
 T = TypeVar("T")
 
 
-def _not_null(value: object) -> object:
+def not_null(value: object) -> object:
+    """The value.
+
+    Raises:
+        ValueError: it is None.
+    """
     if value is None:
         raise ValueError("null is not allowed; leave the key out")
     return value
 
 
-Optionally = Annotated[T | None, BeforeValidator(_not_null)]
+Optionally = Annotated[T | None, BeforeValidator(not_null)]
 """A key that may be absent (then it reads as None), but not null."""
 
 NonEmpty = Annotated[str, Field(min_length=1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, JsonValue, TypeAdapter
 
@@ -115,3 +115,8 @@ InvocationEvent = Annotated[
 
 EVENT: TypeAdapter[InvocationEvent] = TypeAdapter(InvocationEvent)
 """Reads one event of any type: `EVENT.validate_json(value)`."""
+
+TYPES: dict[str, type[Event]] = {
+    get_args(model.model_fields["type"].annotation)[0]: model for model in get_args(get_args(InvocationEvent)[0])
+}
+"""The model of each `type`."""

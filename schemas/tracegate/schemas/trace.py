@@ -17,23 +17,29 @@ PrivacyLevel = Literal["aggregated", "federated", "private"]
 _UTC_TEXT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", re.ASCII)
 
 
-def _ends_in_z(value: str) -> str:
+def utc_text(value: str) -> str:
+    """The text.
+
+    Raises:
+        ValueError: it is no date-time, or does not end in Z.
+    """
     if not _UTC_TEXT.fullmatch(value):
         raise ValueError("must be a UTC date-time that ends in Z, such as 2026-01-31T12:00:00Z")
     try:
-        _instant(value)
+        instant(value)
     except ValueError as error:
         raise ValueError(f"is no date-time: {error}") from None
     return value
 
 
-def _instant(value: str) -> datetime:
+def instant(value: str) -> datetime:
+    """The moment that such a text names, to the microsecond."""
     head, _, fraction = value.removesuffix("Z").partition(".")
     moment = datetime.fromisoformat(head).replace(tzinfo=UTC)
     return moment.replace(microsecond=int(fraction[:6].ljust(6, "0"))) if fraction else moment
 
 
-UtcText = Annotated[str, AfterValidator(_ends_in_z)]
+UtcText = Annotated[str, AfterValidator(utc_text)]
 """A date-time in UTC, kept as it was written. KnowledgePulse accepts only the form that ends in Z."""
 
 
@@ -126,7 +132,7 @@ class ReasoningTrace(WireModel):
     @property
     def created_at(self) -> datetime:
         """When the trace was made."""
-        return _instant(self.metadata.created_at)
+        return instant(self.metadata.created_at)
 
     def document(self) -> JsonObject:
         """The trace as KnowledgePulse's schema knows it: unknown keys and the session id dropped, absent keys absent."""

@@ -6,7 +6,6 @@ import heapq
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NoReturn
 
 import orjson
@@ -14,15 +13,7 @@ import orjson
 from tracegate.schemas.session import Closed
 from tracegate.streams.open_session import OpenSession
 from tracegate.streams.partitioner import partition_of
-from tracegate.streams.reading import (
-    Unusable,
-    event_identity,
-    present,
-    read_event,
-    read_trace,
-    session_of,
-    trace_identity,
-)
+from tracegate.streams.reading import Unusable, present, read_event, read_trace
 from tracegate.streams.session_rows import (
     EVENT,
     TRACE,
@@ -71,8 +62,9 @@ class Assemble:
         self._guarded: deque[tuple[int, bytes]] = deque()
         self._high: dict[str, int] = {}
         self._marks = b""
-        self._watermark = self._now = 0
+        self._watermark = self._now = self._newest = 0
         self._lateness = self._settled_at = 0
+        self._restored = False
         self._next: dict[str, int] = {}
         self._rows: Rows = []
         self._outputs: list[Output] = []
@@ -93,6 +85,7 @@ class Assemble:
         if self._marks:
             marks = orjson.loads(self._marks)
             self._watermark, self._high = marks["watermark"], marks["high"]
+            self._restored = True
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Join the records to their sessions; forward those that are not at home; put aside those that cannot be used."""
@@ -100,6 +93,7 @@ class Assemble:
         self.tally["consumed"] += len(records)
         high = self._high.get(topic, 0)
         limit = self._now + self._closing.max_future
+        self._newest = limit * 1_000
         used: int | None = None
         for record in records:
             try:
@@ -123,6 +117,9 @@ class Assemble:
         than another closes nothing early; once all are read to their end, the clock moves it, set back while records came late.
         """
         self._now = int(now * 1000)
+        if self._restored:  # while nobody was here, the strays of other partitions became late, too
+            self._restored = False
+            self._note_lateness(max(self._watermark, *self._high.values()))
         if behind:
             reached = min(self._high.get(topic, 0) for topic in behind)
         else:
@@ -176,17 +173,13 @@ class Assemble:
 
     def _take(self, topic: str, record: Record) -> None:
         value = present(record, self._closing.max_bytes)
-        if self._is_trace(topic, record):
-            trace = read_trace(value)
-            name = session_of(trace, record.key)
-            kind, identity, ends = TRACE, trace_identity(record), False
-            at = self._instant("metadata.created_at", trace.created_at)
-        else:
-            event = read_event(value)
-            name, ends = event.session_id, event.type == "session.ended"
-            kind, identity = EVENT, event_identity(event, record)
-            at = self._instant("occurred_at", event.occurred_at)
-        session_id = name.encode()
+        is_trace = topic == self._topics.traces or (topic == self._topics.strays and self._was_trace(record))
+        found = read_trace(record, value) if is_trace else read_event(record, value)
+        at = round(found.moment.timestamp() * 1e6)
+        if at > self._newest:
+            field = "metadata.created_at" if is_trace else "occurred_at"
+            self._refuse_future(f"{field}: {found.moment.isoformat()}")
+        session_id = found.session_id.encode()
         session = self._open.get(session_id)
         if session is None and topic != self._topics.strays:
             home = partition_of(session_id, self._partitions)
@@ -199,30 +192,19 @@ class Assemble:
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard} ms behind the "
                 f"watermark {self._watermark}; its session may be closed and forgotten",
             )
-        if self._joined_before(session, session_id, identity):
+        if self._joined_before(session, session_id, found.identity):
             self.tally["duplicate"] += 1
             return
         session = self._session_for(session, session_id, record.timestamp, len(value))
-        session.add(kind, identity, at, value, record.timestamp)
-        self._joined(session, record.timestamp, ends)
-
-    def _instant(self, field: str, moment: datetime) -> int:
-        """Microseconds since 1970."""
-        at = round(moment.timestamp() * 1e6)
-        if at > (self._now + self._closing.max_future) * 1_000:
-            self._refuse_future(f"{field}: {moment.isoformat()}")
-        return at
+        session.add(TRACE if is_trace else EVENT, found.identity, at, value, record.timestamp)
+        self._joined(session, record.timestamp, found.ends)
 
     def _refuse_future(self, what: str) -> NoReturn:
         raise Unusable("future_timestamp", f"{what} is more than {self._closing.max_future} ms ahead of now")
 
-    def _is_trace(self, topic: str, record: Record) -> bool:
-        if topic == self._topics.strays:
-            origins = [content for name, content in record.headers if name == ORIGIN]
-            return origins[-1:] == [
-                self._topics.traces.encode()
-            ]  # the last is ours; a producer may have sent such a header too
-        return topic == self._topics.traces
+    def _was_trace(self, stray: Record) -> bool:
+        origins = [content for name, content in stray.headers if name == ORIGIN]
+        return origins[-1:] == [self._topics.traces.encode()]  # the last is ours; a producer may have sent one too
 
     def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
         self.tally["forwarded"] += 1

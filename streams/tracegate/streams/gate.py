@@ -40,6 +40,7 @@ class Gate:
         self._plan, self._clock = plan, clock
         self._scopes = Scopes(plan.gate.cache_size, plan.gate.max_scopes)
         self._outputs: list[Output] = []
+        self._decided: dict[int, list[Output]] = {}
         self._next: dict[str, int] = {}
         self.tally = Tally()
 
@@ -52,6 +53,7 @@ class Gate:
         """Decide on the candidates. Their novelty is measured for many at once, scope by scope.
 
         What a decision rests on is the same as one by one: before a trace comes again, or a scope is dropped, what waits is decided.
+        What comes of it is sent in the order of the candidates, so a trace that came in two scopes stands on `network` as it came last.
         """
         self._next[topic] = records[-1].offset + 1
         self.tally["consumed"] += len(records)
@@ -74,6 +76,8 @@ class Gate:
             else:
                 waiting[scope][candidate.trace.id] = record, candidate
         self._decide_all(waiting)
+        for offset in sorted(self._decided):
+            self._outputs += self._decided.pop(offset)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Nothing depends on the time."""
@@ -114,19 +118,20 @@ class Gate:
             reasons = ["too_large"]  # a redacted text may be longer than the text
         accepted, before = not reasons, scope.decided.get(trace.id)
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
-        self._result(candidate, trace_value_score(self._plan, candidate, measured, now))
-        self._result(
-            candidate, decision_score(self._plan, candidate, accepted, reasons, {"value": measured.value, **place}, now)
-        )
+        details: JsonObject = {"value": measured.value, **place}
+        outputs = self._decided[record.offset] = [
+            self._result(candidate, trace_value_score(self._plan, candidate, measured, now)),
+            self._result(candidate, decision_score(self._plan, candidate, accepted, reasons, details, now)),
+        ]
         if accepted:
-            self._publish(trace.id, published)
+            outputs.append(self._published(trace.id, published))
             self.tally["accepted"] += 1
         else:
             for reason in reasons:
                 self.tally[f"rejected.{reason}"] += 1
             self.tally["rejected"] += 1
             if before is not None and before.accepted:
-                self._publish(trace.id, None)
+                outputs.append(self._published(trace.id, None))
         scope.remember(trace.id, candidate.session_id, accepted)
 
     def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Measurement:
@@ -139,16 +144,16 @@ class Gate:
 
     def _put_aside(self, record: Record, why: Unusable) -> None:
         self.tally[f"dead_lettered.{why.reason}"] += 1
-        self._outputs.append(dead_letter(self._topics.dead_letters, record, "gate", why.reason, why.detail))
+        letter = dead_letter(self._topics.dead_letters, record, "gate", why.reason, why.detail)
+        self._decided[record.offset] = [letter]
 
-    def _result(self, candidate: Candidate, score: ScoreRecord) -> None:
+    def _result(self, candidate: Candidate, score: ScoreRecord) -> Output:
         key = candidate.session_id.encode()
-        home = partition_of(key, self._partitions)
-        self._outputs.append(Output(self._topics.results, home, key, score.wire()))
+        return Output(self._topics.results, partition_of(key, self._partitions), key, score.wire())
 
-    def _publish(self, trace_id: str, value: bytes | None) -> None:
+    def _published(self, trace_id: str, value: bytes | None) -> Output:
         key = trace_id.encode()
-        self._outputs.append(Output(self._topics.network, partition_of(key, self._partitions), key, value))
+        return Output(self._topics.network, partition_of(key, self._partitions), key, value)
 
 
 def _check(scope: Scope, waiting: Waiting, candidate: Candidate) -> None:

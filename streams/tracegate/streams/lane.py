@@ -37,7 +37,7 @@ class StageSpec:
 
 
 class Inbox:
-    """The inputs of a stage. While one of them is behind, records come in the order of their timestamps over all inputs.
+    """The inputs of a stage. While one of them is behind, records come in the order of their timestamps, then of the inputs.
 
     So a backlog reaches the stage as it would have live, however far the broker lets one input run ahead of another. Records of one
     topic stay in their order, whatever their timestamps.
@@ -56,13 +56,18 @@ class Inbox:
 
     def feed(self) -> int:
         """Hand a run of records of one topic to the stage, `SLICE` at most; gives how many. 0: the rest has to wait for another input."""
-        queue, first = None, ""
-        for topic, waiting in self.waiting.items():
-            if waiting and (queue is None or waiting[0].timestamp < queue[0].timestamp):
-                queue, first = waiting, topic
-        if queue is None:
+        turn = min(
+            ((queue[0].timestamp, place) for place, queue in enumerate(self.waiting.values()) if queue), default=None
+        )
+        if turn is None:
             return 0
-        until = min((self._next_of(topic) for topic in self.waiting if topic != first), default=math.inf)
+        topics = list(self.waiting)
+        first = topics[turn[1]]
+        queue = self.waiting[first]
+        until = min(
+            (self._next_of(topic) - (place < turn[1]) for place, topic in enumerate(topics) if topic != first),
+            default=math.inf,
+        )
         run: list[Record] = []
         while queue and queue[0].timestamp <= until and len(run) < SLICE:
             run.append(queue.popleft())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -11,13 +13,13 @@ from pydantic_core import from_json
 
 from tracegate.schemas.base import explain
 from tracegate.schemas.dead_letter import KEPT_BYTES, Reason
-from tracegate.schemas.events import EVENT, InvocationEvent
-from tracegate.schemas.trace import ReasoningTrace
+from tracegate.schemas.events import EVENT, TYPES
+from tracegate.schemas.trace import ReasoningTrace, instant
+from tracegate.streams.quick import NotPlain, quick_look
 from tracegate.streams.stage import Record, envelope_size
 
-# The validators themselves: what pydantic puts around them costs a tenth of the whole.
-_validate_event: Callable[[bytes], InvocationEvent] = EVENT.validator.validate_json
-_validate_trace: Callable[[bytes], ReasoningTrace] = ReasoningTrace.__pydantic_validator__.validate_json
+_EVENTS = {name: quick_look(model) for name, model in TYPES.items()}
+_TRACE = quick_look(ReasoningTrace)
 
 MAX_NAME = 1_024
 """The most characters of a name that becomes a key or a part of other documents, as of every other identifier."""
@@ -37,47 +39,55 @@ class Unusable(Exception):  # noqa: N818  # a verdict on a record, which becomes
         self.detail = detail
 
 
-def read_event(value: bytes) -> InvocationEvent:
-    """An invocation event.
+class Joinable(NamedTuple):
+    """What joining a record takes to know of it."""
+
+    session_id: str
+    moment: datetime
+    """`occurred_at` of an event, `metadata.created_at` of a trace."""
+    identity: bytes
+    """16 bytes that two deliveries of the same thing share."""
+    ends: bool = False
+    """Whether it ends its session."""
+
+
+def read_event(record: Record, value: bytes) -> Joinable:
+    """An invocation event. Two deliveries share an `event_id`, else a CloudEvents id, else the content.
 
     Raises:
         Unusable: the bytes are no JSON object, or not an event.
     """
+    document = _loaded(value)
     try:
-        event = _validate_event(value)
-    except ValidationError as error:
-        raise _unusable(value, error) from None
-    _loaded(value)
+        event = _EVENTS[document["type"]](document)
+    except (NotPlain, LookupError, TypeError):
+        event = _judged(EVENT.validate_json, value)
     _refuse_deep(value)
-    return event
+    if event.event_id is not None:
+        identity = _digest(b"i" + event.event_id.encode())
+    else:
+        identity = _cloud_event_identity(record) or _digest(b"b" + _canonical(document))
+    return Joinable(event.session_id, event.occurred_at, identity, event.type == "session.ended")
 
 
-def read_trace(value: bytes) -> ReasoningTrace:
-    """A reasoning trace.
+def read_trace(record: Record, value: bytes) -> Joinable:
+    """A reasoning trace. Its session is the one that it names, else the record's key, else its own id; its identity is its content.
 
     Raises:
-        Unusable: the bytes are no JSON object, or not a trace.
+        Unusable: the bytes are no JSON object, or not a trace, or a name in it is too long.
     """
+    document = _loaded(value)
     try:
-        trace = _validate_trace(value)
-    except ValidationError as error:
-        raise _unusable(value, error) from None
+        trace = _TRACE(document)
+    except NotPlain:
+        trace = _judged(ReasoningTrace.model_validate_json, value)
     _refuse_deep(value)
     _refuse_long("id", trace.id)
     _refuse_long("metadata.session_id", trace.metadata.session_id or "")
     _refuse_long("metadata.task_domain", trace.metadata.task_domain)
-    return trace
-
-
-def session_of(trace: ReasoningTrace, key: bytes | None) -> str:
-    """The id of the session that a trace belongs to: its own word, else the record's key, else the trace's id.
-
-    Raises:
-        Unusable: the key is too long for a session id.
-    """
-    named = trace.metadata.session_id or _text(key)
+    named = trace.metadata.session_id or _text(record.key)
     _refuse_long("key", named)
-    return named or trace.id
+    return Joinable(named or trace.id, instant(trace.metadata.created_at), _digest(b"t" + _canonical(document)))
 
 
 def present(record: Record, limit: int) -> bytes:
@@ -96,30 +106,29 @@ def present(record: Record, limit: int) -> bytes:
     return value
 
 
-def event_identity(event: InvocationEvent, record: Record) -> bytes:
-    """16 bytes that two deliveries of one event share: from `event_id`, else the CloudEvents id, else the content."""
-    if event.event_id is not None:
-        return _digest(b"i" + event.event_id.encode())
+def _judged(validate: Callable[[bytes], Any], value: bytes) -> Any:
+    try:
+        return validate(value)
+    except ValidationError as error:
+        raise _unusable(value, error) from None
+
+
+def _cloud_event_identity(record: Record) -> bytes | None:
     for name, content in record.headers:
         if name == "ce_id" and content:  # a header may have no value, and an empty id tells nothing apart
             return _digest(b"c" + content)
-    return _digest(b"b" + _canonical(record.value or b""))
-
-
-def trace_identity(record: Record) -> bytes:
-    """16 bytes that two deliveries of a trace share as long as its content is the same."""
-    return _digest(b"t" + _canonical(record.value or b""))
+    return None
 
 
 def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()[:16]
+    return blake2b(data, digest_size=16).digest()
 
 
-def _canonical(value: bytes) -> bytes:
-    return orjson.dumps(_loaded(value), option=orjson.OPT_SORT_KEYS)
+def _canonical(document: object) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
-def _loaded(value: bytes) -> object:
+def _loaded(value: bytes) -> Any:
     """What JSON in the strict sense makes of it. The validator knows NaN, and takes 1e999 for infinity."""
     try:
         return orjson.loads(value)
