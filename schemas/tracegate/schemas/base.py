@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel
@@ -14,6 +14,16 @@ class WireModel(BaseModel):
     """A document on a topic. Frozen and strict; keys it does not know are ignored, so that an older reader survives a newer writer."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
+
+    @classmethod
+    def trusted(cls, **fields: Any) -> Self:
+        """A document of values that are known to be right, at a fifth of the cost: nothing is checked, and every field must be given."""
+        document = cls.__new__(cls)
+        object.__setattr__(document, "__dict__", fields)
+        object.__setattr__(document, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(document, "__pydantic_extra__", None)
+        object.__setattr__(document, "__pydantic_private__", None)
+        return document
 
 
 class AdkModel(WireModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import BaseModel, Field, JsonValue, model_validator
@@ -17,6 +17,7 @@ Count = Annotated[int, Field(ge=0)]
 
 NAMESPACE = bytes.fromhex("5fca0bcb2d9f5c6a8f3a1b7e4d2c9e10")
 """The UUIDv5 namespace of result and candidate ids."""
+_NAMED = hashlib.sha1(NAMESPACE, usedforsecurity=False)
 
 
 class Cost(WireModel):
@@ -55,16 +56,6 @@ class Score(WireModel):
     occurred_at: Timestamp
     evaluated_at: Timestamp
 
-    @classmethod
-    def trusted(cls, **fields: Any) -> Self:
-        """A Score of values that are known to be right, at a fifth of the cost: nothing is checked, and every field must be given."""
-        score = cls.__new__(cls)
-        object.__setattr__(score, "__dict__", fields)
-        object.__setattr__(score, "__pydantic_fields_set__", set(fields))
-        object.__setattr__(score, "__pydantic_extra__", None)
-        object.__setattr__(score, "__pydantic_private__", None)
-        return score
-
     def wire(self) -> bytes:
         """The Score as JSON, the way it stands on `results`."""
         try:
@@ -93,12 +84,11 @@ def uuid5(*parts: str | int) -> str:
     >>> uuid5("a", 0) == uuid5("a", 0), uuid5("ab", "c") == uuid5("a", "bc")
     (True, False)
     """
-    name = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
-    digest = bytearray(hashlib.sha1(NAMESPACE + name, usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    digest = _NAMED.copy()
+    digest.update("\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass"))
+    text = digest.hexdigest()
+    variant = "89ab"[int(text[16], 16) & 3]
+    return f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"
 
 
 def result_id(session_id: str, segment: int, level: Level, subject_id: str, metric: str, metric_digest: str) -> str:

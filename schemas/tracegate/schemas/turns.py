@@ -125,10 +125,10 @@ class _Open:
             case InvocationStarted():
                 self.user_content = event.user_content or self.user_content
             case ToolCalled():
-                self.uses.append(FunctionCall(id=event.call_id, name=event.name, args=event.args))
+                self.uses.append(FunctionCall.trusted(id=event.call_id, name=event.name, args=event.args))
             case ToolReturned():
                 answer: JsonValue = event.response if event.error is None else {"error": event.error}
-                self.responses.append(FunctionResponse(id=event.call_id, name=event.name, response=answer))
+                self.responses.append(FunctionResponse.trusted(id=event.call_id, name=event.name, response=answer))
             case ResponseIntermediate():
                 self.said.append((event.author, event.content.parts or []))
             case RetrievalReturned():
@@ -146,21 +146,26 @@ class _Open:
         if self.recorded is not None:
             invocation = self.recorded.model_copy(update={"invocation_id": name})
         else:
-            counted = self.input_tokens is not None or self.output_tokens is not None
-            invocation = Invocation(
+            invocation = Invocation.trusted(
                 invocation_id=name,
                 user_content=self.user_content,
                 final_response=self.final_response,
-                intermediate_data=IntermediateData(
+                intermediate_data=IntermediateData.trusted(
                     tool_uses=self.uses, tool_responses=self.responses, intermediate_responses=self.said
                 ),
                 creation_timestamp=self.began,
+                rubrics=None,
+                app_details=None,
                 retrieved_context=self.context,
-                token_usage=TokenUsage(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
-                if counted
-                else None,
+                token_usage=self._usage(),
+                derived=False,
             )
         return Turn(invocation, self.reference, self.reference_id, self.app_name)
+
+    def _usage(self) -> TokenUsage | None:
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return TokenUsage.trusted(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
 
 
 def _sum(total: int | None, more: int | None) -> int | None:
