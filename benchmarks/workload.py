@@ -1,11 +1,12 @@
 """The load: sessions of ten events and one trace, about 300 bytes each, many open at a time and interleaved at random."""
 
 import random
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import orjson
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 
 from tracegate.streams.clock import utc_now
 from tracegate.streams.partitioner import partition_of
@@ -86,12 +87,16 @@ def fill(
             "queue.buffering.max.messages": 500_000,
         }
     )
+    for topic in (topics.traces, topics.invocations):  # a partition that the producer does not know yet loses records
+        while len(producer.list_topics(topic, 10).topics[topic].partitions) < partitions:
+            time.sleep(0.1)
     now, count = utc_now() - timedelta(seconds=60), 0
     for session_id, number in interleaved(sessions, open_at_a_time):
         is_trace, value = record(session_id, number, now)
         produce(producer, topics, session_id, is_trace, value, partitions)
         count += 1
-    producer.flush()
+    if left := producer.flush(60):
+        raise RuntimeError(f"{left} of {count} records of the load were not written within a minute")
     return count
 
 
@@ -101,12 +106,21 @@ def produce(producer: Producer, topics: Topics, session_id: str, is_trace: bool,
     while True:
         try:
             producer.produce(
-                topics.traces if is_trace else topics.invocations, value, key, partition_of(key, partitions)
+                topics.traces if is_trace else topics.invocations,
+                value,
+                key,
+                partition_of(key, partitions),
+                on_delivery=_written,
             )
         except BufferError:
             producer.poll(0.1)
         else:
             return
+
+
+def _written(error: object, record: Message) -> None:
+    if error is not None:
+        raise RuntimeError(f"a record of the load was not written to {record.topic()}: {error}")
 
 
 def _trace(session_id: str, now: datetime) -> bytes:
