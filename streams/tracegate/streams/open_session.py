@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from operator import attrgetter
+from operator import itemgetter
 
 import orjson
 
@@ -79,7 +79,7 @@ class OpenSession:
     def restore(self, number: int, head: Head, body: bytes) -> None:
         """Take over a chunk row; rows come in order."""
         self.first_record, self.last_record, self.deadline, self.count, self.bytes, _, self.ended = head
-        self.identities += b"".join([entry.identity for entry in unpack(body)])
+        self.identities += b"".join([identity for _, identity, _, _ in unpack(body)])
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""
@@ -97,8 +97,8 @@ class OpenSession:
                 raise RuntimeError(f"row {number} of session {self.id!r} is gone from the table; the state is damaged")
             entries += unpack(split(row)[1])
         entries += unpack(b"".join([self.tail, *self.new]))
-        traces = _last_contents([entry for entry in entries if entry.kind == TRACE])
-        events = [entry for entry in entries if entry.kind != TRACE]
+        traces = _last_contents([(at, raw) for kind, _, at, raw in entries if kind == TRACE])
+        events = [(at, raw) for kind, _, at, raw in entries if kind != TRACE]
         events.sort(key=_AT)  # stable: ties stay as they arrived
         return _DOCUMENT % {
             b"id": orjson.dumps(self.id.decode()),
@@ -106,24 +106,24 @@ class OpenSession:
             b"why": (self.why or "idle").encode(),
             b"first": _moment(self.first_record),
             b"last": _moment(self.last_record),
-            b"events": b",".join([entry.raw for entry in events]),
-            b"traces": b",".join([entry.raw for entry in traces]),
+            b"events": b",".join([raw for _, raw in events]),
+            b"traces": b",".join([raw for _, raw in traces]),
         }
 
 
-_AT = attrgetter("at")
+_AT = itemgetter(0)
 _DOCUMENT = (
     b'{"session_id":%(id)b,"segment":%(segment)d,"revision":0,"closed_because":"%(why)b",'
     b'"first_record_at":"%(first)b","last_record_at":"%(last)b","events":[%(events)b],"traces":[%(traces)b]}'
 )
 
 
-def _last_contents(traces: list[Entry]) -> list[Entry]:
+def _last_contents(traces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """One content a trace id, ordered by creation and id."""
     if len(traces) < 2:
         return traces
-    last = {str(orjson.loads(entry.raw)["id"]): entry for entry in traces}
-    return [entry for _, entry in sorted(last.items(), key=lambda item: (item[1].at, item[0]))]
+    last = {str(orjson.loads(raw)["id"]): (at, raw) for at, raw in traces}
+    return [found for _, found in sorted(last.items(), key=lambda item: (item[1][0], item[0]))]
 
 
 def _moment(milliseconds: int) -> bytes:

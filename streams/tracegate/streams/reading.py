@@ -26,8 +26,8 @@ MAX_NAME = 1_024
 
 _WRAPPED = 8
 """How much deeper than in its record a document may be nested in what the stages make of it."""
-_HARMLESS = 100
-"""How many brackets may open before one looks how deep they are nested."""
+_HARMLESS = 180
+"""How many brackets may open before one looks how deep they are nested: pydantic reads 200 levels."""
 
 
 class Unusable(Exception):  # noqa: N818  # a verdict on a record, which becomes a dead letter; nothing went wrong here

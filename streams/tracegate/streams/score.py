@@ -111,7 +111,7 @@ class Score:
         except Exception as error:  # noqa: BLE001  # whatever a session provokes must not stop its neighbours
             self._finish(record, [self._put_aside(record, "scoring_failed", f"{type(error).__name__}: {error}")])
             return
-        largest = max((output.size for output in outputs), default=0)
+        largest = max((len(output.value or b"") for output in outputs), default=0)
         if largest > MAX_OUTPUT_BYTES:
             detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
             self._finish(record, [self._put_aside(record, "too_large", detail)])

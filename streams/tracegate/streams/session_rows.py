@@ -23,13 +23,8 @@ _GUARD = struct.Struct(">BIq")
 EVENT, TRACE = b"e", b"t"
 
 
-class Entry(NamedTuple):
-    """A joined record: its kind, identity, place in time (microseconds since 1970) and bytes."""
-
-    kind: bytes
-    identity: bytes
-    at: int
-    raw: bytes
+Entry = tuple[bytes, bytes, int, bytes]
+"""A joined record: its kind, identity, place in time (microseconds since 1970) and bytes."""
 
 
 def pack(kind: bytes, identity: bytes, at: int, raw: bytes) -> bytes:
@@ -43,7 +38,7 @@ def unpack(chunk: bytes) -> Iterator[Entry]:
     while at < len(chunk):
         kind, identity, moment, length = _ENTRY.unpack_from(chunk, at)
         at += size
-        yield Entry(kind, identity, moment, chunk[at : at + length])
+        yield kind, identity, moment, chunk[at : at + length]
         at += length
 
 
