@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tracegate.scorers.plan import read_plan
 from tracegate.streams.admin import KafkaUnreachable, check_topics, create_topics, expected_topics, reach
 from tracegate.streams.embedded import PARTITIONS, EmbeddedBroker, is_embedded
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.settings import Settings
 from tracegate.streams.topics import STAGES
+from tracegate.streams.worker import NotReadyError, run_worker
 
 
 @pytest.fixture
@@ -92,3 +94,8 @@ def test_it_says_nothing_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     with EmbeddedBroker():
         pass
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_that_shall_deliver_exactly_once_does_not_start_on_it(settings: Settings) -> None:
+    with pytest.raises(NotReadyError, match="exactly_once, but the embedded broker has no transactions"):
+        run_worker(settings.model_copy(update={"delivery": "exactly_once"}), read_plan(None), STAGES)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, instant, trace
 
-from tracegate.scorers.embedding import HashingEmbedder
+from tracegate.schemas.session import Session
+from tracegate.scorers.embedding import HashingEmbedder, Vectors
 from tracegate.scorers.plan import read_plan
+from tracegate.streams.clock import utc_now
 from tracegate.streams.lane import OFFSETS
+from tracegate.streams.scoring import SessionScoring
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["response_match_score"]}}'
 
@@ -168,23 +175,49 @@ async def test_a_session_that_cannot_be_read_is_put_aside_and_the_next_is_scored
     assert (tally["consumed"], tally["scored"], tally["dead_lettered.unreadable_session"]) == (2, 1, 1)
 
 
-async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_scored() -> None:
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (ZeroDivisionError("by zero\nindeed"), "ZeroDivisionError: by zero\\nindeed"),
+        (asyncio.CancelledError(), "CancelledError: "),
+    ],
+)
+async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_scored(
+    error: BaseException, detail: str
+) -> None:
     def hold(inner: Any) -> Any:
         async def scoring(one: Any) -> Any:
             if one.session_id == "bad":
-                raise ZeroDivisionError("by zero\nindeed")
+                raise error
             return await inner(one)
 
         return scoring
 
-    flow = Flow(stages=("score",), hold=hold)
+    flow = Flow(stages=("score",), hold=hold, concurrency=1)
     for name in ("bad", "good"):
         flow.send(TOPICS.sessions, session(name))
     await flow.settle()
 
     (letter,) = flow.letters()
-    assert (letter.reason, letter.detail) == ("scoring_failed", "ZeroDivisionError: by zero\\nindeed")
+    assert (letter.reason, letter.detail) == ("scoring_failed", detail)
     assert scored(flow) == ["good"]
+
+
+async def test_an_embedder_that_hangs_holds_a_session_no_longer_than_the_timeout() -> None:
+    go_on = threading.Event()
+
+    class Stuck:
+        id, dimensions, runs_inline = "stuck", 2, False
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            go_on.wait()
+            return np.ones((len(texts), 2), np.float32)
+
+    scoring = SessionScoring(read_plan(CONFIG), Stuck(), utc_now, timeout_s=0.01)
+    _, candidates = await scoring(Session.model_validate_json(orjson.dumps(session("a", traces=[trace(1), trace(2)]))))
+    go_on.set()
+
+    assert [each.novelty_missing for each in candidates] == ["embedder_error"] * 2
 
 
 async def test_a_trace_without_invocations_gives_a_derived_one_with_its_scores() -> None:

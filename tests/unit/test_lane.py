@@ -201,3 +201,15 @@ def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
     assert cut.rows[:2] == [(b"one/x", b"1"), (b"two/x", None)]
     assert (cut.rows[2][0], orjson.loads(cut.rows[2][1] or b"")) == (OFFSETS, {"a": 9, "b": 6})
     assert lane.cut() == Cut([], [], {})
+
+
+async def test_after_a_pause_the_stages_hear_the_time_before_the_records_and_nothing_counts_as_read() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+    lane.fetched(ends(lane), 100.0)
+    stage.ticks.clear()
+
+    lane.hear(100.5)
+    assert stage.ticks == []
+    lane.hear(500.0)
+    assert stage.ticks == [(500.0, ["a", "b"])]

@@ -393,3 +393,38 @@ async def test_what_the_runner_writes_is_what_the_schema_reads() -> None:
     for score in await scores_of(plan_of(Gives()), TURNS):
         assert Score.model_validate_json(score.wire()) == score
         assert Score.model_validate_json(score.model_dump_json()) == score
+
+
+class Cancels(Scorer):
+    """Raises what a client raises when its connection goes."""
+
+    def score(self, subject: Subject) -> Measurement:
+        raise asyncio.CancelledError
+
+
+class CancelsLater(Scorer):
+    """The same, while it waits."""
+
+    async def score(self, subject: Subject) -> Measurement:
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("scorer", [Cancels(), CancelsLater()])
+async def test_a_scorer_that_gives_up_costs_its_own_score_and_no_other(scorer: Scorer) -> None:
+    found = [said(score) for score in await scores_of(plan_of(scorer, Answers()), TURNS[:1])]
+    assert found == [
+        ("invocation", "i1", "NOT_EVALUATED", "error", None),
+        ("session", None, "NOT_EVALUATED", "error", None),
+        ("invocation", "i1", "PASSED", None, 1.0),
+        ("session", None, "PASSED", None, 1.0),
+    ]
+
+
+async def test_who_asks_for_scores_can_be_cancelled() -> None:
+    task = asyncio.create_task(scores_of(plan_of(Hangs()), TURNS))
+    for _ in range(3):  # it begins, its scorers begin, and they wait
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -152,7 +152,7 @@ def _id_of(subject: Subject) -> str:
 def _started(scorer: Scorer, subject: Subject) -> Outcome | Awaitable[Measurement]:
     try:
         found = scorer.score(subject)
-    except Exception as error:  # noqa: BLE001  # whatever a scorer raises costs its own Score and no other
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # whatever a scorer raises costs its own Score and no other
         return _unmeasured(error)
     return found if isinstance(found, Measurement | Awaitable) else _unmeasured(_no_measurement(found))
 
@@ -170,18 +170,26 @@ async def _awaited(measurement: Awaitable[Measurement], timeout_s: float) -> Out
     try:
         async with asyncio.timeout(timeout_s) as limit:
             measured = await measurement
-    except Exception as error:  # noqa: BLE001  # as in _started
+    except (Exception, asyncio.CancelledError) as error:  # as in _started
         if limit.expired():
             return Unmeasured("timeout", f"timed out after {timeout_s:g} s")
+        if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
+            raise
         return _unmeasured(error)
     return measured if isinstance(measured, Measurement) else _unmeasured(_no_measurement(measured))
+
+
+def cancelled_from_outside() -> bool:
+    """Whether the task that runs was asked to end. Clients raise CancelledError of their own, too, when a connection goes."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _no_measurement(given: object) -> TypeError:
     return TypeError(f"the scorer returned {type(given).__name__}, not a Measurement")
 
 
-def _unmeasured(error: Exception) -> Unmeasured:
+def _unmeasured(error: BaseException) -> Unmeasured:
     if isinstance(error, Missing):
         return Unmeasured("missing_input", printable(str(error)))
     return Unmeasured("error", printable(f"{type(error).__name__}: {error}"))

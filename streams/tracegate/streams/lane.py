@@ -18,6 +18,8 @@ OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets, written with everything else: no broker can answer with older ones than the rows."""
 
 TICK_S = 0.02
+STALE_S = 1.0
+"""From this age on the time of the last tick is too old to judge records by."""
 SLICE = 2_000
 """How many records a stage takes before others get their turn."""
 QUEUE = 4_000
@@ -152,6 +154,16 @@ class Lane:
             return True
         self._trusted.add(topic)
         return False
+
+    def hear(self, now: float) -> None:
+        """The time, before records come: after a pause of the process they would seem to be from the future.
+
+        As nothing is known of how far the inputs are read, nothing is closed by the clock.
+        """
+        if now - self._ticked > STALE_S:
+            self._ticked = now
+            for spec in self._specs:
+                self.stages[spec.name].tick(now, spec.inputs)
 
     async def take(self, topic: str, records: Sequence[Record]) -> None:
         """Apply records, as far as they need not wait for another input, and let others have their turn in between."""

@@ -6,6 +6,7 @@ slow judge delays its own session and nobody else's.
 
 from __future__ import annotations
 
+import asyncio
 from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -18,6 +19,7 @@ from tracegate.schemas.candidate import Candidate
 from tracegate.schemas.dead_letter import Reason
 from tracegate.schemas.score import Score as ScoreRecord
 from tracegate.schemas.session import Session
+from tracegate.scorers.runner import cancelled_from_outside
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
 from tracegate.streams.stage import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
@@ -108,7 +110,9 @@ class Score:
         try:
             scores, candidates = await self._scoring(session)
             outputs = [*map(partial(self._result, record), scores), *map(self._candidate, candidates)]
-        except Exception as error:  # noqa: BLE001  # whatever a session provokes must not stop its neighbours
+        except (Exception, asyncio.CancelledError) as error:  # whatever a session provokes must not stop its neighbours
+            if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
+                raise
             self._finish(record, [self._put_aside(record, "scoring_failed", f"{type(error).__name__}: {error}")])
             return
         largest = max((len(output.value or b"") for output in outputs), default=0)

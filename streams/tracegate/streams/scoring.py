@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -41,9 +42,9 @@ class SessionScoring:
         scores = await evaluate(self._plan, session, turns, now=self._clock, timeout_s=self._timeout_s)
         if not session.traces:
             return scores, ()
-        return scores, [
-            await self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces
-        ]
+        waiting = [self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces]
+        # All at once, so that the timeout of one is that of the session.
+        return scores, [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
 
     def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
         """How the criteria that the gate requires came out: for the session, or for the trace itself."""
@@ -61,7 +62,9 @@ class SessionScoring:
         if self._embedder is not None:
             text = embedded_text(trace.task.objective, [step.content for step in trace.steps])
             try:
-                embedding, missing = Embedding.of(self._embedder_id, await self._embedder.embed(text)), None
+                async with asyncio.timeout(self._timeout_s):
+                    vector = await self._embedder.embed(text)
+                embedding, missing = Embedding.of(self._embedder_id, vector), None
             except Exception:  # noqa: BLE001  # one text that cannot be embedded must not stop the session's scores
                 missing = "embedder_error"
         return Candidate(

@@ -46,6 +46,11 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
     if problems:
         raise NotReadyError("\n".join(problems))
     embedder = load_embedder(settings.embedder)
+    if embedded and settings.delivery == "exactly_once":
+        raise NotReadyError(
+            "delivery is exactly_once, but the embedded broker has no transactions; "
+            "use Apache Kafka, or set TRACEGATE_DELIVERY=auto"
+        )
     transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
     _use_uvloop()  # before anything is made that belongs to an event loop
     from tracegate.streams.app import create_app
@@ -55,7 +60,7 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
         "worker %s: stages %s, %s, embedder %s",
         app.conf.id,
         ", ".join(stages),
-        "exactly once" if transactions else "at least once (the embedded broker has no transactions)",
+        "exactly once" if transactions else "at least once" + (" (the embedded broker has no transactions)" * embedded),
         embedder.id if embedder else "none: novelty is 0.5",
     )
 
