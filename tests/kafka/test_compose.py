@@ -39,13 +39,13 @@ class Services:
         }
 
     @contextmanager
-    def started(self, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    def started(self, name: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
         """The service's process, which is ended if it has not ended by itself."""
         inherited = {variable: value for variable, value in os.environ.items() if not variable.startswith(ENV_PREFIX)}
         command = [word.replace("/examples", str(ROOT / "examples")) for word in SERVICES[name]["command"]]
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                [Path(sys.executable).with_name("tracegate"), *command],
+                [Path(sys.executable).with_name("tracegate"), *command, *more],
                 env=inherited | SERVICES[name]["environment"] | self._changes,
                 cwd=self._folder,
                 stdout=log,
@@ -57,9 +57,9 @@ class Services:
                 process.kill()
                 process.wait()
 
-    def finished(self, name: str) -> str:
-        """What the service printed, after it ended well."""
-        with self.started(name) as process:
+    def finished(self, name: str, *more: str) -> str:
+        """What the service printed, with more arguments, after it ended well."""
+        with self.started(name, *more) as process:
             code = process.wait(WAIT_S)
         printed = (self._folder / f"{name}.log").read_text()
         assert code == 0, printed
@@ -94,7 +94,7 @@ def test_the_sample_becomes_scores_decisions_and_published_traces(kafka: str, tm
     results, network = f"{services.prefix}results", f"{services.prefix}network"
     services.finished("topics")
     with services.started("worker") as worker:
-        services.finished("fleet")
+        services.finished("sample")
         found = read(kafka, [results, network], count=2 * SAMPLE_SESSIONS + 2)
         worker.terminate()
         assert worker.wait(WAIT_S) == 0
@@ -114,3 +114,15 @@ def test_the_sample_becomes_scores_decisions_and_published_traces(kafka: str, tm
         "kp:trace:rail-1001": "Book two seats from Busan to Seoul on Friday",
         "kp:trace:help-2001": "Let [REDACTED:email] log in again",
     }
+
+
+def test_the_fleet_is_joined_scored_and_decided(kafka: str, tmp_path: Path) -> None:
+    services = Services(kafka, tmp_path)
+    services.finished("topics")
+    with services.started("worker") as worker:
+        printed = services.finished("fleet", "--seconds", "8")
+        found = read(kafka, [f"{services.prefix}results"], count=60)
+        worker.terminate()
+        assert worker.wait(WAIT_S) == 0
+    assert int(printed.split()[0]) > 300
+    assert {score["metric"] for _, score in found} == {"trace_value", "gate"}  # the worker of the file has no criteria

@@ -48,8 +48,8 @@ def run(arguments: list[str]) -> object:
 
 
 def test_there_are_kafka_topics_a_worker_and_a_fleet() -> None:
-    assert SERVICES.keys() == {"kafka", "topics", "worker", "fleet"}
-    assert OURS == ["fleet", "topics", "worker"]
+    assert SERVICES.keys() == {"kafka", "topics", "worker", "sample", "fleet"}
+    assert OURS == ["fleet", "sample", "topics", "worker"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -74,13 +74,13 @@ def test_all_agree_on_where_kafka_is_and_on_the_number_of_partitions() -> None:
 def test_topics_are_made_and_the_sample_is_sent_whole(
     embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("topics", "fleet"):
+    for name in ("topics", "sample"):
         use(monkeypatch, name, TRACEGATE_KAFKA_BOOTSTRAP_SERVERS=embedded_broker.bootstrap_servers)
         assert run(on_this_machine(SERVICES[name])) == 0, capsys.readouterr().err
 
 
 def test_the_sample_shows_both_decisions_and_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    sample = on_this_machine(SERVICES["fleet"])[-1]
+    sample = on_this_machine(SERVICES["sample"])[-1]
     run(["score", sample, "--embedder", "hashing", "--json"])
     shown = capsys.readouterr()
     assert shown.out.count('"decision":"accepted"') == 2
@@ -89,7 +89,7 @@ def test_the_sample_shows_both_decisions_and_has_no_problem(capsys: pytest.Captu
 
 
 def test_records_are_sent_and_read_only_once_the_topics_are_there() -> None:
-    for name in ("worker", "fleet"):
+    for name in ("worker", "sample", "fleet"):
         assert SERVICES[name]["depends_on"] == {"topics": {"condition": "service_completed_successfully"}}
     assert SERVICES["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
     assert "healthcheck" in SERVICES["kafka"]

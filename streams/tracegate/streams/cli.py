@@ -79,6 +79,9 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and no live view.")] = False,
     seed: Annotated[int, typer.Option(help="What the simulated agents do follows from it.")] = 7,
     seconds: Annotated[float, typer.Option(min=1, help="How long the agents emit.")] = 30.0,
+    agents_only: Annotated[
+        bool, typer.Option("--agents-only", help="Only the agents, on the Kafka of TRACEGATE_KAFKA_BOOTSTRAP_SERVERS.")
+    ] = False,
 ) -> None:
     """Show the whole path: an embedded broker, a worker, and simulated agents, for about half a minute.
 
@@ -86,6 +89,11 @@ def demo(
 
     Example: `tracegate demo --seconds 10 --json`
     """
+    if agents_only:
+        from tracegate.streams.demo.agents_only import run_agents
+        from tracegate.streams.settings import load_settings
+
+        raise typer.Exit(run_agents(load_settings(), keep=keep, seed=seed, seconds=seconds))
     from tracegate.streams.demo.run import run_demo
 
     raise typer.Exit(run_demo(keep=keep, as_json=as_json, seed=seed, seconds=seconds))
