@@ -111,6 +111,18 @@ async def test_secrets_and_identifiers_do_not_reach_the_network_but_the_decision
     assert len(flow.results("gate")) == 1
 
 
+@pytest.mark.parametrize("name", ["kim@example.com", "010-1234-5678", "kp_0123456789abcdef"])
+async def test_a_trace_whose_id_holds_a_secret_or_an_identifier_does_not_reach_the_network(name: str) -> None:
+    flow = gate_only()
+    flow.send(TOPICS.candidates, candidate(name))
+    flow.send(TOPICS.candidates, candidate("3f2a1010-4068-4295-9319-5d0c6f1b2a77"))
+    await flow.settle()
+
+    assert [key for key, _ in network(flow)] == [b"kp:trace:3f2a1010-4068-4295-9319-5d0c6f1b2a77"]
+    assert list(decisions(flow).values()) == [["id_not_publishable"], []]
+    assert flow.tally("gate")["rejected.id_not_publishable"] == 1
+
+
 async def test_a_trace_accepted_before_and_rejected_now_is_taken_back_and_once_only() -> None:
     flow = gate_only()
     for visibility in ("network", "private", "private", "network", "private"):

@@ -1,5 +1,7 @@
 """Redaction on texts made of what it looks for, put next to one another in every way."""
 
+from uuid import UUID
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -79,3 +81,19 @@ secrets = st.sampled_from(
 @given(texts, secrets, texts)
 def test_what_stands_between_blanks_is_found_whatever_surrounds_it(before, secret, after):
     assert secret not in redact_text(f"{before} {secret} {after}")
+
+
+# Of all UUIDs one in some thousands holds what reads like a number; of the second kind nearly each.
+uuids = st.uuids() | st.builds(
+    lambda before, area, number: UUID((before + area + number)[:32]),
+    st.text("0123456789abcdef", min_size=2, max_size=9),
+    st.sampled_from(["010", "02", "070", "0505"]),
+    st.text("0123456789", min_size=30, max_size=30),
+)
+
+
+@given(uuids, st.sampled_from(["", "kp:trace:"]))
+@example(UUID("3f2a1010-4068-4295-9319-5d0c6f1b2a77"), "kp:trace:")
+@example(UUID("3f2a1c4b-0505-4123-8123-5d0c6f1b2a77"), "")
+def test_a_uuid_is_left_alone(uuid, prefix):
+    assert redact_text(f"{prefix}{uuid}") == f"{prefix}{uuid}"

@@ -17,6 +17,9 @@ def decide(plan: Plan, candidate: Candidate, value: float) -> list[str]:
     Accepted means: a value of at least `gate.threshold`, visibility `network`, a privacy level other than `private`, and every criterion
     of `gate.required` PASSED. The reasons: `below_threshold`, `visibility`, `privacy`, `criterion_failed:<metric>`,
     `criterion_not_evaluated:<metric>:<why>`; a criterion that the candidate does not carry was not evaluated: `missing_input`.
+
+    The gate rejects what is accepted here for two reasons more, which only the redacted record shows: `id_not_publishable`, the id holds a
+    secret or an identifier; `too_large`, the record does not fit a topic.
     """
     metadata = candidate.trace.metadata
     reasons = []

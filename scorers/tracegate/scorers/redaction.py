@@ -105,6 +105,14 @@ def _phone_if_assigned(match: re.Match[str]) -> str:
     return _token("phone") if phonenumbers.is_valid_number(number) else match[0]
 
 
+def _phone_but_no_uuid(match: re.Match[str]) -> str:
+    """Of a UUID such as `3f2a1010-4068-4295-9319-5d0c6f1b2a77` a part would be a number; it is matched first, and stays as it is.
+
+    What stands before a number is not asked instead: people do write `HP010-1234-5678`, and a part of a UUID may stand between hyphens.
+    """
+    return match["uuid"] or _token("phone")
+
+
 def _with_redacted_keys(document: dict[str, JsonValue]) -> dict[str, JsonValue]:
     keys = {key: redact_text(key) for key in document}
     taken = {key for key, redacted in keys.items() if key == redacted}
@@ -129,6 +137,7 @@ _SECRET_KEY = re.compile(rf"{_NAMES_OF_SECRETS}$", re.IGNORECASE)
 _QUOTE = r"\\{0,7}['\"]"  # JSON written into a text comes with its quotes escaped, once or more
 _NOT_YET = r"(?!\[REDACTED:)"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_UUID = "-".join(rf"[0-9A-Fa-f]{{{count}}}" for count in (8, 4, 4, 4, 12))
 _TO_END_OF_WORD = r"[^\s'\"`,;)}\]]*"
 
 
@@ -179,7 +188,8 @@ _RULES = (
     _rule("+", _phone_if_possible, r"(?<!\+)\+[1-9][\d ().-]{5,22}\d(?!\d)"),
     _rule(  # Korean; without groups only mobile numbers are known
         "0",
-        "phone",
+        _phone_but_no_uuid,
+        rf"(?P<uuid>{_UUID})",
         r"(?<![\w.+-])(?:010\d{8}|01[16-9]\d{7,8})(?!\w)",
         r"(?<![\d+])01[016-9][-. ]\d{3,4}[-. ]\d{4}(?!\d)",
         r"(?:\(0\d{1,2}\) ?|(?<![\d+])0(?:2|[3-6]\d|[78]0|50\d)(?:-|\) ?))\d{3,4}[-. ]\d{4}(?!\d)",

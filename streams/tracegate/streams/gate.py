@@ -113,9 +113,11 @@ class Gate:
         trace, now = candidate.trace, self._clock()
         measured = self._measure(candidate, novelty)
         reasons = decide(self._plan, candidate, measured.value)
-        published = b"" if reasons else to_json(network_record(trace, measured.value))  # any integer, unlike orjson
-        if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:
-            reasons = ["too_large"]  # a redacted text may be longer than the text
+        published = b""
+        if not reasons:
+            document = network_record(trace, measured.value)
+            published = to_json(document)  # any integer, unlike orjson
+            reasons = _unpublishable(trace.id, document, published)
         accepted, before = not reasons, scope.decided.get(trace.id)
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         details: JsonObject = {"value": measured.value, **place}
@@ -154,6 +156,16 @@ class Gate:
     def _published(self, trace_id: str, value: bytes | None) -> Output:
         key = trace_id.encode()
         return Output(self._topics.network, partition_of(key, self._partitions), key, value)
+
+
+def _unpublishable(trace_id: str, document: JsonObject, published: bytes) -> list[str]:
+    reasons = []
+    # The id is the key too, of the record and of what takes it back. Redacted, two traces would share a key; as it is, it would tell.
+    if document["id"] != trace_id:
+        reasons.append("id_not_publishable")
+    if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:  # a redacted text may be longer than the text
+        reasons.append("too_large")
+    return reasons
 
 
 def _check(scope: Scope, waiting: Waiting, candidate: Candidate) -> None:
