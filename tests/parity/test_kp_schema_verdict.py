@@ -23,6 +23,10 @@ SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "kp_schema
     "ReasoningTrace"
 ]
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER)
+PUBLISHED = jsonschema.Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "schemas/json/ReasoningTrace.schema.json").read_text("utf-8")),
+    format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER,
+)
 
 FULL = trace_document(
     source_skill="skill",
@@ -141,6 +145,13 @@ def test_an_unknown_key_changes_no_verdict(path: tuple[str | int, ...]) -> None:
 def test_a_time_has_their_verdict(written: str) -> None:
     document = changed(("metadata", "created_at"), written)
     assert ours(document) == theirs(document)
+
+
+# In Python, unlike in JSON Schema, `$` also matches before a line feed.
+@pytest.mark.parametrize("written", [written for written in TIMES if not written.endswith("\n")])
+def test_the_schema_that_we_publish_says_the_same_of_a_time(written: str) -> None:
+    document = changed(("metadata", "created_at"), written)
+    assert PUBLISHED.is_valid(document) == ours(document)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", 1, {}, {"steps": []}], ids=json.dumps)

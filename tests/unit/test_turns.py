@@ -145,12 +145,15 @@ def test_a_trace_alone_gives_an_invocation_derived_from_it() -> None:
             {"step_id": 0, "type": "thought", "content": "t"},
             {"step_id": 1, "type": "tool_call", "tool": {"name": "find"}, "input": {"a": 1}},
             {"step_id": 2, "type": "observation", "tool": {"name": "find"}},
+            {"step_id": 3, "type": "error_recovery", "tool": {"name": "retry"}},
+            {"step_id": 4, "type": "error_recovery", "content": "Without a tool."},
+            {"step_id": 5, "type": "thought", "tool": {"name": "find"}},
         ]
     )
     [turn] = turns(event("session.ended"), traces=[trace])
     invocation = turn.invocation
     assert (invocation.invocation_id, invocation.derived) == ("kp:trace:1", True)
-    assert invocation.tool_uses == [FunctionCall(name="find", args={"a": 1}), FunctionCall(name="find", args=None)]
+    assert invocation.tool_uses == [FunctionCall(name="find", args={"a": 1}), FunctionCall(name="retry", args=None)]
     assert (invocation.user_content, invocation.final_response) == (
         Content.of("Book two seats"),
         Content.of("Booked", "model"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 Reason = Literal[
     "empty",
@@ -21,7 +21,6 @@ Reason = Literal[
     "scoring_failed",
     "poison",
 ]
-REASONS: tuple[str, ...] = get_args(Reason)
 
 PREFIX = "tracegate."
 KEPT_BYTES = 65_536

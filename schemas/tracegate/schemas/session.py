@@ -18,7 +18,7 @@ class Session(WireModel):
     """One segment of a session.
 
     `events` are ordered by `occurred_at` (ties as they arrived), `traces` by `created_at`, then id; of a trace that came in several
-    contents the last one stands. `invocations_of` folds the events into invocations.
+    contents the last one stands. `turns_of` folds the events into invocations.
     """
 
     session_id: Identifier

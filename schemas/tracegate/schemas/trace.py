@@ -39,7 +39,11 @@ def instant(value: str) -> datetime:
     return moment.replace(microsecond=int(fraction[:6].ljust(6, "0"))) if fraction else moment
 
 
-UtcText = Annotated[str, AfterValidator(utc_text)]
+UtcText = Annotated[
+    str,
+    AfterValidator(utc_text),
+    Field(json_schema_extra={"format": "date-time", "pattern": rf"^{_UTC_TEXT.pattern}$".replace(r"\d", "[0-9]")}),
+]
 """A date-time in UTC, kept as it was written. KnowledgePulse accepts only the form that ends in Z."""
 
 

@@ -32,6 +32,8 @@ from tracegate.schemas.reference import Reference
 from tracegate.schemas.session import Session
 from tracegate.schemas.trace import ReasoningTrace
 
+_CALLS = ("tool_call", "error_recovery")
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -85,8 +87,16 @@ def _told_apart(turns: list[Turn]) -> list[Turn]:
 
 
 def derived_invocation(trace: ReasoningTrace) -> Invocation:
-    """What a trace says as an invocation: its objective, the tools it called, its result."""
-    uses = [FunctionCall(name=step.tool.name, args=step.input) for step in trace.steps if step.tool is not None]
+    """What a trace says as an invocation: its objective, the tools it called, its result.
+
+    A call is a step of type `tool_call`, or `error_recovery` where a call was made to recover; an `observation` that names its tool is the
+    answer to one.
+    """
+    uses = [
+        FunctionCall(name=step.tool.name, args=step.input)
+        for step in trace.steps
+        if step.tool is not None and step.type in _CALLS
+    ]
     return Invocation(
         invocation_id=trace.id,
         user_content=Content.of(trace.task.objective),

@@ -224,9 +224,11 @@ def evaluate_value(
     embedder: Embedder | None = None,
     cache: NoveltyCache | None = None,
 ) -> Measurement:
-    """The value of one trace, as the gate computes it, in one call.
+    """The value of one trace in one call.
 
     Novelty needs both an embedder and a cache of what came before; the trace is then added to the cache. Otherwise it counts as 0.5.
+    The value is the gate's for a trace that is new. One that comes again is compared with itself here and added once more; the gate
+    takes it for a revision, which replaces the former one and is not compared with it.
 
     Args:
         trace: A trace, or its JSON document.
