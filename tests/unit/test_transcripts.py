@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -333,6 +333,13 @@ def test_times_rise_from_the_base_time_by_a_millisecond_an_event() -> None:
     assert 0 <= (moments[0] - NOON).total_seconds() < 0.01
 
 
+@pytest.mark.parametrize("created_at", ["0001-01-01T00:00:00Z", "9999-12-30T23:59:59.999Z"])
+def test_a_transcript_at_an_end_of_the_calendar_is_one_like_others(created_at: str) -> None:
+    records = convert(BOOKING, created_at=created_at)
+    assert events_of(records)[0].occurred_at - datetime.fromisoformat(created_at) == timedelta(milliseconds=1)
+    assert trace_of(records).created_at.year in (1, 9999)
+
+
 @pytest.mark.parametrize("created", [1772366400, 1772366400.0, "2026-03-01T12:00:00Z", "2026-03-01T21:00:00+09:00"])
 @pytest.mark.parametrize("name", ["created", "created_at"])
 def test_a_transcript_that_says_when_it_was_made_is_believed(name: str, created: Any) -> None:
@@ -401,6 +408,10 @@ def test_the_transcripts_own_id_is_its_session(name: str) -> None:
         ({"messages": [says("a")], "created_at": "2026-03-01T12:00:00"}, "with its zone"),
         ({"messages": [says("a")], "created": 1e15}, "created must be seconds since 1970"),
         ({"messages": [says("a")], "created": True}, "created must be seconds since 1970"),
+        ({"messages": [says("a")], "created_at": "0001-01-01T00:00:00+14:00"}, "created_at must be seconds since 1970"),
+        ({"messages": [says("a")], "created_at": "9999-12-31T23:59:59-14:00"}, "created_at must be seconds since 1970"),
+        ({"messages": [says("a")], "created_at": "9999-12-31T23:59:59.999Z"}, "last day of the calendar, 9999-12-31"),
+        ({"messages": [says("a")], "created": 253402300799}, "created is on the last day of the calendar"),
         ({"messages": [says("a")], "session_id": ["s"]}, "session_id must be a string"),
         ({"messages": [says("a")], "session_id": "s" * 1025}, "session_id"),
     ],
@@ -418,7 +429,8 @@ def read_chats(*documents: Any) -> list[Records]:
 
 
 def test_a_broken_transcript_does_not_stop_the_next() -> None:
-    found = read_chats({"messages": []}, b"nonsense", b"[1]", {"messages": BOOKING})
+    late = {"messages": BOOKING, "created_at": "9999-12-31T23:59:59.999Z"}
+    found = read_chats(late, b"nonsense", b"[1]", {"messages": BOOKING})
 
     problems = [str(each.problem) for each in found if each.problem is not None]
     assert [problem.split(":")[1] for problem in problems] == [" document 1", " document 2", " document 3"]

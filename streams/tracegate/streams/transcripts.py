@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID, uuid5
 
@@ -24,6 +24,8 @@ DEFAULT_DOMAIN = "general"
 _CONTEXT = "https://openknowledgepulse.org/schema/v1"
 _NAMESPACE = UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77")
 _APART = timedelta(milliseconds=1)
+_LATEST = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
+"""When a transcript may begin at the latest: a day is time for more events than any document holds."""
 
 
 class Recorded(NamedTuple):
@@ -199,25 +201,31 @@ def _session_id(document: JsonObject, place: Place) -> str:
 
 def _began(document: JsonObject, base_time: datetime, place: Place) -> datetime:
     name = "created" if document.get("created") is not None else "created_at"
-    match document.get(name):
-        case None:
-            return base_time.astimezone(UTC)
-        case bool():
-            pass
-        case int() | float() as seconds:
-            try:
-                return datetime.fromtimestamp(seconds, UTC)
-            except (ValueError, OverflowError, OSError):
-                pass
-        case str() as text:
-            try:
-                moment = datetime.fromisoformat(text)
-            except ValueError:
-                pass
-            else:
-                if moment.tzinfo is not None:
-                    return moment.astimezone(UTC)
-    raise place.error(f"{name} must be seconds since 1970, or a date-time with its zone such as 2026-01-31T12:00:00Z")
+    given = document.get(name)
+    if given is None:
+        return base_time.astimezone(UTC)
+    try:
+        moment = _moment(given)
+    except (ValueError, OverflowError, OSError):  # in UTC, both ends of the calendar can be passed
+        moment = None
+    if moment is None:
+        raise place.error(
+            f"{name} must be seconds since 1970, or a date-time with its zone such as 2026-01-31T12:00:00Z"
+        )
+    if moment > _LATEST:
+        raise place.error(f"{name} is on the last day of the calendar, {_LATEST:%Y-%m-%d}; no event could follow")
+    return moment
+
+
+def _moment(given: JsonValue) -> datetime | None:
+    """The moment in UTC; None for what names none."""
+    match given:
+        case int() | float() if not isinstance(given, bool):
+            return datetime.fromtimestamp(given, UTC)
+        case str():
+            moment = datetime.fromisoformat(given)
+            return None if moment.tzinfo is None else moment.astimezone(UTC)
+    return None
 
 
 def _content(text: str, role: str) -> JsonObject:
