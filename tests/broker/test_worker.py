@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.support.workers import Fleet, Worker
 
 from tracegate.schemas.dead_letter import DeadLetter
 from tracegate.streams.embedded import EmbeddedBroker
+from tracegate.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # they share one worker
 
@@ -308,3 +310,18 @@ def test_it_ends_with_0_when_it_is_asked_to_and_its_log_is_plain(emitted: Runnin
     assert "\x1b" not in emitted.log
     assert len(lines) == len(set(lines))
     assert [line for line in lines if " INFO tracegate." not in line] == []
+
+
+def test_it_ends_hard_when_an_orderly_end_takes_too_long(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+        worker = fleet.start("worker", hanging=True)
+        deadline = time.monotonic() + DEADLINE_S
+        while "took over partitions" not in worker.log.read_text():
+            assert not worker.ended
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+        assert worker.terminate(30) == EXIT_HARD
+        assert "did not stop within 1 s and ends hard" in worker.log.read_text()

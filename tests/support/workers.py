@@ -78,15 +78,18 @@ class Fleet:
         for worker in self.started:
             worker.kill()
 
-    def start(self, name: str, death: tuple[str, str, int] | None = None) -> Worker:
+    def start(self, name: str, death: tuple[str, str, int] | None = None, *, hanging: bool = False) -> Worker:
         """Start a worker. What has had this name before must be gone: the state directory is the same.
 
         Args:
             name: Names the state directory and the log.
             death: Where it shall kill itself: step, moment and count, as `dying_worker` takes them.
+            hanging: Whether it shall never come to an orderly end.
         """
         state_dir, log = self._folder / f"state-{name}", self._folder / f"{name}.log"
-        program = ["tests.support.dying_worker", *map(str, death)] if death else ["tracegate.streams.cli"]
+        program = ["tests.support.hanging_worker" if hanging else "tracegate.streams.cli"]
+        if death:
+            program = ["tests.support.dying_worker", *map(str, death)]
         with log.open("ab") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", *program, "worker", "--config", self._config],

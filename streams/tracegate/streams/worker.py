@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 LOST_AFTER_S = 60.0
 """How long no broker may answer before the worker ends. Its clients would try again for ever, and look alive meanwhile."""
 EXIT_LOST = 1
+STOP_WITHIN_S = 10.0
+"""How long an orderly end may take. In the middle of a rebalance with a member that has frozen Faust's own may hang for minutes."""
+EXIT_HARD = 70
 _ASK_EVERY_S = 5.0
 _REPEATED_EVERY_S = 30.0
 
@@ -97,6 +101,12 @@ def _run(app: Any) -> int:
         def _setup_logging(self) -> None:
             """Left out: Faust would write every line twice and set every logger to DEBUG, for its spinner."""
 
+        def _schedule_shutdown(self, received: Any) -> None:
+            hard_exit = threading.Timer(STOP_WITHIN_S, _exit_hard)
+            hard_exit.daemon = True
+            hard_exit.start()
+            super()._schedule_shutdown(received)
+
     worker = Worker(app, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
     worker.spinner = None  # it hides and shows the cursor, also where stdout is a file
     try:
@@ -104,6 +114,11 @@ def _run(app: Any) -> int:
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 1
     return 0
+
+
+def _exit_hard() -> None:
+    log.error("did not stop within %g s and ends hard, which is as safe as a kill", STOP_WITHIN_S)
+    os._exit(EXIT_HARD)
 
 
 def _use_uvloop() -> None:

@@ -1,0 +1,22 @@
+"""A worker whose last checkpoint never ends: `python -m tests.support.hanging_worker worker ...`, with the arguments of `tracegate`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from tracegate.streams import worker
+from tracegate.streams.checkpoint import Checkpoints
+from tracegate.streams.cli import main
+
+
+async def hang(self: Any) -> None:
+    """Never come back."""
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    worker.STOP_WITHIN_S = 1.0
+    Checkpoints.revoke = hang  # type: ignore[method-assign]
+    main(sys.argv[1:])
