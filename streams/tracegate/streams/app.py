@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import faust
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
 from yarl import URL
 
 from tracegate.scorers.embedding import Embedder
 from tracegate.scorers.plan import Plan
+from tracegate.streams.admin import KafkaUnreachable
 from tracegate.streams.assemble import Assemble, Closing
 from tracegate.streams.checkpoint import Checkpoints
 from tracegate.streams.clock import utc_now
 from tracegate.streams.delivery import Delivery, Offsets, PlainSends, Transaction
+from tracegate.streams.embedded import is_embedded
 from tracegate.streams.gate import Gate
 from tracegate.streams.lane import StageSpec
 from tracegate.streams.pool import Pool
 from tracegate.streams.references import ReferenceReader, References
 from tracegate.streams.score import Score, Scoring
 from tracegate.streams.scoring import SessionScoring
-from tracegate.streams.settings import Settings, aiokafka_options
+from tracegate.streams.settings import Settings, aiokafka_options, confluent_options
 from tracegate.streams.stage import Read, Stage
 from tracegate.streams.topics import StageName, Topics, application_id
 
 TABLE = "state"
+_ASK_FOR_ID_S = 30.0
 
 
 def create_app(
@@ -74,10 +80,37 @@ def create_app(
             return Transaction(options, f"{app.conf.id}-{partition}", app.conf.id)
         return PlainSends(options, commit)
 
+    async def changelog_id() -> str:
+        return await asyncio.to_thread(topic_id, settings, table.changelog_topic_name)
+
     checkpoints = Checkpoints(
-        app, table, specs, delivery, options, interval_s=settings.checkpoint_interval_s, limit=20_000
+        app, table, specs, delivery, changelog_id, options, interval_s=settings.checkpoint_interval_s, limit=20_000
     )
     return app, checkpoints
+
+
+def topic_id(settings: Settings, topic: str) -> str:
+    """Give what tells a topic from any other of its name, before or after it, on this cluster or another.
+
+    An embedded broker knows no topic ids, but its topics live as long as it does. Its cluster id is a memory address, so a later one
+    may have it too; hardly ever with the same free port.
+
+    Raises:
+        KafkaUnreachable: No broker told within 30 s; it may take so long while the cluster loses a node.
+    """
+    client = AdminClient(confluent_options(settings) | {"log_level": 0, "error_cb": lambda _: None})
+    try:
+        cluster = client.list_topics(timeout=_ASK_FOR_ID_S)
+        if is_embedded(cluster.cluster_id):
+            (node,) = cluster.brokers.values()
+            return f"{cluster.cluster_id}:{node.port}"
+        answers = client.describe_topics(TopicCollection([topic]), request_timeout=_ASK_FOR_ID_S)
+        return f"{cluster.cluster_id}/{answers[topic].result().topic_id}"
+    except KafkaException as error:
+        raise KafkaUnreachable(
+            f"no Kafka broker at {settings.kafka_bootstrap_servers} told the id of topic {topic!r} ({error.args[0].str()}), without "
+            "which local rows cannot be trusted: see that it runs and allows Describe on the topic, and start the worker again"
+        ) from error
 
 
 def _makers(

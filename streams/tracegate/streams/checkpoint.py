@@ -3,7 +3,8 @@
 Faust keeps the application, the group, the assignor and the table. Here a partition changes hands, and its work becomes visible:
 
 - on assignment, before anything is read, the partition's producer fences whoever had it; the table is caught up from its committed
-  changelog; then the lane is made, with memory, position and producer together, and takes records;
+  changelog, from its beginning where the local rows are not of it; then the lane is made, with memory, position and producer
+  together, and takes records;
 - while it is owned, one checkpoint follows the other as soon as something is pending, `interval_s` apart at least;
 - RocksDB gets the rows after the commit, so it is never ahead of what is committed;
 - whatever goes wrong, memory goes first and the process ends. Its successor starts from the last transaction.
@@ -15,7 +16,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -43,6 +44,7 @@ class Checkpoints:
         table: Any,
         specs: Sequence[StageSpec],
         delivery: Callable[[int], Delivery],
+        changelog_id: Callable[[], Awaitable[str]],
         client_options: Mapping[str, Any],
         *,
         interval_s: float = 0.05,
@@ -55,12 +57,14 @@ class Checkpoints:
             table: Its one table.
             specs: The stages, in the order of the path.
             delivery: Makes what sends a partition's checkpoints.
+            changelog_id: Tells which changelog it is: another one of the same name has another id.
             client_options: How aiokafka's clients connect.
             interval_s: Seconds between two checkpoints of a partition, at least.
             limit: Records that a partition may have pending before it is fetched no further.
         """
         verify()
         self._app, self._table, self._specs, self._delivery = app, Table(table), specs, delivery
+        self._changelog_id = changelog_id
         self._options, self._interval_s, self._limit = client_options, interval_s, limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
@@ -125,13 +129,15 @@ class Checkpoints:
             max_partition_fetch_bytes=4 << 20,
             fetch_max_wait_ms=20,
         )
-        await consumer.start()
+        changelog_id, _ = await asyncio.gather(self._changelog_id(), consumer.start())
         try:
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
             sources = [TopicPartition(topic, number) for topic in self.inputs for number in numbers]
             consumer.assign([*logs, *sources])  # together: each wait for metadata costs 0.3 s
             consumer.pause(*sources)
             ends, begins = await consumer.end_offsets(list(logs)), await consumer.beginning_offsets([*logs, *sources])
+            for place, number in logs.items():
+                self._leave_or_clear(number, changelog_id, ends[place])
             count = await self._read_changelogs(consumer, logs, begins, ends)
         finally:
             await consumer.stop()
@@ -140,6 +146,16 @@ class Checkpoints:
             lane = self.lanes[number] = Lane(number, self._specs, self._table, beginnings, seconds_now())
             lane.task = asyncio.create_task(self._run(lane))
         return count
+
+    def _leave_or_clear(self, number: int, changelog_id: str, end: int) -> None:
+        """Throw a partition's local rows away if they are not the beginning of its changelog."""
+        reached = self._table.reached(number)
+        reason = misfit(self._table.source(number), reached, changelog_id, end)
+        if reason is None:
+            return
+        count = self._table.start_over(number, changelog_id)
+        if reached >= 0 or count:  # else the partition is new here
+            log.warning("partition %d: threw away %d local rows, to read them from Kafka: %s", number, count, reason)
 
     async def _read_changelogs(
         self,
@@ -263,3 +279,17 @@ class Checkpoints:
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
         if self.finished is not None:
             self.finished(lane)
+
+
+def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str | None:
+    """Why local rows, up to offset `reached` (-1: none) of the changelog `source`, cannot be the beginning of this changelog.
+
+    None if they can. Contents tell nothing: compaction may have removed what the rows were made of.
+    """
+    if source is None:
+        return f"nothing says from which changelog they are; it is now {changelog_id}"
+    if source != changelog_id:
+        return f"they are from the changelog {source}, and it is now {changelog_id}: broker or topic were made anew"
+    if reached >= end:
+        return f"they reach offset {reached} of the changelog, which ends before {end}: it has lost records"
+    return None

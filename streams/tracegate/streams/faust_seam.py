@@ -181,13 +181,16 @@ class _Row:
 class Table:
     """Faust's table of one application, read and written by partition."""
 
+    _source_key = b"__tracegate\0source__"
+
     def __init__(self, table: Any) -> None:
         self._store = table.data
         self.changelog: str = table.changelog_topic_name
 
     def rows(self, partition: int) -> dict[bytes, bytes]:
         """All rows of a partition."""
-        return dict(self._store._visible_items(self._store._db_for_partition(partition)))
+        items = self._store._visible_items(self._store._db_for_partition(partition))
+        return {key: value for key, value in items if key != self._source_key}
 
     def read(self, partition: int, key: bytes) -> bytes | None:
         """One row."""
@@ -207,3 +210,17 @@ class Table:
     def reach(self, partition: int, offset: int) -> None:
         """Note that the rows up to this offset, inclusive, are written."""
         self._store.set_persisted_offset(TP(self.changelog, partition), offset)
+
+    def source(self, partition: int) -> str | None:
+        """The id of the changelog that the rows are from; None if nobody has noted it."""
+        noted = self.read(partition, self._source_key)
+        return None if noted is None else noted.decode()
+
+    def start_over(self, partition: int, source: str) -> int:
+        """Throw all rows away, and note which changelog the next ones are from. Returns how many rows there were."""
+        db, count = self._store._db_for_partition(partition), len(self.rows(partition))
+        db.delete(self._source_key)  # first, so that after a crash in here nobody takes the rest for whole
+        for key in list(db.keys()):
+            db.delete(key)
+        db.put(self._source_key, source.encode())
+        return count

@@ -1,0 +1,99 @@
+"""A worker's state directory outlives the broker that its rows are from: nothing of it may stand in the way of what comes then."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from tests.support.flow import event, trace
+from tests.support.reader import Committed
+from tests.support.workers import Fleet, Worker
+
+from tracegate.streams.checkpoint import misfit
+from tracegate.streams.embedded import EmbeddedBroker
+
+DEADLINE_S = 60
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Callable[..., str]:
+    """Gives what the last worker has logged, of those that score so many new sessions on a new broker, one after the other."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"criteria": {"response_match_score": 0.5}}))
+
+    def run(*lives: tuple[str, int]) -> str:
+        with (
+            EmbeddedBroker() as broker,
+            Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet,
+            Committed(broker.bootstrap_servers, "tracegate.", "tracegate.assemble-score-gate") as committed,
+        ):
+            for life, (name, count) in enumerate(lives):
+                worker = fleet.start(name)
+                sessions = {f"session {life}.{number}" for number in range(count)}
+                send(broker.bootstrap_servers, sessions)
+                until_decided(sessions, committed, worker)
+                worker.terminate(DEADLINE_S)
+        return worker.log.read_text()
+
+    return run
+
+
+def send(servers: str, sessions: set[str]) -> None:
+    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+    for name in sorted(sessions):
+        for topic, document in (("traces", trace(name, name)), ("invocations", event("session.ended", name, 1))):
+            producer.produce(f"tracegate.{topic}", json.dumps(document).encode(), name.encode())
+    producer.flush(10)
+
+
+def until_decided(sessions: set[str], committed: Committed, worker: Worker) -> None:
+    """Read on until each of them is closed, valued and decided."""
+    wanted = {(name, metric) for name in sessions for metric in ("trace_value", "gate")}
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        closed = {session["session_id"] for session in committed.sessions()}
+        found = {(row.document["session_id"], row.document["metric"]) for row in committed.rows["results"]}
+        if sessions <= closed and wanted <= found:
+            return
+        if worker.ended or time.monotonic() > deadline:
+            log = worker.log.read_text()
+            pytest.fail(f"not closed: {sessions - closed}; not decided: {wanted - found}; the worker says\n{log}")
+        committed.read(0.1)
+
+
+@pytest.mark.broker
+def test_a_worker_keeps_its_rows_on_the_same_broker_and_forgets_them_on_a_new_one(live: Callable[..., str]) -> None:
+    assert "threw away" not in live(("worker", 20), ("worker", 5))
+    log = live(("worker", 5))
+    assert all(f"partition {number}: threw away" in log for number in range(4))
+    assert "broker or topic were made anew" in log
+
+
+@pytest.mark.broker
+def test_a_worker_does_not_mix_its_rows_with_what_another_one_wrote_on_a_new_broker(live: Callable[..., str]) -> None:
+    live(("worker", 20))
+    log = live(("other", 5), ("worker", 5))
+    assert "broker or topic were made anew" in log
+
+
+@pytest.mark.parametrize(("reached", "end"), [(-1, 0), (-1, 7), (3, 7), (6, 7)])
+def test_rows_of_this_changelog_up_to_any_of_its_offsets_are_kept(reached: int, end: int) -> None:
+    assert misfit("c/1", reached, "c/1", end) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "reached", "end", "reason"),
+    [
+        (None, 3, 7, "nothing says"),
+        ("c/0", 3, 7, "made anew"),
+        ("c/0", -1, 0, "made anew"),
+        ("c/1", 7, 7, "lost records"),
+        ("c/1", 3, 0, "lost records"),
+    ],
+)
+def test_other_rows_are_not_kept(source: str | None, reached: int, end: int, reason: str) -> None:
+    assert reason in (misfit(source, reached, "c/1", end) or "")
