@@ -1,7 +1,7 @@
 """A worker that kills itself once, at a drawn step of a checkpoint: a kill from outside rarely hits these moments.
 
 `python -m tests.support.dying_worker STEP MOMENT COUNT worker ...`: at the COUNT-th call of STEP in this process, `before` it,
-`midway` (the request is under way, or half of the rows are written) or `after` it. What follows are the arguments of `tracegate`.
+`midway` (the request is under way) or `after` it. What follows are the arguments of `tracegate`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,18 @@ def arm(step: str, moment: str, count: int) -> None:
         return left == 0
 
     if step == "store":
-        from faust.stores.rocksdb import Store
+        from tracegate.streams.faust_seam import Table
 
-        write = Store.apply_changelog_batch
+        write = Table.write
 
-        def write_rows(store: Any, rows: Any, *converters: Any) -> Any:
+        def write_rows(table: Any, partition: int, rows: Any, offset: int) -> Any:
             if not due():
-                return write(store, rows, *converters)
-            rows = list(rows)
-            kept = {"before": 0, "midway": len(rows) // 2, "after": len(rows)}[moment]
-            if kept:
-                write(store, rows[:kept], *converters)
+                return write(table, partition, rows, offset)
+            if moment != "before":  # a batch of rows is written whole, or not at all
+                write(table, partition, rows, offset)
             return die(step, moment)
 
-        Store.apply_changelog_batch = write_rows
+        Table.write = write_rows  # type: ignore[method-assign]
         return
 
     real = getattr(AIOKafkaProducer, step)

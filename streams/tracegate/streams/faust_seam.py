@@ -16,6 +16,7 @@ from faust.stores.rocksdb import Store
 from faust.tables.manager import TableManager
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from rocksdict import WriteBatch
 
 from tracegate.streams.stage import Record
 
@@ -26,7 +27,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (TableManager, ("on_rebalance",)),
     (
         Store,
-        ("_db_for_partition", "_visible_items", "apply_changelog_batch", "persisted_offset", "set_persisted_offset"),
+        ("_db_for_partition", "_visible_items", "offset_key", "persisted_offset", "set_persisted_offset"),
     ),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
@@ -164,20 +165,6 @@ def install(app: Any, intake: Intake) -> None:
     app.transport.Consumer = Consumer
 
 
-class _Row:
-    """A table row as `Store.apply_changelog_batch` wants to see an event."""
-
-    __slots__ = ("key", "offset", "partition", "tp", "value")
-
-    def __init__(self, tp: TP, offset: int, key: bytes, value: bytes | None) -> None:
-        self.tp, self.offset, self.partition, self.key, self.value = tp, offset, tp.partition, key, value
-
-    @property
-    def message(self) -> _Row:
-        """The row itself."""
-        return self
-
-
 class Table:
     """Faust's table of one application, read and written by partition."""
 
@@ -198,9 +185,15 @@ class Table:
         return value
 
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
-        """Write committed rows, and that the changelog is written up to this offset, inclusive."""
-        tp = TP(self.changelog, partition)
-        self._store.apply_changelog_batch([_Row(tp, offset, key, value) for key, value in rows], None, None)
+        """Write committed rows, and that the changelog is written up to this offset, inclusive; all of it or nothing."""
+        batch = WriteBatch(raw_mode=True)
+        for key, value in rows:
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        batch.put(self._store.offset_key, str(offset).encode())
+        self._store._db_for_partition(partition).write(batch)
 
     def reached(self, partition: int) -> int:
         """Offset in the changelog up to which, inclusive, the rows are written; -1 if none is."""
