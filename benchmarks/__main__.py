@@ -46,8 +46,10 @@ def main(names: list[str]) -> None:
             "cosine": cosine.main,
             "response-match": response_match.main,
         }
+        if unknown := sorted(set(names) - every.keys()):
+            sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")
         for name in names or every:
-            print(f"\n{name}")
+            print(f"\n{name}", flush=True)
             every[name]()
 
 
