@@ -8,14 +8,18 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.runs: pyproject.toml constraints.txt # what running takes; what development takes on top is half as much again
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.runs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
 setup: $(VENV)/.installed ## Create the virtual environment and install Tracegate into it
 
-demo: $(VENV)/.installed ## Run the whole path on the embedded broker for about 30 seconds
+demo: $(VENV)/.runs ## Run the whole path on the embedded broker for about 30 seconds
 	$(BIN)/tracegate demo
 
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
