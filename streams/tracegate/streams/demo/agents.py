@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 from pydantic import JsonValue
@@ -15,6 +15,7 @@ from tracegate.schemas.base import JsonObject
 from tracegate.streams.demo.domains import Domain
 from tracegate.streams.embedded import PARTITIONS
 from tracegate.streams.partitioner import partition_of
+from tracegate.streams.topics import Topics
 
 Quality = Literal["strong", "twin", "ordinary", "failed", "thought"]
 Expected = Literal["match", "tool_missing", "other_words", "nothing"]
@@ -41,6 +42,17 @@ class Emission:
     """`joined`, `duplicate`, or the reason for which it is put aside."""
     ahead_s: float = 0.0
     """Seconds by which the record's timestamp is ahead of the clock."""
+
+    def record(self, topics: Topics, now: float) -> dict[str, Any]:
+        """What `Producer.produce` takes to send it; `now` in seconds since 1970."""
+        return {
+            "topic": topics.traces if self.topic == "traces" else topics.invocations,
+            "value": self.value,
+            "key": self.key,
+            "partition": self.partition,
+            "headers": list(self.headers),
+            "timestamp": int((now + self.ahead_s) * 1000),
+        }
 
     @property
     def astray(self) -> bool:

@@ -85,15 +85,7 @@ class _Outlet:
                 return
             if one.ahead_s > _TAKEN_AHEAD_S:
                 continue
-            self._producer.produce(
-                self.topics.traces if one.topic == "traces" else self.topics.invocations,
-                value=one.value,
-                key=one.key,
-                partition=one.partition,
-                headers=list(one.headers),
-                timestamp=int((seconds_now() + one.ahead_s) * 1000),
-                on_delivery=self._delivered,
-            )
+            self._producer.produce(**one.record(self.topics, seconds_now()), on_delivery=self._delivered)
 
     def flush(self) -> None:
         if left := self._producer.flush(_FLUSH_S):

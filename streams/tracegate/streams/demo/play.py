@@ -150,15 +150,7 @@ class _Performance:
             self._turn("the agents work")
 
     def _send(self, one: Emission) -> None:
-        self._producer.produce(
-            self._topics.traces if one.topic == "traces" else self._topics.invocations,
-            value=one.value,
-            key=one.key,
-            partition=one.partition,
-            headers=list(one.headers),
-            timestamp=int((seconds_now() + one.ahead_s) * 1000),
-            on_delivery=self._delivered,
-        )
+        self._producer.produce(**one.record(self._topics, seconds_now()), on_delivery=self._delivered)
         self.emitted.append(one)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
