@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from unittest.mock import MagicMock
 
 import orjson
 import pytest
 from faust.types import TP
 from tests.support.flow import MemoryTable, Message
 
+from tracegate.streams.checkpoint import Checkpoints
 from tracegate.streams.faust_seam import End
 from tracegate.streams.lane import OFFSETS, QUEUE, Lane, StageSpec
 from tracegate.streams.stage import Cut, Record, Rows
@@ -213,3 +215,14 @@ async def test_after_a_pause_the_stages_hear_the_time_before_the_records_and_not
     assert stage.ticks == []
     lane.hear(500.0)
     assert stage.ticks == [(500.0, ["a", "b"])]
+
+
+async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+    checkpoints = Checkpoints.__new__(Checkpoints)
+    checkpoints.lanes, checkpoints._app = {0: lane}, MagicMock()
+
+    await checkpoints.take(TP("a", 0), records("a", 1))
+
+    assert [behind for _, behind in stage.ticks] == [["a", "b"]]

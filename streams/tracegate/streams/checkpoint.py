@@ -232,6 +232,7 @@ class Checkpoints:
             return
         if lane.misses(tp.topic, records[0].offset):
             return
+        lane.hear(seconds_now())
         await lane.take(tp.topic, records)
         # Faust's stall detector looks at these.
         self._app.monitor.stream_inbound_time[tp] = monotonic()
