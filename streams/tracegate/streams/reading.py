@@ -107,7 +107,7 @@ def present(record: Record, limit: int) -> bytes:
         raise Unusable("empty", "the record has no value" if value is None else "the record's value is empty")
     if len(value) > limit:
         raise Unusable("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
-    if (record.headers or record.key) and (size := envelope_size(record.key, record.headers)) > KEPT_BYTES:
+    if (size := envelope_size(record.key, record.headers)) > KEPT_BYTES:
         raise Unusable("too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken")
     return value
 

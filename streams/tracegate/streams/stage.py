@@ -46,11 +46,6 @@ class Output(NamedTuple):
     timestamp: int | None = None
     """Milliseconds since 1970; None: when it is sent."""
 
-    @property
-    def size(self) -> int:
-        """Bytes of key, value and headers."""
-        return len(self.value or b"") + envelope_size(self.key, self.headers)
-
 
 Rows = list[tuple[bytes, bytes | None]]
 """Rows of the stage's table to write; None deletes."""
