@@ -48,8 +48,8 @@ async def test_a_session_closes_when_nothing_came_for_the_idle_gap() -> None:
     flow.pass_time(0.1)
     await flow.settle()
     assert closed(flow) == [("s", 0, "idle", 2)]
-    assert flow.sessions()[0]["first_record_at"] == "2026-01-01T00:00:00.000+00:00"
-    assert flow.sessions()[0]["last_record_at"] == "2026-01-01T00:04:59.000+00:00"
+    assert flow.sessions()[0]["first_record_at"] == "2026-01-01T00:00:00+00:00"
+    assert flow.sessions()[0]["last_record_at"] == "2026-01-01T00:04:59+00:00"
 
 
 async def test_the_thousand_and_first_event_begins_the_next_segment() -> None:

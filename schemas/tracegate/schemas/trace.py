@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -34,9 +34,7 @@ def utc_text(value: str) -> str:
 
 def instant(value: str) -> datetime:
     """The moment that such a text names, to the microsecond."""
-    head, _, fraction = value.removesuffix("Z").partition(".")
-    moment = datetime.fromisoformat(head).replace(tzinfo=UTC)
-    return moment.replace(microsecond=int(fraction[:6].ljust(6, "0"))) if fraction else moment
+    return datetime.fromisoformat(value)
 
 
 UtcText = Annotated[

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NoReturn
 
 import orjson
@@ -59,10 +59,10 @@ class Assemble:
         self._closed: list[OpenSession] = []
         self._guards: dict[bytes, Guard] = {}  # of sessions closed since the last cut
         self._settling: dict[bytes, Guard] = {}  # in the last cut, perhaps not readable yet
-        self._guarded: deque[tuple[int, bytes]] = deque()
+        self._guarded: dict[bytes, int] = {}  # when they closed, in that order
         self._high: dict[str, int] = {}
         self._marks = b""
-        self._watermark = self._now = self._newest = 0
+        self._watermark = self._now = 0
         self._lateness = self._settled_at = 0
         self._restored = False
         self._next: dict[str, int] = {}
@@ -73,12 +73,13 @@ class Assemble:
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Start from the open sessions, guards and watermarks of the last finished checkpoint."""
         self.tally.load(rows)
+        guarded = []
         for key in sorted(rows):
             if key.startswith(b"c"):
                 self._load_chunk(key, rows[key])
             elif key.startswith(b"g"):
-                self._guarded.append((Guard.unpack(rows[key]).closed_at, key[1:]))
-        self._guarded = deque(sorted(self._guarded))
+                guarded.append((Guard.unpack(rows[key]).closed_at, key[1:]))
+        self._guarded = {name: closed_at for closed_at, name in sorted(guarded)}
         self._due = [(session.deadline, session.id, session.segment) for session in self._open.values()]
         heapq.heapify(self._due)
         self._marks = rows.get(_MARKS, b"")
@@ -88,25 +89,58 @@ class Assemble:
             self._restored = True
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Join the records to their sessions; forward those that are not at home; put aside those that cannot be used."""
+        """Join the records to their sessions; forward those that are not at home; put aside those that cannot be used.
+
+        All that comes in passes this loop, so it is written for speed; what is not plainly the next record of an open session leaves it.
+        """
         self._next[topic] = records[-1].offset + 1
-        self.tally["consumed"] += len(records)
-        high = self._high.get(topic, 0)
-        limit = self._now + self._closing.max_future
-        self._newest = limit * 1_000
-        used: int | None = None
+        opened, dirty, closing = self._open, self._dirty, self._closing
+        idle_gap, max_events, max_bytes = closing.idle_gap, closing.max_events, closing.max_bytes
+        latest, horizon = self._now + closing.max_future, self._watermark - closing.guard
+        traces, strays = topic == self._topics.traces, topic == self._topics.strays
+        high, used, joined = self._high.get(topic, 0), None, 0
         for record in records:
             try:
-                if record.timestamp > limit:
-                    self._refuse_future(f"the record's timestamp {record.timestamp}")
-                if record.timestamp > high:
-                    high = record.timestamp
-                self._take(topic, record)
-                used = record.timestamp
+                timestamp = record.timestamp
+                if timestamp > latest:
+                    self._refuse_future(f"the record's timestamp {timestamp}")
+                if timestamp > high:
+                    high = timestamp
+                value = present(record, max_bytes)
+                is_trace = traces or (strays and self._was_trace(record))
+                session_id, at, identity, ends = read_trace(record, value) if is_trace else read_event(record, value)
+                if at * 1_000 > latest:
+                    self._refuse_future(f"{'metadata.created_at' if is_trace else 'occurred_at'}: {_moment(at)}")
+                session = opened.get(session_id)
+                if (
+                    session is None
+                    or session.segment
+                    or session.identities.find(identity) >= 0
+                    or not horizon <= timestamp <= session.deadline
+                    or session.count >= max_events
+                    or session.bytes + len(value) > max_bytes
+                ):
+                    session = self._place(session, session_id, identity, topic, record)
+                used = timestamp
+                if session is None:
+                    continue
+                session.add(TRACE if is_trace else EVENT, identity, at, value, timestamp)
+                joined += 1
+                if not session.ended:
+                    if ends:
+                        session.ended, session.deadline = True, timestamp + closing.linger
+                        heapq.heappush(self._due, (session.deadline, session_id, session.segment))
+                    else:
+                        session.deadline = session.last_record + idle_gap
+                if not session.dirty:
+                    session.dirty = True
+                    dirty.append(session)
             except Unusable as why:
-                self.tally[f"dead_lettered.{why.reason}"] += 1
-                self._outputs.append(dead_letter(self._topics.dead_letters, record, "assemble", why.reason, why.detail))
+                self._put_aside(topic, record, why)
         self._high[topic] = high
+        self.tally["consumed"] += len(records)
+        if joined:
+            self.tally["joined"] += joined
         if used is not None:
             self._note_lateness(used)
 
@@ -171,33 +205,40 @@ class Assemble:
     def drop(self) -> None:
         """Nothing runs on: there is nothing to stop."""
 
-    def _take(self, topic: str, record: Record) -> None:
-        value = present(record, self._closing.max_bytes)
-        is_trace = topic == self._topics.traces or (topic == self._topics.strays and self._was_trace(record))
-        found = read_trace(record, value) if is_trace else read_event(record, value)
-        at = round(found.moment.timestamp() * 1e6)
-        if at > self._newest:
-            field = "metadata.created_at" if is_trace else "occurred_at"
-            self._refuse_future(f"{field}: {found.moment.isoformat()}")
-        session_id = found.session_id.encode()
-        session = self._open.get(session_id)
+    def _place(
+        self, session: OpenSession | None, session_id: bytes, identity: bytes, topic: str, record: Record
+    ) -> OpenSession | None:
+        """The session that a record joins: the open one, or the next segment. None: it is a duplicate, or forwarded to its home."""
         if session is None and topic != self._topics.strays:
             home = partition_of(session_id, self._partitions)
             if home != self._partition:
                 self._forward(record, session_id, home, topic)
-                return
+                return None
         if record.timestamp < self._watermark - self._closing.guard:
             raise Unusable(
                 "late",
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard} ms behind the "
                 f"watermark {self._watermark}; its session may be closed and forgotten",
             )
-        if self._joined_before(session, session_id, found.identity):
+        guard = self._guard_of(session_id) if session is None or session.segment else None
+        if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
             self.tally["duplicate"] += 1
-            return
-        session = self._session_for(session, session_id, record.timestamp, len(value))
-        session.add(TRACE if is_trace else EVENT, found.identity, at, value, record.timestamp)
-        self._joined(session, record.timestamp, found.ends)
+            return None
+        if session is not None:
+            size = session.bytes + len(record.value or b"")
+            if record.timestamp > session.deadline:
+                self._close(session)  # reading live, the clock would have closed it before this record came
+            elif session.count >= self._closing.max_events or size > self._closing.max_bytes:
+                self._close(session, "size_limit")
+            else:
+                return session
+            guard = self._guards[session_id]
+        return self._begin(session_id, record.timestamp, guard)
+
+    def _put_aside(self, topic: str, record: Record, why: Unusable) -> None:
+        self.tally[f"dead_lettered.{why.reason}"] += 1
+        letters, number = self._topics.dead_letters, self._partition
+        self._outputs.append(dead_letter(letters, topic, number, record, "assemble", why.reason, why.detail))
 
     def _refuse_future(self, what: str) -> NoReturn:
         raise Unusable("future_timestamp", f"{what} is more than {self._closing.max_future} ms ahead of now")
@@ -211,38 +252,8 @@ class Assemble:
         headers = [*record.headers, (ORIGIN, topic.encode())]
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
-    def _joined_before(self, session: OpenSession | None, session_id: bytes, identity: bytes) -> bool:
-        if session is not None and ((known := session.knows(identity)) or not session.segment):
-            return known
-        guard = self._guard_of(session_id)
-        return guard is not None and guard.knows(identity)
-
-    def _session_for(self, session: OpenSession | None, session_id: bytes, timestamp: int, more: int) -> OpenSession:
-        """The session that takes a record of so many bytes: the open one, or the next segment."""
-        if session is not None:
-            if timestamp > session.deadline:
-                self._close(session)  # reading live, the clock would have closed it before this record came
-            elif session.count >= self._closing.max_events or session.bytes + more > self._closing.max_bytes:
-                self._close(session, "size_limit")
-            else:
-                return session
-        return self._begin(session_id, timestamp)
-
-    def _joined(self, session: OpenSession, timestamp: int, ends: bool) -> None:
-        self.tally["joined"] += 1
-        if not session.ended:
-            if ends:
-                session.ended, session.deadline = True, timestamp + self._closing.linger
-                heapq.heappush(self._due, (session.deadline, session.id, session.segment))
-            else:
-                session.deadline = session.last_record + self._closing.idle_gap
-        if not session.dirty:
-            session.dirty = True
-            self._dirty.append(session)
-
-    def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
+    def _begin(self, session_id: bytes, timestamp: int, guard: Guard | None) -> OpenSession:
         self.tally["opened"] += 1
-        guard = self._guard_of(session_id)
         session = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
         self._open[session_id] = session
         heapq.heappush(self._due, (timestamp + self._closing.idle_gap, session_id, session.segment))
@@ -256,9 +267,12 @@ class Assemble:
         closed_at = max(self._watermark, session.last_record)
         former = self._guard_of(session.id) if session.segment else None
         self._guards[session.id] = Guard.of(session.segment, closed_at, bytes(session.identities), former)
-        self._guarded.append((closed_at, session.id))
+        self._guarded.pop(session.id, None)
+        self._guarded[session.id] = closed_at
 
     def _guard_of(self, session_id: bytes) -> Guard | None:
+        if session_id not in self._guarded:
+            return None
         guard = self._guards.get(session_id) or self._settling.get(session_id)
         if guard is None:
             row = self._read(guard_key(session_id))
@@ -267,11 +281,11 @@ class Assemble:
 
     def _forget_guards(self) -> None:
         horizon = self._watermark - self._closing.guard
-        while self._guarded and self._guarded[0][0] < horizon:
-            closed_at, name = self._guarded.popleft()
-            guard = self._guard_of(name)
-            if guard is not None and guard.closed_at == closed_at and name not in self._guards:
-                self._rows.append((guard_key(name), None))
+        while self._guarded and (first := next(iter(self._guarded.items())))[1] < horizon:
+            if first[0] in self._guards:
+                return  # it is not written yet
+            del self._guarded[first[0]]
+            self._rows.append((guard_key(first[0]), None))
 
     def _load_chunk(self, key: bytes, row: bytes) -> None:
         name, segment, number = split_chunk_key(key)
@@ -280,3 +294,7 @@ class Assemble:
         if session is None:
             session = self._open[name] = OpenSession(name, segment, head.first_record)
         session.restore(number, head, body)
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -108,10 +108,10 @@ def _place(output: Output) -> TopicPartition:
 
 
 def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[Output]]:
-    batches: dict[TopicPartition, list[Output]] = defaultdict(list)
+    batches: dict[tuple[str, int], list[Output]] = defaultdict(list)
     for output in outputs:
-        batches[_place(output)].append(output)
-    return batches
+        batches[output.topic, output.partition].append(output)
+    return {TopicPartition(*place): batch for place, batch in batches.items()}
 
 
 async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[Output]) -> int:

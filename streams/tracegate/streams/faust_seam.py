@@ -11,13 +11,16 @@ from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
 import aiokafka
+from aiokafka.consumer import fetcher
 from aiokafka.producer.transaction_manager import TransactionManager
+from aiokafka.record.default_records import _DefaultRecordBatchPy
 from faust.stores.rocksdb import Store
 from faust.tables.manager import TableManager
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from rocksdict import WriteBatch
 
+from tracegate.streams.fetched import read_as_parsed
 from tracegate.streams.stage import Record
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
@@ -30,6 +33,9 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
         ("_db_for_partition", "_visible_items", "offset_key", "persisted_offset", "set_persisted_offset"),
     ),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
+    (fetcher, ("MemoryRecords", "PartitionRecords")),
+    (fetcher.PartitionRecords, ("_consumer_record", "_unpack_records")),
+    (_DefaultRecordBatchPy, ("_read_msg",)),
     (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
 )
 
@@ -163,6 +169,7 @@ def install(app: Any, intake: Intake) -> None:
             await super().wait_empty()
 
     app.transport.Consumer = Consumer
+    read_as_parsed(intake.inputs)
 
 
 class Table:

@@ -146,7 +146,10 @@ class Gate:
 
     def _put_aside(self, record: Record, why: Unusable) -> None:
         self.tally[f"dead_lettered.{why.reason}"] += 1
-        letter = dead_letter(self._topics.dead_letters, record, "gate", why.reason, why.detail)
+        topics = self._topics
+        letter = dead_letter(
+            topics.dead_letters, topics.candidates, self._partition, record, "gate", why.reason, why.detail
+        )
         self._decided[record.offset] = [letter]
 
     def _result(self, candidate: Candidate, score: ScoreRecord) -> Output:

@@ -119,7 +119,6 @@ class _Record:
     key: bytes | None
     value: bytes
     timestamp: int = 0
-    partition: int = 0
     headers: Headers = ()
 
 

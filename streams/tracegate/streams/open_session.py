@@ -47,8 +47,8 @@ class OpenSession:
         """Whether a record of this identity was joined."""
         return is_among(identity, self.identities)
 
-    def add(self, kind: bytes, identity: bytes, at: int, raw: bytes, timestamp: int) -> None:
-        """Join a record: its place in time in microseconds, its own timestamp in milliseconds."""
+    def add(self, kind: bytes, identity: bytes, at: float, raw: bytes, timestamp: int) -> None:
+        """Join a record: its place in time in seconds, its own timestamp in milliseconds."""
         self.new.append(pack(kind, identity, at, raw))
         self.identities += identity
         self.count += 1
@@ -114,11 +114,11 @@ class OpenSession:
 _AT = itemgetter(0)
 _DOCUMENT = (
     b'{"session_id":%(id)b,"segment":%(segment)d,"revision":0,"closed_because":"%(why)b",'
-    b'"first_record_at":"%(first)b","last_record_at":"%(last)b","events":[%(events)b],"traces":[%(traces)b]}'
+    b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]}'
 )
 
 
-def _last_contents(traces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+def _last_contents(traces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
     """One content a trace id, ordered by creation and id."""
     if len(traces) < 2:
         return traces
@@ -127,4 +127,4 @@ def _last_contents(traces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 def _moment(milliseconds: int) -> bytes:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").encode()
+    return orjson.dumps(datetime.fromtimestamp(milliseconds / 1000, UTC))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -19,7 +18,7 @@ from tracegate.schemas.trace import ReasoningTrace, instant
 from tracegate.streams.quick import NotPlain, quick_look
 from tracegate.streams.stage import Record, envelope_size
 
-_EVENTS = {name: quick_look(model) for name, model in TYPES.items()}
+_EVENT = quick_look(*TYPES.values())
 _TRACE = quick_look(ReasoningTrace)
 
 MAX_NAME = 1_024
@@ -45,16 +44,10 @@ class Unusable(Exception):  # noqa: N818  # a verdict on a record, which becomes
         self.detail = detail
 
 
-class Joinable(NamedTuple):
-    """What joining a record takes to know of it."""
-
-    session_id: str
-    moment: datetime
-    """`occurred_at` of an event, `metadata.created_at` of a trace."""
-    identity: bytes
-    """16 bytes that two deliveries of the same thing share."""
-    ends: bool = False
-    """Whether it ends its session."""
+Joinable = tuple[bytes, float, bytes, bool]
+"""What joining a record takes to know of it: the session's id; the moment, in seconds since 1970 (`occurred_at` of an event,
+`metadata.created_at` of a trace); the identity, 16 bytes that two deliveries of the same thing share; whether it ends its session.
+"""
 
 
 def read_event(record: Record, value: bytes) -> Joinable:
@@ -63,17 +56,18 @@ def read_event(record: Record, value: bytes) -> Joinable:
     Raises:
         Unusable: the bytes are no JSON object, or not an event.
     """
-    document = _loaded(value)
     try:
-        event = _EVENTS[document["type"]](document)
-    except (NotPlain, LookupError, TypeError):
+        event = _EVENT(value)
+    except NotPlain:
+        _loaded(value)
         event = _judged(EVENT.validate_json, value)
-    _refuse_deep(value)
+    if len(value) > 2 * _HARMLESS:
+        _refuse_deep(value)
     if event.event_id is not None:
-        identity = _digest(b"i" + event.event_id.encode())
+        identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
     else:
-        identity = _cloud_event_identity(record) or _digest(b"b" + _content(value, document))
-    return Joinable(event.session_id, event.occurred_at, identity, event.type == "session.ended")
+        identity = _cloud_event_identity(record) or _digest(b"b" + _content(value))
+    return event.session_id.encode(), event.occurred_at.timestamp(), identity, event.type == "session.ended"
 
 
 def read_trace(record: Record, value: bytes) -> Joinable:
@@ -82,18 +76,20 @@ def read_trace(record: Record, value: bytes) -> Joinable:
     Raises:
         Unusable: the bytes are no JSON object, or not a trace, or a name in it is too long.
     """
-    document = _loaded(value)
     try:
-        trace = _TRACE(document)
+        trace = _TRACE(value)
     except NotPlain:
+        _loaded(value)
         trace = _judged(ReasoningTrace.model_validate_json, value)
-    _refuse_deep(value)
+    if len(value) > 2 * _HARMLESS:
+        _refuse_deep(value)
     _refuse_long("id", trace.id)
     _refuse_long("metadata.session_id", trace.metadata.session_id or "")
     _refuse_long("metadata.task_domain", trace.metadata.task_domain)
     named = trace.metadata.session_id or _text(record.key)
     _refuse_long("key", named)
-    return Joinable(named or trace.id, instant(trace.metadata.created_at), _digest(b"t" + _content(value, document)))
+    created = instant(trace.metadata.created_at).timestamp()
+    return (named or trace.id).encode(), created, _digest(b"t" + _content(value)), False
 
 
 def present(record: Record, limit: int) -> bytes:
@@ -102,13 +98,17 @@ def present(record: Record, limit: int) -> bytes:
     Raises:
         Unusable: a tombstone, an empty value, one that is too large to be part of a session, or a key and headers too large to forward.
     """
-    value = record.value
+    value, key = record.value, record.key
     if not value:
         raise Unusable("empty", "the record has no value" if value is None else "the record's value is empty")
     if len(value) > limit:
         raise Unusable("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
-    if (size := envelope_size(record.key, record.headers)) > KEPT_BYTES:
-        raise Unusable("too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken")
+    if record.headers or (key and len(key) > KEPT_BYTES):
+        size = envelope_size(key, record.headers)
+        if size > KEPT_BYTES:
+            raise Unusable(
+                "too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken"
+            )
     return value
 
 
@@ -130,9 +130,9 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def _content(value: bytes, document: object) -> bytes:
+def _content(value: bytes) -> bytes:
     """What two deliveries of the same thing share, in whatever order their keys come."""
-    canonical = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    canonical = orjson.dumps(_loaded(value), option=orjson.OPT_SORT_KEYS)
     # An integer beyond 64 bits was read as the nearest float, so that two of them may look the same: then only the very same bytes are.
     # Such a float is written with an exponent. To look for that first takes a tenth of the time of looking for digits.
     return value if _EXPONENT.search(canonical) and _LONG.search(value) else canonical
@@ -148,7 +148,7 @@ def _loaded(value: bytes) -> Any:
 
 def _refuse_deep(value: bytes) -> None:
     """Refuse what could be read alone, and not as part of a session or a candidate."""
-    if len(value) > 2 * _HARMLESS and value.count(b"{") + value.count(b"[") > _HARMLESS:
+    if value.count(b"{") + value.count(b"[") > _HARMLESS:
         try:
             from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
         except ValueError as error:

@@ -135,7 +135,8 @@ class Score:
 
     def _put_aside(self, record: Record, reason: Reason, detail: str) -> Output:
         self.tally[f"dead_lettered.{reason}"] += 1
-        return dead_letter(self._topics.dead_letters, record, "score", reason, detail)
+        topics = self._topics
+        return dead_letter(topics.dead_letters, topics.sessions, self._partition, record, "score", reason, detail)
 
     def _finish(self, record: Record, outputs: Sequence[Output]) -> None:
         if not self._dropped:

@@ -16,18 +16,18 @@ GUARDED = 4_000
 """How many identities a guard holds, unless one segment alone has more."""
 
 _HEAD = struct.Struct(">BqqqiiiB")
-_ENTRY = struct.Struct(">c16sqI")
+_ENTRY = struct.Struct(">c16sdI")
 _CHUNK_KEY = struct.Struct(">II")
 _GUARD = struct.Struct(">BIq")
 
 EVENT, TRACE = b"e", b"t"
 
 
-Entry = tuple[bytes, bytes, int, bytes]
-"""A joined record: its kind, identity, place in time (microseconds since 1970) and bytes."""
+Entry = tuple[bytes, bytes, float, bytes]
+"""A joined record: its kind, identity, place in time (seconds since 1970) and bytes."""
 
 
-def pack(kind: bytes, identity: bytes, at: int, raw: bytes) -> bytes:
+def pack(kind: bytes, identity: bytes, at: float, raw: bytes) -> bytes:
     """An entry as it stands in a chunk."""
     return _ENTRY.pack(kind, identity, at, len(raw)) + raw
 

@@ -15,12 +15,8 @@ MAX_OUTPUT_BYTES = 950_000
 
 
 class Record(Protocol):
-    """A consumed record, as aiokafka hands it out."""
+    """A consumed record, as aiokafka parses it. Where it stands, its reader knows."""
 
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
     @property
     def offset(self) -> int: ...
     @property
@@ -94,15 +90,15 @@ def envelope_size(key: bytes | None, headers: Headers) -> int:
     return size
 
 
-def dead_letter(topic: str, record: Record, stage: str, reason: Reason, detail: str) -> Output:
-    """The output for a record that could not be used, in the partition of the same number.
+def dead_letter(
+    topic: str, source: str, partition: int, record: Record, stage: str, reason: Reason, detail: str
+) -> Output:
+    """The output for a record of the topic `source` that could not be used, in the partition of the same number.
 
     A key and headers that would not fit beside the value are left out.
     """
     key, headers = record.key, record.headers
     if (size := envelope_size(key, headers)) > KEPT_BYTES:
         key, headers, detail = None, (), f"{detail} (left out: {size} bytes of key and headers)"
-    letter = DeadLetter(
-        reason, detail, stage, record.topic, record.partition, record.offset, key, record.value, headers
-    )
-    return Output(topic, record.partition, key, letter.wire_value(), letter.wire_headers(), record.timestamp)
+    letter = DeadLetter(reason, detail, stage, source, partition, record.offset, key, record.value, headers)
+    return Output(topic, partition, key, letter.wire_value(), letter.wire_headers(), record.timestamp)
