@@ -59,7 +59,7 @@ def one(
 
 
 def _measure(servers: str, topics: Topics, rate: float, seconds: float, open_at_a_time: int) -> dict[str, list[float]]:
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 2})
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5})
     reader = Consumer(
         {
             "bootstrap.servers": servers,
@@ -116,7 +116,7 @@ def _measure(servers: str, topics: Topics, rate: float, seconds: float, open_at_
                 session[1] += 1
             sent += 1
         producer.poll(0)
-        poll(0.001, start + 5)
+        poll(0.005, start + 5)
     quiet = time.time() + 3
     while time.time() < quiet:
         poll(0.05, start + 5)

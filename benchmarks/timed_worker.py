@@ -23,6 +23,7 @@ from tracegate.streams.embedders import load_embedder
 from tracegate.streams.faust_seam import Table
 from tracegate.streams.lane import Lane
 from tracegate.streams.settings import load_settings
+from tracegate.streams.worker import spare_the_collector
 
 
 class Stopwatch:
@@ -104,6 +105,7 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
             watch.measure(stage, "cut", f"{stage.__name__.lower()} cut")
         watch.measure(Assemble, "tick", "assemble tick")
         watch.measure(Table, "write", "RocksDB")
+    spare_the_collector()
     faust.Worker(
         app, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False
     ).execute_from_commandline()

@@ -183,7 +183,7 @@ class Checkpoints:
     async def revoke(self) -> None:
         """A last checkpoint of every lane; whatever comes of it, their memory goes."""
         try:
-            await asyncio.gather(*(self._checkpoint(lane) for lane in list(self.lanes.values())))
+            await asyncio.gather(*(self._checkpoint(lane, last=True) for lane in list(self.lanes.values())))
         finally:
             self._forget()
             if self._app.should_stop:
@@ -255,25 +255,26 @@ class Checkpoints:
             last = monotonic()
             await self._checkpoint(lane)
 
-    async def _checkpoint(self, lane: Lane) -> None:
+    async def _checkpoint(self, lane: Lane, *, last: bool = False) -> None:
         # Shielded, so that a cancelled waiter never leaves half a transaction to the next one.
-        await asyncio.shield(self._guarded_commit(lane))
+        await asyncio.shield(self._guarded_commit(lane, last))
 
-    async def _guarded_commit(self, lane: Lane) -> None:
+    async def _guarded_commit(self, lane: Lane, last: bool) -> None:
         async with lane.lock:
             if lane.dead:
                 return
             try:
-                await self._commit(lane)
+                await self._commit(lane, last)
             except Exception as error:  # noqa: BLE001  # any failure of a checkpoint leaves its outcome unknown
                 await self.fail(error)
 
-    async def _commit(self, lane: Lane) -> None:
+    async def _commit(self, lane: Lane, last: bool) -> None:
         cut, number, changelog = lane.cut(), lane.number, self._table.changelog
-        if not any(cut):
+        told = lane.untold(monotonic(), last=last)
+        if not (any(cut) or told):
             return
         rows = [Output(changelog, number, key, value) for key, value in cut.rows]
-        offsets = {TopicPartition(topic, number): offset for topic, offset in cut.offsets.items()}
+        offsets = {TopicPartition(topic, number): offset for topic, offset in told.items()}
         end = await self._deliveries[number].send(rows, cut.outputs, offsets)
         if cut.rows:
             self._table.write(number, cut.rows, end)

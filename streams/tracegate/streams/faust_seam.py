@@ -39,8 +39,10 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
 )
 
-FETCH_WAIT_MS = 100
+FETCH_WAIT_MS = 20
 """How long the broker may hold a fetch. Faust's 1.5 s would delay every partition that was left out of a fetch by as much."""
+FETCH_BYTES = 100_000
+"""How much has to be there for a fetch to return earlier. With 1, under a light load, every few records would be a fetch of their own."""
 
 
 class IncompatibleFaustError(RuntimeError):
@@ -109,6 +111,7 @@ class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer = super()._create_worker_consumer(transport)
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._fetch_min_bytes = FETCH_BYTES
         return consumer
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -22,6 +22,8 @@ STALE_S = 1.0
 """From this age on the time of the last tick is too old to judge records by."""
 SLICE = 2_000
 """How many records a stage takes before others get their turn."""
+TELL_S = 1.0
+"""How often the consumer group is told the offsets. They are for those who watch its lag: what counts is the row."""
 QUEUE = 4_000
 """How many records of an input may wait for another input that is behind."""
 
@@ -112,6 +114,8 @@ class Lane:
         self._astray: set[str] = set()
         self._asked: dict[str, int] = {}
         self._ticked = 0.0
+        self._told: dict[str, int] = {}
+        self._told_at = -math.inf
         rows = table.rows(number)
         for spec in specs:
             prefix = spec.name.encode() + b"/"
@@ -223,6 +227,22 @@ class Lane:
             self.committed |= offsets
             rows.append((OFFSETS, orjson.dumps(self.committed)))
         return Cut(rows, outputs, offsets)
+
+    def untold(self, now: float, *, last: bool = False) -> dict[str, int]:
+        """The offsets that the consumer group is to be told with this checkpoint: what has changed, every `TELL_S`, and with the last one.
+
+        To tell them takes two requests of the five that a small transaction takes.
+
+        Args:
+            now: Seconds of any clock.
+            last: Whether it is the last checkpoint.
+        """
+        if not last and now - self._told_at < TELL_S:
+            return {}
+        found = {topic: offset for topic, offset in self.committed.items() if self._told.get(topic) != offset}
+        self._told |= found
+        self._told_at = now
+        return found
 
     def drop(self) -> None:
         """Forget everything: memory must not outlive ownership, least of all under a new producer."""
