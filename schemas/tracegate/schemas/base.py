@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from pydantic.alias_generators import to_camel
 
 MAX_NAMED = 5
+_put = object.__setattr__
 
 
 class WireModel(BaseModel):
@@ -19,10 +20,10 @@ class WireModel(BaseModel):
     def trusted(cls, **fields: Any) -> Self:
         """A document of values that are known to be right, at a fifth of the cost: nothing is checked, and every field must be given."""
         document = cls.__new__(cls)
-        object.__setattr__(document, "__dict__", fields)
-        object.__setattr__(document, "__pydantic_fields_set__", set(fields))
-        object.__setattr__(document, "__pydantic_extra__", None)
-        object.__setattr__(document, "__pydantic_private__", None)
+        _put(document, "__dict__", fields)
+        _put(document, "__pydantic_fields_set__", set(fields))
+        _put(document, "__pydantic_extra__", None)
+        _put(document, "__pydantic_private__", None)
         return document
 
 

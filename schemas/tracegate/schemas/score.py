@@ -17,7 +17,6 @@ Count = Annotated[int, Field(ge=0)]
 
 NAMESPACE = bytes.fromhex("5fca0bcb2d9f5c6a8f3a1b7e4d2c9e10")
 """The UUIDv5 namespace of result and candidate ids."""
-_NAMED = hashlib.sha1(NAMESPACE, usedforsecurity=False)
 
 
 class Cost(WireModel):
@@ -84,9 +83,8 @@ def uuid5(*parts: str | int) -> str:
     >>> uuid5("a", 0) == uuid5("a", 0), uuid5("ab", "c") == uuid5("a", "bc")
     (True, False)
     """
-    digest = _NAMED.copy()
-    digest.update("\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass"))
-    text = digest.hexdigest()
+    name = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    text = hashlib.sha1(NAMESPACE + name, usedforsecurity=False).hexdigest()
     variant = "89ab"[int(text[16], 16) & 3]
     return f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"
 

@@ -132,22 +132,22 @@ class _Open:
         self.reference_id = event.reference_id or self.reference_id
         self.app_name = event.app_name or self.app_name
         match event:
-            case InvocationStarted():
-                self.user_content = event.user_content or self.user_content
             case ToolCalled():
                 self.uses.append(FunctionCall.trusted(id=event.call_id, name=event.name, args=event.args))
             case ToolReturned():
                 answer: JsonValue = event.response if event.error is None else {"error": event.error}
                 self.responses.append(FunctionResponse.trusted(id=event.call_id, name=event.name, response=answer))
+            case ModelCalled():
+                self.input_tokens = _sum(self.input_tokens, event.input_tokens)
+                self.output_tokens = _sum(self.output_tokens, event.output_tokens)
+            case InvocationStarted():
+                self.user_content = event.user_content or self.user_content
+            case InvocationCompleted():
+                self.final_response = event.final_response or self.final_response
             case ResponseIntermediate():
                 self.said.append((event.author, event.content.parts or []))
             case RetrievalReturned():
                 self.context = [*(self.context or ()), *event.chunks]
-            case ModelCalled():
-                self.input_tokens = _sum(self.input_tokens, event.input_tokens)
-                self.output_tokens = _sum(self.output_tokens, event.output_tokens)
-            case InvocationCompleted():
-                self.final_response = event.final_response or self.final_response
             case InvocationRecorded():
                 self.recorded = event.invocation
 

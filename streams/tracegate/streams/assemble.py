@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import orjson
 
+from tracegate.schemas.dead_letter import KEPT_BYTES
 from tracegate.schemas.session import Closed
 from tracegate.streams.open_session import OpenSession
 from tracegate.streams.partitioner import partition_of
@@ -106,7 +107,9 @@ class Assemble:
                     self._refuse_future(f"the record's timestamp {timestamp}")
                 if timestamp > high:
                     high = timestamp
-                value = present(record, max_bytes)
+                value = record.value
+                if not value or record.headers or len(value) > max_bytes or len(record.key or b"") > KEPT_BYTES:
+                    value = present(record, max_bytes)
                 is_trace = traces or (strays and self._was_trace(record))
                 session_id, at, identity, ends = read_trace(record, value) if is_trace else read_event(record, value)
                 if at * 1_000 > latest:

@@ -27,7 +27,7 @@ from tracegate.streams.clock import seconds_now
 from tracegate.streams.delivery import Delivery
 from tracegate.streams.faust_seam import End, Table, install, verify
 from tracegate.streams.lane import Lane, StageSpec
-from tracegate.streams.stage import Output, Record
+from tracegate.streams.stage import Record
 
 log = logging.getLogger(__name__)
 
@@ -273,9 +273,8 @@ class Checkpoints:
         told = lane.untold(monotonic(), last=last)
         if not (any(cut) or told):
             return
-        rows = [Output(changelog, number, key, value) for key, value in cut.rows]
         offsets = {TopicPartition(topic, number): offset for topic, offset in told.items()}
-        end = await self._deliveries[number].send(rows, cut.outputs, offsets)
+        end = await self._deliveries[number].send(TopicPartition(changelog, number), cut.rows, cut.outputs, offsets)
         if cut.rows:
             self._table.write(number, cut.rows, end)
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})

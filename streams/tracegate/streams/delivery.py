@@ -9,13 +9,15 @@ from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 
-from tracegate.streams.stage import Output
+from tracegate.streams.stage import Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
 MAX_BATCH_BYTES = 1_000_000
 """The largest batch, and so the largest record; under the 1 MiB that brokers accept by default."""
 
 Offsets = Mapping[TopicPartition, int]
+_Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
+"""What a batch takes of a record: key, value, timestamp, headers."""
 
 
 class Delivery(Protocol):
@@ -24,8 +26,8 @@ class Delivery(Protocol):
     async def start(self) -> None:
         """Become the only one who may send for this partition, as far as the broker can see to it."""
 
-    async def send(self, rows: Sequence[Output], outputs: Sequence[Output], offsets: Offsets) -> int:
-        """Send table rows (all for one changelog partition), outputs and source offsets. Returns the last row's offset, -1 if none.
+    async def send(self, changelog: TopicPartition, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+        """Send table rows, outputs and source offsets. Returns the last row's offset in the changelog, -1 if there is none.
 
         When it returns, all of it is committed. When it raises, nobody knows: the caller must give the partition up.
         """
@@ -53,9 +55,11 @@ class Transaction:
         """Fence whoever had this transactional id; an open transaction of theirs is aborted."""
         await self._producer.start()
 
-    async def send(self, rows: Sequence[Output], outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(self, changelog: TopicPartition, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         """Send everything in one transaction."""
-        producer, batches = self._producer, _by_partition([*rows, *outputs])
+        producer, batches = self._producer, _by_partition(outputs)
+        if rows:
+            batches[changelog] = [(key, value, None, []) for key, value in rows]
         await producer.begin_transaction()
         sends = [_send(producer, place, records) for place, records in batches.items()]
         # All partitions in one request before anything else: the broker refuses, for a while, what arrives while one is being added.
@@ -65,7 +69,8 @@ class Transaction:
         if offsets:  # after the sends, for the same reason
             await producer.send_offsets_to_transaction(dict(offsets), self._group)
         await producer.commit_transaction()
-        return ends[_place(rows[0])] if rows else -1
+        last: int = ends.get(changelog, -1)
+        return last
 
     async def stop(self) -> None:
         """Close the producer."""
@@ -85,36 +90,31 @@ class PlainSends:
         """Connect. Nothing fences a former owner."""
         await self._producer.start()
 
-    async def send(self, rows: Sequence[Output], outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(self, changelog: TopicPartition, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         """Outputs are acknowledged before rows are sent: a row says where to go on from, so it comes last."""
-        await self._send_all(outputs)
-        ends = await self._send_all(rows)
+        await self._send_all(_by_partition(outputs))
+        ends = await self._send_all({changelog: [(key, value, None, []) for key, value in rows]} if rows else {})
         if offsets:
             await self._commit(offsets)
-        return ends[_place(rows[0])] if rows else -1
+        return ends.get(changelog, -1)
 
     async def stop(self) -> None:
         """Close the producer."""
         await self._producer.stop()
 
-    async def _send_all(self, outputs: Sequence[Output]) -> dict[TopicPartition, int]:
-        batches = _by_partition(outputs)
+    async def _send_all(self, batches: Mapping[TopicPartition, Sequence[_Content]]) -> dict[TopicPartition, int]:
         ends = await asyncio.gather(*(_send(self._producer, place, records) for place, records in batches.items()))
         return dict(zip(batches, ends, strict=True))
 
 
-def _place(output: Output) -> TopicPartition:
-    return TopicPartition(output.topic, output.partition)
-
-
-def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[Output]]:
-    batches: dict[tuple[str, int], list[Output]] = defaultdict(list)
-    for output in outputs:
-        batches[output.topic, output.partition].append(output)
+def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Content]]:
+    batches: dict[tuple[str, int], list[_Content]] = defaultdict(list)
+    for topic, partition, key, value, headers, timestamp in outputs:
+        batches[topic, partition].append((key, value, timestamp, [*headers]))
     return {TopicPartition(*place): batch for place, batch in batches.items()}
 
 
-async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[Output]) -> int:
+async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> int:
     """Send records as whole batches to one partition, in order; returns the offset of the last.
 
     Raises:
@@ -125,20 +125,15 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
     while at < len(records):
         batch, start = producer.create_batch(), at
         while at < len(records):
-            record = records[at]
-            if (
-                batch.append(
-                    key=record.key, value=record.value, timestamp=record.timestamp, headers=list(record.headers)
-                )
-                is None
-            ):
+            key, value, timestamp, headers = records[at]
+            if batch.append(key=key, value=value, timestamp=timestamp, headers=headers) is None:
                 break
             at += 1
         if batch.size() > MAX_BATCH_BYTES:  # a batch takes its first record, whatever its size
-            record = records[start]
-            size = len(record.value or b"") + len(record.key or b"")
+            key, value, _, _ = records[start]
             raise ValueError(
-                f"a record of {size} bytes for {place.topic} does not fit a batch of {MAX_BATCH_BYTES} bytes"
+                f"a record of {len(value or b'') + len(key or b'')} bytes for {place.topic} does not fit "
+                f"a batch of {MAX_BATCH_BYTES} bytes"
             )
         acknowledged.append((await producer.send_batch(batch, place.topic, partition=place.partition), at - start))
     end = -1

@@ -104,6 +104,10 @@ class Records(fetcher.PartitionRecords):  # type: ignore[misc]  # untyped
         super().__init__(tp, *parts)
         self._as_parsed = tp.topic in topics
 
+    def __iter__(self) -> Iterator[Any]:
+        records: Iterator[Any] = self._records_iterator
+        return records  # by its own `__next__` each would be one call more
+
     def _unpack_records(self) -> Iterator[Any]:
         while True:
             try:

@@ -8,7 +8,17 @@ from operator import itemgetter
 import orjson
 
 from tracegate.schemas.session import Closed
-from tracegate.streams.session_rows import CHUNK, TRACE, Entry, Head, chunk_key, is_among, pack, split, unpack
+from tracegate.streams.session_rows import (
+    CHUNK,
+    TRACE,
+    Head,
+    chunk_key,
+    entry_head,
+    identities,
+    is_among,
+    split,
+    unpack,
+)
 from tracegate.streams.stage import Read
 
 
@@ -49,7 +59,7 @@ class OpenSession:
 
     def add(self, kind: bytes, identity: bytes, at: float, raw: bytes, timestamp: int) -> None:
         """Join a record: its place in time in seconds, its own timestamp in milliseconds."""
-        self.new.append(pack(kind, identity, at, raw))
+        self.new += (entry_head(kind, identity, at, raw), raw)
         self.identities += identity
         self.count += 1
         self.bytes += len(raw) + 1
@@ -79,7 +89,7 @@ class OpenSession:
     def restore(self, number: int, head: Head, body: bytes) -> None:
         """Take over a chunk row; rows come in order."""
         self.first_record, self.last_record, self.deadline, self.count, self.bytes, _, self.ended = head
-        self.identities += b"".join([identity for _, identity, _, _ in unpack(body)])
+        self.identities += b"".join(identities(body))
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""
@@ -90,15 +100,16 @@ class OpenSession:
         Raises:
             RuntimeError: a sealed row is missing from the table.
         """
-        entries: list[Entry] = []
+        bodies = []
         for number in range(self.sealed):
             row = read(self.key(number))
             if row is None:
                 raise RuntimeError(f"row {number} of session {self.id!r} is gone from the table; the state is damaged")
-            entries += unpack(split(row)[1])
-        entries += unpack(b"".join([self.tail, *self.new]))
-        traces = _last_contents([(at, raw) for kind, _, at, raw in entries if kind == TRACE])
-        events = [(at, raw) for kind, _, at, raw in entries if kind != TRACE]
+            bodies.append(split(row)[1])
+        events: list[tuple[float, bytes]] = []
+        traces: list[tuple[float, bytes]] = []
+        for kind, at, raw in unpack(b"".join([*bodies, self.tail, *self.new])):
+            (traces if kind == TRACE else events).append((at, raw))
         events.sort(key=_AT)  # stable: ties stay as they arrived
         return _DOCUMENT % {
             b"id": orjson.dumps(self.id.decode()),
@@ -107,7 +118,7 @@ class OpenSession:
             b"first": _moment(self.first_record),
             b"last": _moment(self.last_record),
             b"events": b",".join([raw for _, raw in events]),
-            b"traces": b",".join([raw for _, raw in traces]),
+            b"traces": b",".join([raw for _, raw in _last_contents(traces)]),
         }
 
 

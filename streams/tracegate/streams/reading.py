@@ -103,12 +103,8 @@ def present(record: Record, limit: int) -> bytes:
         raise Unusable("empty", "the record has no value" if value is None else "the record's value is empty")
     if len(value) > limit:
         raise Unusable("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
-    if record.headers or (key and len(key) > KEPT_BYTES):
-        size = envelope_size(key, record.headers)
-        if size > KEPT_BYTES:
-            raise Unusable(
-                "too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken"
-            )
+    if (size := envelope_size(key, record.headers)) > KEPT_BYTES:
+        raise Unusable("too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken")
     return value
 
 

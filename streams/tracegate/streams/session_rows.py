@@ -17,29 +17,40 @@ GUARDED = 4_000
 
 _HEAD = struct.Struct(">BqqqiiiB")
 _ENTRY = struct.Struct(">c16sdI")
+_IDENTITY = struct.Struct(">x16s8xI")
+_REST = struct.Struct(">c16xdI")
 _CHUNK_KEY = struct.Struct(">II")
 _GUARD = struct.Struct(">BIq")
 
 EVENT, TRACE = b"e", b"t"
 
 
-Entry = tuple[bytes, bytes, float, bytes]
-"""A joined record: its kind, identity, place in time (seconds since 1970) and bytes."""
+Entry = tuple[bytes, float, bytes]
+"""A joined record: its kind, place in time (seconds since 1970) and bytes."""
 
 
-def pack(kind: bytes, identity: bytes, at: float, raw: bytes) -> bytes:
-    """An entry as it stands in a chunk."""
-    return _ENTRY.pack(kind, identity, at, len(raw)) + raw
+def entry_head(kind: bytes, identity: bytes, at: float, raw: bytes) -> bytes:
+    """What stands in a chunk before an entry's bytes."""
+    return _ENTRY.pack(kind, identity, at, len(raw))
 
 
 def unpack(chunk: bytes) -> Iterator[Entry]:
     """The entries of a chunk's body."""
-    at, size = 0, _ENTRY.size
+    end = 0
+    while end < len(chunk):
+        kind, moment, length = _REST.unpack_from(chunk, end)
+        begin = end + _REST.size
+        end = begin + length
+        yield kind, moment, chunk[begin:end]
+
+
+def identities(chunk: bytes) -> Iterator[bytes]:
+    """The identities of a chunk's entries, 16 bytes each."""
+    at = 0
     while at < len(chunk):
-        kind, identity, moment, length = _ENTRY.unpack_from(chunk, at)
-        at += size
-        yield kind, identity, moment, chunk[at : at + length]
-        at += length
+        identity, length = _IDENTITY.unpack_from(chunk, at)
+        at += _IDENTITY.size + length
+        yield identity
 
 
 class Head(NamedTuple):
