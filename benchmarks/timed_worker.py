@@ -19,11 +19,10 @@ from benchmarks.workload import CONFIG
 from tracegate.scorers.plan import read_plan
 from tracegate.streams.app import create_app
 from tracegate.streams.checkpoint import Checkpoints
-from tracegate.streams.embedders import load_embedder
 from tracegate.streams.faust_seam import Table
 from tracegate.streams.lane import Lane
+from tracegate.streams.process import spare_the_collector
 from tracegate.streams.settings import load_settings
-from tracegate.streams.worker import spare_the_collector
 
 
 class Stopwatch:
@@ -92,7 +91,7 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     settings = load_settings()
     transactions = settings.delivery != "at_least_once"
     plan = read_plan(CONFIG)
-    app, checkpoints = create_app(settings, plan, load_embedder(settings.embedder), stages, transactions=transactions)
+    app, checkpoints, _ = create_app(settings, plan, stages, transactions=transactions)
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
         from tracegate.streams.assemble import Assemble

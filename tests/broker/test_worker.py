@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -300,6 +301,29 @@ def test_events_are_joined_and_ordered_by_when_they_occurred(key: str | None, ru
     assert session["segment"] == 0
 
 
+def test_what_is_expected_comes_from_the_references_topic(running: Running) -> None:
+    sender = Sender(running.servers)
+    expected = {"final_response": {"parts": [{"text": "It ships today."}]}}
+    sender.send("references", expected, "order", 3)
+
+    def value(name: str) -> float | None:
+        """Of a session that refers to it; None if it came too early."""
+        answer = {"final_response": {"parts": [{"text": "It ships today."}]}, "reference_id": "order"}
+        sender.send(INVOCATIONS, event("invocation.completed", name, 1, **answer), name, 1)
+        sender.send(INVOCATIONS, event("session.ended", name, 2), name, 1)
+
+        def found() -> list[float | None]:
+            rows = [row.document for row in running.rows["results"]]
+            metric = "response_match_score"
+            return [r["value"] for r in rows if (r["session_id"], r["metric"], r["level"]) == (name, metric, "session")]
+
+        running.until(lambda: bool(found()))
+        return found()[0]
+
+    names = (f"refers {number}" for number in range(20))
+    assert 1.0 in map(value, names)  # the topic is followed beside the others, so it may take a moment
+
+
 # --- its end
 
 
@@ -310,6 +334,23 @@ def test_it_ends_with_0_when_it_is_asked_to_and_its_log_is_plain(emitted: Runnin
     assert "\x1b" not in emitted.log
     assert len(lines) == len(set(lines))
     assert [line for line in lines if " INFO tracegate." not in line] == []
+
+
+def test_a_scoring_process_that_dies_is_replaced(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+        worker = fleet.start("worker")
+        with Committed(broker.bootstrap_servers, "tracegate.", "tracegate.assemble-score-gate") as committed:
+            running, sender = Running(broker.bootstrap_servers, worker, committed), Sender(broker.bootstrap_servers)
+            for name in ("before", "after"):
+                sender.send(INVOCATIONS, event("session.ended", name), name, 0)
+                sender.send(TRACES, trace(name, name), name, 0)
+                running.until(lambda name=name: any(r.document["session_id"] == name for r in running.rows["results"]))
+                (scoring,) = worker.children()
+                os.kill(scoring, signal.SIGKILL)
+        assert worker.terminate(30) == 0
+    assert "the scoring process ended on its own (signal 9); another takes its place" in worker.log.read_text()
 
 
 def test_it_ends_hard_when_an_orderly_end_takes_too_long(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,8 +26,8 @@ from tracegate.streams.faust_seam import End
 from tracegate.streams.gate import Gate
 from tracegate.streams.lane import Lane, StageSpec
 from tracegate.streams.pool import Pool
-from tracegate.streams.score import Score, Scored
-from tracegate.streams.scoring import SessionScoring
+from tracegate.streams.score import Score
+from tracegate.streams.scoring import Measure, Measured, SessionScoring, score_bytes
 from tracegate.streams.stage import Cut, Output, Read
 from tracegate.streams.topics import STAGES, StageName, Topics
 
@@ -90,13 +90,13 @@ class MemoryTable:
 class HeldScoring:
     """A scoring that waits, session by session, until it is let go; so a test says in which order sessions finish."""
 
-    def __init__(self, inner: Callable[[Session], Awaitable[Scored]]) -> None:
+    def __init__(self, inner: Measure) -> None:
         self._inner = inner
         self._waiting: list[tuple[str, asyncio.Event]] = []
         self.begun: list[str] = []
         """Ids of the sessions that were begun, each as often as it was."""
 
-    async def __call__(self, session: Session) -> Scored:
+    async def __call__(self, session: Session) -> Measured:
         self.begun.append(session.session_id)
         go = asyncio.Event()
         place = (session.session_id, go)
@@ -136,7 +136,7 @@ class Flow:
     stages: Sequence[StageName] = STAGES
     window: int = 2_000
     concurrency: int = 64
-    hold: Callable[[Callable[[Session], Awaitable[Scored]]], Callable[[Session], Awaitable[Scored]]] | None = None
+    hold: Callable[[Measure], Measure] | None = None
     """Wraps the scoring; `HeldScoring` for one."""
 
     def __post_init__(self) -> None:
@@ -144,10 +144,9 @@ class Flow:
         self.logs: dict[tuple[str, int], list[Message]] = defaultdict(list)
         self.table = MemoryTable()
         self.lanes: dict[int, Lane] = {}
-        scoring: Callable[[Session], Awaitable[Scored]] = SessionScoring(
-            self.plan, self.embedder, self.clock, timeout_s=60
-        )
+        scoring: Measure = SessionScoring(self.plan, self.embedder, self.clock, timeout_s=60)
         self.scoring = self.hold(scoring) if self.hold else scoring
+        self._score_bytes = score_bytes(self.scoring)
         self.failures: list[BaseException] = []
         for partition in range(self.partitions):
             self._begin(partition)
@@ -303,7 +302,7 @@ class Flow:
             if name == "assemble":
                 return Assemble(partition, self.partitions, TOPICS, read, self.closing)
             if name == "score":
-                return Score(partition, self.partitions, TOPICS, self.scoring, pool, changed, self.window)
+                return Score(partition, self.partitions, TOPICS, self._score_bytes, pool, changed, self.window)
             return Gate(partition, self.partitions, TOPICS, self.plan, self.clock)
 
         return make

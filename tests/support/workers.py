@@ -28,6 +28,18 @@ class Worker:
         """Whether the process is gone."""
         return self.process.poll() is not None
 
+    def children(self) -> list[int]:
+        """The process ids of its children."""
+        found = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parent = status.read_text().rpartition(")")[2].split()[1]
+            except OSError:  # it has just ended
+                continue
+            if int(parent) == self.process.pid:
+                found.append(int(status.parent.name))
+        return found
+
     def kill(self) -> None:
         """End it at once, as a machine that loses power does."""
         self.process.kill()

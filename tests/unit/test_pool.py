@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
-from tracegate.streams.pool import Pool, Work
+from tracegate.streams.pool import Pool
 
 
 class Record:
@@ -14,7 +14,7 @@ class Record:
     topic, partition, offset, timestamp, key, value, headers = "t", 0, 0, 0, None, None, ()
 
 
-def work(done: list[str], name: str, after: Callable[[], object] | None = None) -> Work:
+def work(done: list[str], name: str, after: Callable[[], object] | None = None) -> Callable[[object], Awaitable[None]]:
     async def run(_: object) -> None:
         done.append(name)
         if after is not None:

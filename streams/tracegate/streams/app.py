@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import faust
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from yarl import URL
 
-from tracegate.scorers.embedding import Embedder
 from tracegate.scorers.plan import Plan
 from tracegate.streams.admin import KafkaUnreachable
 from tracegate.streams.assemble import Assemble, Closing
@@ -23,37 +22,49 @@ from tracegate.streams.embedded import is_embedded
 from tracegate.streams.gate import Gate
 from tracegate.streams.lane import StageSpec
 from tracegate.streams.pool import Pool
-from tracegate.streams.references import ReferenceReader, References
-from tracegate.streams.score import Score, Scoring
-from tracegate.streams.scoring import SessionScoring
+from tracegate.streams.reference_reader import ReferenceReader
+from tracegate.streams.score import Score
+from tracegate.streams.scoring_apart import ScoringApart
+from tracegate.streams.scoring_wire import Setup
 from tracegate.streams.settings import Settings, aiokafka_options, confluent_options
-from tracegate.streams.stage import Read, Stage
+from tracegate.streams.stage import Read, Record, Stage
 from tracegate.streams.topics import StageName, Topics, application_id
 
 TABLE = "state"
+AHEAD = 512
+"""Sessions that the scoring process may have been asked for, those included that it has not begun: it never waits for the worker."""
 _ASK_FOR_ID_S = 30.0
 
 
-def create_app(
-    settings: Settings,
-    plan: Plan,
-    embedder: Embedder | None,
-    stages: Sequence[StageName],
-    *,
-    transactions: bool,
-) -> tuple[Any, Checkpoints]:
-    """A worker's Faust app and its checkpoints; nothing is connected yet.
+class WorkerApp(NamedTuple):
+    """What a worker consists of."""
+
+    app: Any
+    checkpoints: Checkpoints
+    embedder_id: str | None
+    """Of what makes the vectors that novelty is measured by; None: novelty is 0.5."""
+
+
+def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, transactions: bool) -> WorkerApp:
+    """A worker's Faust app and its checkpoints; nothing is connected yet. The scoring process is started.
 
     Args:
         settings: Where Kafka is, and every limit.
         plan: What is measured, and what the gate asks for.
-        embedder: Makes the vectors that novelty is measured by; None: novelty is 0.5.
         stages: The stages that this process runs.
         transactions: Whether the broker has transactions; the embedded one has not.
+
+    Raises:
+        EmbedderUnavailable: the embedder that the settings name cannot be loaded.
+        ScoringProcessDied: the scoring process does not start.
     """
+    scoring = None
+    folder = Path(settings.state_dir) / application_id(settings.topic_prefix, stages)
+    if "score" in stages:
+        scoring = ScoringApart(Setup.of(settings, plan), folder / "scoring-attempts.json")
     topics = Topics.of(settings.topic_prefix)
     options = aiokafka_options(settings)
-    app = _faust_app(settings, application_id(settings.topic_prefix, stages), options)
+    app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
     # 16 MiB of cache and 8 MiB of memtable a partition: Faust's default is 2 GiB.
     table = app.Table(
         TABLE,
@@ -62,13 +73,15 @@ def create_app(
         partitions=settings.partitions,
         options={"block_cache_size": 16 << 20, "write_buffer_size": 8 << 20},
     )
-    references = References()
-    if "score" in stages:
-        app.add_dependency(
-            ReferenceReader(references, topics.references, settings.partitions, options, beacon=app.beacon)
-        )
-    scoring = SessionScoring(plan, embedder, utc_now, timeout_s=settings.score_timeout_s, references=references)
-    pool = Pool(settings.score_concurrency, lambda error: app.loop.create_task(checkpoints.fail(error)))
+
+    def fail(error: BaseException) -> None:
+        app.loop.create_task(checkpoints.fail(error))
+
+    if scoring is not None:
+        app.add_dependency(scoring)
+        scoring.failed = fail
+        app.add_dependency(ReferenceReader(scoring, topics.references, settings.partitions, options, beacon=app.beacon))
+    pool: Pool[Record] = Pool(AHEAD, fail)
     makers = _makers(settings, plan, topics, scoring, pool)
     specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
 
@@ -86,7 +99,7 @@ def create_app(
     checkpoints = Checkpoints(
         app, table, specs, delivery, changelog_id, options, interval_s=settings.checkpoint_interval_s, limit=20_000
     )
-    return app, checkpoints
+    return WorkerApp(app, checkpoints, scoring and scoring.embedder_id)
 
 
 def topic_id(settings: Settings, topic: str) -> str:
@@ -114,7 +127,7 @@ def topic_id(settings: Settings, topic: str) -> str:
 
 
 def _makers(
-    settings: Settings, plan: Plan, topics: Topics, scoring: Scoring, pool: Pool
+    settings: Settings, plan: Plan, topics: Topics, scoring: ScoringApart | None, pool: Pool[Record]
 ) -> Mapping[StageName, Callable[[int, Read, Callable[[], None]], Stage]]:
     partitions = settings.partitions
     closing = Closing(
@@ -130,6 +143,8 @@ def _makers(
         return Assemble(partition, partitions, topics, read, closing)
 
     def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        if scoring is None:
+            raise ValueError("the score stage runs here, and nothing that scores is given")
         return Score(partition, partitions, topics, scoring, pool, changed, settings.score_window)
 
     def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
@@ -138,14 +153,14 @@ def _makers(
     return {"assemble": assemble, "score": score, "gate": gate}
 
 
-def _faust_app(settings: Settings, name: str, options: Mapping[str, Any]) -> Any:
+def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str, Any]) -> Any:
     credentials = _credentials(settings, options)
     return faust.App(
         name,
         broker=[URL(f"kafka://{server}") for server in options["bootstrap_servers"]],
         broker_credentials=credentials,
         store="rocksdb://",
-        datadir=str(Path(settings.state_dir) / name),
+        datadir=str(folder),
         topic_partitions=settings.partitions,
         topic_replication_factor=settings.replication_factor,
         topic_allow_declare=False,  # `tracegate topics create` makes them, with the right cleanup policy

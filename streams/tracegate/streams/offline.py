@@ -18,9 +18,9 @@ from tracegate.streams.cli_input import Records
 from tracegate.streams.gate import Gate
 from tracegate.streams.pool import Pool
 from tracegate.streams.score import Score
-from tracegate.streams.scoring import SessionScoring
+from tracegate.streams.scoring import Scoring, SessionScoring, score_bytes
 from tracegate.streams.settings import Settings
-from tracegate.streams.stage import Output
+from tracegate.streams.stage import Output, Record
 from tracegate.streams.topics import Topics
 
 _TOPICS = Topics.of("")
@@ -81,7 +81,7 @@ async def score_offline(
     timestamp = int(clock().timestamp() * 1000)
     sessions, duplicates = _assemble(documents, received, settings, timestamp)
     places = {_place_of(session): number for number, session in enumerate(sessions)}
-    scoring = SessionScoring(plan, embedder, clock, timeout_s=settings.score_timeout_s)
+    scoring = score_bytes(SessionScoring(plan, embedder, clock, timeout_s=settings.score_timeout_s))
     scored = await _score(sessions, scoring, settings, progress)
     # Sessions finish in any order.
     candidates = sorted(_values(scored, _TOPICS.candidates), key=lambda value: places[_place_of(value)])
@@ -187,11 +187,11 @@ def _assemble(
 
 
 async def _score(
-    sessions: Sequence[bytes], scoring: SessionScoring, settings: Settings, progress: Callable[[int, int], None]
+    sessions: Sequence[bytes], scoring: Scoring, settings: Settings, progress: Callable[[int, int], None]
 ) -> list[Output]:
     failures: list[BaseException] = []
     finished = iter(range(1, len(sessions) + 1))
-    pool = Pool(settings.score_concurrency, failures.append)
+    pool: Pool[Record] = Pool(settings.score_concurrency, failures.append)
     stage = Score(0, 1, _TOPICS, scoring, pool, lambda: progress(next(finished), len(sessions)))
     if sessions:
         stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions))

@@ -6,27 +6,26 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
-from tracegate.streams.stage import Record
-
-Work = Callable[[Record], Awaitable[None]]
+T = TypeVar("T")
 
 _SLICE_S = 0.003
 """How long one worker may hold the event loop when its work never waits."""
 
 
-class Pool:
+class Pool(Generic[T]):
     """Runs at most `limit` pieces of work at a time. Work that never waits gives way to others every few milliseconds."""
 
     def __init__(self, limit: int = 64, failed: Callable[[BaseException], object] | None = None) -> None:
         self._limit, self._failed = limit, failed
-        self._queue: deque[tuple[Work, Record]] = deque()
+        self._queue: deque[tuple[Callable[[T], Awaitable[None]], T]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0  # less than the tasks for a moment: one that has ended is no longer there for new work
 
-    def add(self, work: Work, record: Record) -> None:
+    def add(self, work: Callable[[T], Awaitable[None]], item: T) -> None:
         """Do this piece of work when its turn comes."""
-        self._queue.append((work, record))
+        self._queue.append((work, item))
         if self._running < self._limit:
             self._running += 1
             task = asyncio.get_running_loop().create_task(self._run())
@@ -42,8 +41,8 @@ class Pool:
         until = time.monotonic() + _SLICE_S
         try:
             while self._queue:
-                work, record = self._queue.popleft()
-                await work(record)
+                work, item = self._queue.popleft()
+                await work(item)
                 if time.monotonic() > until:
                     await asyncio.sleep(0)
                     until = time.monotonic() + _SLICE_S

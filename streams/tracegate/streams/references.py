@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from mode import Service
-from pydantic import ValidationError
-
-from tracegate.schemas.base import explain
-from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.reference import Reference, normalised_question
 from tracegate.schemas.turns import Turn
-
-log = logging.getLogger(__name__)
 
 Question = tuple[str, str]
 
@@ -56,55 +46,3 @@ class References:
 
 def _question(reference: Reference) -> Question:
     return reference.app_name or "", normalised_question(reference.question or "")
-
-
-class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Reads the whole topic before it counts as started, whatever partitions the worker owns, and follows it from then on."""
-
-    def __init__(
-        self, references: References, topic: str, partitions: int, options: Mapping[str, Any], **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self._references, self._topic, self._partitions, self._options = references, topic, partitions, options
-
-    async def on_start(self) -> None:
-        """Read to the end."""
-        consumer = self._consumer = AIOKafkaConsumer(
-            **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
-        )
-        await consumer.start()
-        partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
-        consumer.assign(partitions)
-        await consumer.seek_to_beginning(*partitions)
-        for place, end in (await consumer.end_offsets(partitions)).items():
-            while await consumer.position(place) < end:
-                self._take(await consumer.getmany(place, timeout_ms=100))
-        log.info("references: %d", len(self._references))
-
-    async def on_stop(self) -> None:
-        """Disconnect."""
-        await self._consumer.stop()
-
-    @Service.task  # type: ignore[untyped-decorator]
-    async def _follow(self) -> None:
-        while not self.should_stop:
-            self._take(await self._consumer.getmany(timeout_ms=500))
-
-    def _take(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
-        for records in batches.values():
-            for record in records:
-                self._take_one(record)
-
-    def _take_one(self, record: Any) -> None:
-        where = f"reference at {record.topic}/{record.partition}/{record.offset}"
-        try:
-            reference = Reference.model_validate_json(record.value) if record.value else None
-        except ValidationError as error:
-            log.warning("%s is left out: %s", where, printable(explain(error)))
-            return
-        key = (record.key or b"").decode(errors="replace")
-        name = key or (reference.reference_id if reference else None)
-        if name:
-            self._references.put(name, reference)
-        else:
-            log.warning("%s is left out: it has neither a key nor a reference_id", where)

@@ -6,31 +6,19 @@ slow judge delays its own session and nobody else's.
 
 from __future__ import annotations
 
-import asyncio
 from array import array
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from pydantic import ValidationError
-
-from tracegate.schemas.base import explain
-from tracegate.schemas.candidate import Candidate
 from tracegate.schemas.dead_letter import Reason
-from tracegate.schemas.score import Score as ScoreRecord
-from tracegate.schemas.session import Session
-from tracegate.scorers.runner import cancelled_from_outside
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
-from tracegate.streams.stage import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
+from tracegate.streams.scoring import Scoring, Unscorable
+from tracegate.streams.stage import Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
 
 _DONE = b"d"
-
-Scored = tuple[Sequence[ScoreRecord], Sequence[Candidate]]
-Scoring = Callable[[Session], Awaitable[Scored]]
-"""Measures a session: its scores, and its traces as candidates."""
 
 
 class Score:
@@ -42,7 +30,7 @@ class Score:
         partitions: int,
         topics: Topics,
         scoring: Scoring,
-        pool: Pool,
+        pool: Pool[Record],
         changed: Callable[[], None],
         window: int = 2_000,
     ) -> None:
@@ -103,35 +91,20 @@ class Score:
         if self._dropped:
             return
         try:
-            session = Session.model_validate_json(record.value or b"")
-        except ValidationError as error:
-            self._finish(record, [self._put_aside(record, "unreadable_session", explain(error))])
-            return
-        try:
-            scores, candidates = await self._scoring(session)
-            outputs = [*map(partial(self._result, record), scores), *map(self._candidate, candidates)]
-        except (Exception, asyncio.CancelledError) as error:  # whatever a session provokes must not stop its neighbours
-            if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
-                raise
-            self._finish(record, [self._put_aside(record, "scoring_failed", f"{type(error).__name__}: {error}")])
-            return
-        largest = max((len(output.value or b"") for output in outputs), default=0)
-        if largest > MAX_OUTPUT_BYTES:
-            detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
-            self._finish(record, [self._put_aside(record, "too_large", detail)])
+            scored = await self._scoring(record.value or b"")
+        except Unscorable as why:
+            self._finish(record, [self._put_aside(record, why.reason, why.detail)])
             return
         self.tally["scored"] += 1
-        self.tally["candidates"] += len(candidates)
-        self.tally.update(_outcome(score) for score in scores)
+        self.tally["candidates"] += len(scored.candidates)
+        for outcome, count in scored.outcomes.items():
+            self.tally[f"scores.{outcome}"] += count
+        outputs = [Output(self._topics.results, self._partition, record.key, score) for score in scored.results]
+        for name, candidate in scored.candidates:
+            scope = name.encode()
+            home = partition_of(scope, self._partitions)
+            outputs.append(Output(self._topics.candidates, home, scope, candidate))
         self._finish(record, outputs)
-
-    def _result(self, record: Record, score: ScoreRecord) -> Output:
-        return Output(self._topics.results, self._partition, record.key, score.wire())
-
-    def _candidate(self, candidate: Candidate) -> Output:
-        scope = candidate.scope.encode()
-        value = candidate.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        return Output(self._topics.candidates, partition_of(scope, self._partitions), scope, value)
 
     def _put_aside(self, record: Record, reason: Reason, detail: str) -> Output:
         self.tally[f"dead_lettered.{reason}"] += 1
@@ -144,11 +117,6 @@ class Score:
             self._outputs += outputs
             self._done.add(record.offset)
             self._changed()
-
-
-def _outcome(score: ScoreRecord) -> str:
-    because = score.not_evaluated_because
-    return f"scores.{score.status}" if because is None else f"scores.{score.status}.{because}"
 
 
 def _numbers(row: bytes) -> array[int]:

@@ -1,22 +1,93 @@
-"""What the score stage does with one session: measure it by the plan, embed its traces, and make candidates of them."""
+"""What is done with one session: measure it by the plan, embed its traces, make candidates of them, and write all of it down."""
 
 from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
+from pydantic import ValidationError
+
+from tracegate.schemas.base import explain
 from tracegate.schemas.candidate import Candidate, Embedding, Verdict
+from tracegate.schemas.dead_letter import Reason
 from tracegate.schemas.score import Score, uuid5
 from tracegate.schemas.session import Session
 from tracegate.schemas.trace import ReasoningTrace
 from tracegate.schemas.turns import turns_of
 from tracegate.scorers.embedding import Embedder, embedded_text
 from tracegate.scorers.plan import Plan
-from tracegate.scorers.runner import evaluate
+from tracegate.scorers.runner import cancelled_from_outside, evaluate
 from tracegate.streams.embedders import Batching
 from tracegate.streams.references import References
+from tracegate.streams.stage import MAX_OUTPUT_BYTES
+
+Measured = tuple[Sequence[Score], Sequence[Candidate]]
+Measure = Callable[[Session], Awaitable[Measured]]
+"""Measures a session: its scores, and its traces as candidates."""
+
+
+class Scored(NamedTuple):
+    """What came of a session, ready to be sent."""
+
+    results: Sequence[bytes]
+    candidates: Sequence[tuple[str, bytes]]
+    """Each with its scope."""
+    outcomes: Mapping[str, int]
+    """How many scores came out how: `PASSED`, or `NOT_EVALUATED.timeout`."""
+
+
+class Unscorable(Exception):  # noqa: N818  # a verdict on a session, which becomes a dead letter; nothing went wrong here
+    """Nothing came of a session: the reason, for counting, and one sentence for a person."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason: Reason = reason
+        self.detail = detail
+
+
+Scoring = Callable[[bytes], Awaitable[Scored]]
+"""Scores a session as it stands on its topic.
+
+Raises:
+    Unscorable: nothing can come of it.
+"""
+
+
+def score_bytes(measure: Measure) -> Scoring:
+    """What scores the bytes of a session in this process. Whatever a session provokes becomes `Unscorable`."""
+
+    async def score(raw: bytes) -> Scored:
+        try:
+            session = Session.model_validate_json(raw)
+        except ValidationError as error:
+            raise Unscorable("unreadable_session", explain(error)) from None
+        try:
+            scores, candidates = await measure(session)
+            scored = Scored(
+                [each.wire() for each in scores],
+                [(each.scope, each.model_dump_json(by_alias=True, exclude_unset=True).encode()) for each in candidates],
+                Counter(map(_outcome, scores)),
+            )
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
+                raise
+            raise Unscorable("scoring_failed", f"{type(error).__name__}: {error}") from error
+        largest = max(map(len, [*scored.results, *(value for _, value in scored.candidates)]), default=0)
+        if largest > MAX_OUTPUT_BYTES:
+            detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
+            raise Unscorable("too_large", detail)
+        return scored
+
+    return score
+
+
+def _outcome(score: Score) -> str:
+    because = score.not_evaluated_because
+    return score.status if because is None else f"{score.status}.{because}"
 
 
 class SessionScoring:
@@ -32,11 +103,11 @@ class SessionScoring:
         references: References | None = None,
     ) -> None:
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
-        self._references = references or References()
+        self._references = References() if references is None else references  # an empty one is falsy
         self._embedder = Batching(embedder) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 
-    async def __call__(self, session: Session) -> tuple[Sequence[Score], Sequence[Candidate]]:
+    async def __call__(self, session: Session) -> Measured:
         """The scores of a session, and a candidate for each of its traces."""
         turns = self._references.resolve(turns_of(session))
         scores = await evaluate(self._plan, session, turns, now=self._clock, timeout_s=self._timeout_s)

@@ -107,7 +107,7 @@ class Settings(BaseSettings):
     # --- Scoring
 
     score_concurrency: Count = 64
-    """Sessions scored at the same time in one process, 1 or more."""
+    """Sessions scored at the same time by one worker, 1 or more."""
     score_window: Count = 2_000
     """Sessions of one partition read but not finished, 1 or more; the partition is not read further while it is full."""
     score_timeout_s: Seconds = 60.0

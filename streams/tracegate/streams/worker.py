@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
-import sys
 import threading
 from collections.abc import Sequence
 from time import monotonic
@@ -15,7 +13,7 @@ from typing import Any
 from tracegate.scorers.plan import Plan
 from tracegate.streams.admin import KafkaUnreachable, check_topics, create_topics, reach
 from tracegate.streams.embedded import is_embedded
-from tracegate.streams.embedders import load_embedder
+from tracegate.streams.process import log_to_stderr, spare_the_collector
 from tracegate.streams.settings import Settings
 from tracegate.streams.topics import StageName
 
@@ -28,7 +26,6 @@ STOP_WITHIN_S = 10.0
 """How long an orderly end may take. In the middle of a rebalance with a member that has frozen Faust's own may hang for minutes."""
 EXIT_HARD = 70
 _ASK_EVERY_S = 5.0
-_REPEATED_EVERY_S = 30.0
 
 
 class NotReadyError(RuntimeError):
@@ -45,12 +42,11 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
         NotReadyError: a topic is missing or wrong.
         EmbedderUnavailable: the embedder that the settings name cannot be loaded.
     """
-    _log_to_stderr()
+    log_to_stderr()
     embedded = is_embedded(reach(settings))
     problems = create_topics(settings, stages).wrong if embedded else check_topics(settings, stages)
     if problems:
         raise NotReadyError("\n".join(problems))
-    embedder = load_embedder(settings.embedder)
     if embedded and settings.delivery == "exactly_once":
         raise NotReadyError(
             "delivery is exactly_once, but the embedded broker has no transactions; "
@@ -60,13 +56,13 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
     _use_uvloop()  # before anything is made that belongs to an event loop
     from tracegate.streams.app import create_app
 
-    app, _ = create_app(settings, plan, embedder, stages, transactions=transactions)
+    app, _, embedder_id = create_app(settings, plan, stages, transactions=transactions)
     log.info(
-        "worker %s: stages %s, %s, embedder %s",
+        "worker %s: stages %s, %s%s",
         app.conf.id,
         ", ".join(stages),
         "exactly once" if transactions else "at least once" + (" (the embedded broker has no transactions)" * embedded),
-        embedder.id if embedder else "none: novelty is 0.5",
+        f", embedder {embedder_id or 'none: novelty is 0.5'}" if "score" in stages else "",
     )
 
     async def watch() -> None:
@@ -77,17 +73,6 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
     app.task(watch)
     spare_the_collector()
     return _run(app)
-
-
-def spare_the_collector() -> None:
-    """Leave what was imported out of garbage collection, and collect seldom: it stops all lanes, and there is next to nothing for it.
-
-    What the stages make has no cycles and is freed as it falls out of use. With Python's own thresholds collecting took a twentieth of
-    the time, and made the slowest hundredth of all sessions wait a fifth longer.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
 
 
 async def _lost(settings: Settings) -> KafkaUnreachable:
@@ -142,31 +127,3 @@ def _use_uvloop() -> None:
     import mode.loop
 
     mode.loop.use("uvloop")
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(_Sparing())
-    logging.basicConfig(
-        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[handler]
-    )
-    logging.getLogger("tracegate").setLevel(logging.INFO)
-
-
-class _Sparing(logging.Filter):
-    """Lets a client's complaint pass once in a while, not a hundred times a second, and no service's start and stop."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._last: dict[tuple[str, str], float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING and record.getMessage().startswith("[^"):
-            return False
-        if record.name.startswith("tracegate"):
-            return True
-        what = record.name, str(record.msg)
-        if record.created - self._last.get(what, 0.0) < _REPEATED_EVERY_S:
-            return False
-        self._last[what] = record.created
-        return True

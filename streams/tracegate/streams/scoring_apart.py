@@ -1,0 +1,227 @@
+"""Scoring apart from the worker: what a session does to its scoring process, it does to itself alone.
+
+When the process dies or stops answering, another takes its place at once. The sessions that it was at are tried one at a time, in a
+process for them alone, until each is scored or has shown that it was the one: a dead letter `poison` at its third start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from mode import Service
+
+from tracegate.schemas.reference import Reference
+from tracegate.streams.scoring import Scored, Unscorable
+from tracegate.streams.scoring_process import ScoringProcess, ScoringProcessDied
+from tracegate.streams.scoring_wire import Setup
+
+log = logging.getLogger(__name__)
+
+STARTS = 3
+"""The start at which a session is given up, if it was among those that the process died of at each start before."""
+SILENT_S = 10.0
+"""How long a process may be silent that has been asked for something. It speaks every second, unless a scorer keeps it from it."""
+_LOOK_EVERY_S = 0.5
+_POISON = f"the scoring process died or hung each of the {STARTS - 1} times that this session was started, the last time with it alone"
+
+
+class Attempts:
+    """How often sessions were at work when a scoring process died. In a file, as the worker may be ended, too."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._changed = file, False
+        try:
+            self._deaths: dict[str, int] = json.loads(file.read_text())
+        except FileNotFoundError:
+            self._deaths = {}
+        except ValueError as error:
+            log.warning("%s cannot be read and is begun anew: %s", file, error)
+            self._deaths = {}
+
+    def of(self, raw: bytes) -> int:
+        """How often for this session."""
+        return self._deaths.get(_name(raw), 0) if self._deaths else 0
+
+    def add(self, raw: bytes) -> None:
+        """Once more for this one."""
+        self._deaths[_name(raw)] = self.of(raw) + 1
+        self._changed = True
+
+    def forget(self, raw: bytes) -> None:
+        """It is done."""
+        if self._deaths.pop(_name(raw), None) is not None:
+            self._changed = True
+
+    def save(self) -> None:
+        """Write down what has changed."""
+        if not self._changed:
+            return
+        self._changed = False
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps(self._deaths))
+        fresh.replace(self._file)
+
+
+class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyped
+    """Scores sessions in a process of its own, and starts another when it dies.
+
+    Args:
+        setup: What the process has to know.
+        attempts: Where attempts are kept.
+        silent_s: Seconds of silence after which a process counts as stuck.
+
+    Raises:
+        EmbedderUnavailable: the embedder cannot be loaded.
+        ScoringProcessDied: the process does not start.
+    """
+
+    def __init__(self, setup: Setup, attempts: Path, *, silent_s: float = SILENT_S, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._setup, self._attempts, self._silent_s = setup, Attempts(attempts), silent_s
+        self._process = ScoringProcess(setup)
+        self.embedder_id = self._process.embedder_id
+        self._ready = asyncio.Event()
+        self._learned: dict[str, bytes] = {}
+        self._suspects: deque[tuple[bytes, asyncio.Future[Scored]]] = deque()
+        self._trial: asyncio.Task[None] | None = None
+        self.failed: Callable[[BaseException], object] = lambda error: None
+        """Called when no process can be had any more."""
+
+    async def on_start(self) -> None:
+        """Connect with the process."""
+        await self._take(self._process)
+
+    async def on_stop(self) -> None:
+        """End the process, whatever it is at."""
+        if self._trial is not None:
+            self._trial.cancel()
+        self._process.close()
+
+    async def __call__(self, raw: bytes) -> Scored:
+        """Score a session.
+
+        Raises:
+            Unscorable: nothing can come of it.
+            ScoringProcessDied: no process can be had any more.
+        """
+        if not self._attempts.of(raw):
+            await self._ready.wait()
+            try:
+                return await self._process.ask(raw)
+            except ScoringProcessDied:
+                self._attempts.add(raw)
+        answer: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
+        self._suspects.append((raw, answer))
+        if self._trial is None:
+            self._trial = asyncio.create_task(self._try_suspects())
+        return await answer
+
+    # References
+
+    def put(self, reference_id: str, reference: Reference | None) -> None:
+        """Take a reference, or with None take it away."""
+        self._learned.pop(reference_id, None)
+        if reference is not None:
+            self._learned[reference_id] = reference.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        if self._ready.is_set():
+            self._process.learn(reference_id, self._learned.get(reference_id))
+
+    # What the process does
+
+    async def _take(self, process: ScoringProcess) -> None:
+        process.lost = self._lost
+        await process.connect()
+        for reference_id, reference in self._learned.items():
+            process.learn(reference_id, reference)
+        self._process = process
+        self._ready.set()
+
+    def _lost(self, how: str) -> None:
+        self._ready.clear()
+        log.warning("the scoring process ended on its own (%s); another takes its place", how)
+        self.add_future(self._replace())
+
+    async def _replace(self) -> None:
+        try:
+            await self._take(await asyncio.to_thread(ScoringProcess, self._setup))
+        except Exception as error:  # noqa: BLE001  # whatever it is, nothing can be scored any more
+            self.failed(error)
+
+    @Service.task  # type: ignore[untyped-decorator]
+    async def _watch(self) -> None:
+        while not self.should_stop:
+            await self.sleep(_LOOK_EVERY_S)
+            if self._ready.is_set():
+                self._kill_if_silent(self._process, self._silent_s)
+
+    def _kill_if_silent(self, process: ScoringProcess, limit_s: float) -> None:
+        if len(process) and monotonic() - process.heard > limit_s:
+            log.warning("the scoring process has said nothing for %g s: a scorer holds it; it is ended", limit_s)
+            process.kill()
+
+    # Those that it may have died of
+
+    async def _try_suspects(self) -> None:
+        ward: ScoringProcess | None = None
+        try:
+            while self._suspects:
+                raw, answer = self._suspects.popleft()
+                if answer.done():  # nobody waits any more
+                    continue
+                if self._attempts.of(raw) + 1 >= STARTS:
+                    answer.set_exception(Unscorable("poison", _POISON))
+                    self._attempts.forget(raw)
+                    continue
+                if ward is None:
+                    ward = await self._new_ward()
+                self._attempts.save()  # before it can bring the worker down, too
+                found = await self._alone(ward, raw)
+                if isinstance(found, ScoringProcessDied):
+                    ward = None
+                    self._attempts.add(raw)
+                    self._suspects.appendleft((raw, answer))
+                    continue
+                self._attempts.forget(raw)
+                if answer.done():
+                    continue
+                if isinstance(found, Unscorable):
+                    answer.set_exception(found)
+                else:
+                    answer.set_result(found)
+        except Exception as error:  # noqa: BLE001  # no process can be had
+            self.failed(error)
+        finally:
+            self._trial = None
+            self._attempts.save()
+            if ward is not None:
+                ward.close()
+
+    async def _new_ward(self) -> ScoringProcess:
+        ward = await asyncio.to_thread(ScoringProcess, self._setup)
+        await ward.connect()
+        for reference_id, reference in self._learned.items():
+            ward.learn(reference_id, reference)
+        return ward
+
+    async def _alone(self, ward: ScoringProcess, raw: bytes) -> Scored | Unscorable | ScoringProcessDied:
+        answer = ward.ask(raw)
+        while not answer.done():
+            await asyncio.wait({answer}, timeout=_LOOK_EVERY_S)
+            self._kill_if_silent(ward, self._silent_s)
+        try:
+            return answer.result()
+        except (Unscorable, ScoringProcessDied) as why:
+            return why
+
+
+def _name(raw: bytes) -> str:
+    return blake2b(raw, digest_size=16).hexdigest()

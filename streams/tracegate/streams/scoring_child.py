@@ -1,0 +1,118 @@
+"""The scoring process: measures sessions for a worker, so that neither the time nor the memory nor the crash of a scorer is the worker's.
+
+`python -m tracegate.streams.scoring_child SOCKET`, started by the worker with a socket of that number. It lives as long as the other end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import cast
+
+from tracegate.schemas.reference import Reference
+from tracegate.streams.clock import utc_now
+from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
+from tracegate.streams.pool import Pool
+from tracegate.streams.process import event_loop, log_to_stderr, spare_the_collector
+from tracegate.streams.references import References
+from tracegate.streams.scoring import Scoring, SessionScoring, Unscorable, score_bytes
+from tracegate.streams.scoring_wire import (
+    Answer,
+    Ask,
+    Beat,
+    Frames,
+    Learn,
+    Ready,
+    Refusal,
+    Setup,
+    packed,
+    receive_object,
+    send_object,
+)
+
+log = logging.getLogger(__name__)
+
+EXIT_FAILED = 70
+BEAT_S = 1.0
+
+
+class _Child(asyncio.Protocol):
+    def __init__(self, scoring: Scoring, references: References, concurrency: int) -> None:
+        self._scoring, self._references, self._frames = scoring, references, Frames()
+        self._pool: Pool[Ask] = Pool(concurrency, _fail)
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._frames.of(data):
+            if isinstance(frame, Ask):
+                self._pool.add(self._answer, frame)
+            elif isinstance(frame, Learn):
+                found = Reference.model_validate_json(frame.reference) if frame.reference else None
+                self._references.put(frame.reference_id, found)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        os._exit(0)
+
+    async def _answer(self, ask: Ask) -> None:
+        try:
+            scored = await self._scoring(ask.session)
+        except Unscorable as why:
+            answer: Answer | Refusal = Refusal(ask.number, why.reason, why.detail)
+        else:
+            answer = Answer(ask.number, [*scored.results], [*scored.candidates], dict(scored.outcomes))
+        if self._transport is not None:
+            self._transport.write(packed(answer))
+
+
+def _fail(error: BaseException) -> None:
+    log.error("scoring failed in a way that no session explains: %s: %s", type(error).__name__, error)
+    os._exit(EXIT_FAILED)
+
+
+def _end_with(lifeline: int) -> None:
+    """End when the worker does, also while a scorer holds the event loop."""
+    os.read(lifeline, 1)
+    os._exit(0)
+
+
+async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol]) -> None:
+    transport, _ = await asyncio.get_running_loop().create_connection(child, sock=connection)
+    while True:
+        transport.write(packed(Beat()))
+        await asyncio.sleep(BEAT_S)
+
+
+def main() -> None:
+    """Serve the worker until it is gone."""
+    for received in (signal.SIGINT, signal.SIGTERM):  # they go to the whole group; the worker decides when it is over
+        signal.signal(received, signal.SIG_IGN)
+    log_to_stderr()
+    connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    threading.Thread(target=_end_with, args=[lifeline], daemon=True).start()
+    setup = cast("Setup", receive_object(connection))
+    try:
+        embedder = load_embedder(setup.embedder)
+    except EmbedderUnavailable as error:
+        send_object(connection, Ready(unavailable=str(error)))
+        return
+    references = References()
+    scoring = score_bytes(
+        SessionScoring(setup.plan, embedder, utc_now, timeout_s=setup.timeout_s, references=references)
+    )
+    spare_the_collector()
+    send_object(connection, Ready(embedder.id if embedder else None))
+    with asyncio.Runner(loop_factory=event_loop()) as runner:
+        runner.run(_serve(connection, lambda: _Child(scoring, references, setup.concurrency)))
+
+
+if __name__ == "__main__":
+    main()

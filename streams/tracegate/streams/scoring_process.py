@@ -1,0 +1,169 @@
+"""The worker's end of a scoring process: one process, what it was asked, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import cast
+
+from tracegate.schemas.dead_letter import Reason
+from tracegate.streams.embedders import EmbedderUnavailable
+from tracegate.streams.scoring import Scored, Unscorable
+from tracegate.streams.scoring_wire import (
+    Answer,
+    Ask,
+    Beat,
+    Frames,
+    Learn,
+    Ready,
+    Refusal,
+    Setup,
+    packed,
+    receive_object,
+    send_object,
+)
+
+
+class ScoringProcessDied(RuntimeError):  # noqa: N818  # reads as what happened
+    """A scoring process ended on its own."""
+
+
+class ScoringProcess(asyncio.Protocol):
+    """A process that scores sessions, from its start to its end. It can be asked once it is connected.
+
+    Args:
+        setup: What it has to know.
+
+    Raises:
+        EmbedderUnavailable: the embedder cannot be loaded.
+        ScoringProcessDied: it ended before it was ready.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._socket, its_socket = socket.socketpair()
+        its_lifeline, self._lifeline = os.pipe()
+        ends = its_socket.fileno(), its_lifeline
+        command = [sys.executable, "-m", "tracegate.streams.scoring_child", *map(str, ends)]
+        self._process = subprocess.Popen(command, pass_fds=ends, stdin=subprocess.DEVNULL)  # noqa: S603  # of our own
+        its_socket.close()
+        os.close(its_lifeline)
+        self._frames = Frames()
+        self._transport: asyncio.Transport | None = None
+        self._asked = 0
+        self._waiting: dict[int, asyncio.Future[Scored]] = {}
+        self._closed = False
+        self.heard = monotonic()
+        """When it last said anything."""
+        self.lost: Callable[[str], object] = lambda how: None
+        """Called with how it ended, once it ended on its own, after all who wait were told."""
+        try:
+            self.embedder_id = self._begun(setup)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begun(self, setup: Setup) -> str | None:
+        try:
+            send_object(self._socket, setup)
+            ready = cast("Ready", receive_object(self._socket))
+        except (EOFError, OSError):
+            raise ScoringProcessDied(f"the scoring process ended before it was ready ({self._ended()})") from None
+        if ready.unavailable:
+            raise EmbedderUnavailable(ready.unavailable)
+        return ready.embedder_id
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def __len__(self) -> int:
+        """How many sessions it was asked for and has not answered."""
+        return len(self._waiting)
+
+    async def connect(self) -> None:
+        """Connect it with the running event loop."""
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
+        self.heard = monotonic()
+
+    def ask(self, raw: bytes) -> asyncio.Future[Scored]:
+        """Have a session scored.
+
+        Raises:
+            Unscorable: by the answer; nothing can come of the session.
+            ScoringProcessDied: by the answer; it died, of this session or of another.
+        """
+        if not self._waiting:
+            self.heard = monotonic()
+        self._asked += 1
+        answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
+        self._send(Ask(self._asked, raw))
+        return answer
+
+    def learn(self, reference_id: str, reference: bytes | None) -> None:
+        """Tell it a reference, or with None that it is gone."""
+        self._send(Learn(reference_id, reference))
+
+    def kill(self) -> None:
+        """End it as if it had died."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End it, whatever it is at. Who waits waits for ever."""
+        self._closed = True
+        self._process.kill()
+        self._process.wait()
+        if self._transport is not None:
+            self._transport.abort()
+        self._socket.close()
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It can be asked now."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Answers have come."""
+        self.heard = monotonic()
+        for frame in self._frames.of(data):
+            if not isinstance(frame, Beat):
+                self._answered(frame)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It has ended."""
+        if self._closed:
+            return
+        how = self._ended()
+        self.close()
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting.values():
+            if not each.done():
+                each.set_exception(ScoringProcessDied(f"the scoring process ended on its own ({how})"))
+        self.lost(how)
+
+    def _answered(self, answer: Answer | Refusal) -> None:
+        waiting = self._waiting.pop(answer.number)
+        if waiting.done():  # nobody waits any more
+            return
+        if isinstance(answer, Answer):
+            waiting.set_result(Scored(answer.results, answer.candidates, answer.outcomes))
+        else:
+            waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail))
+
+    def _send(self, frame: Ask | Learn) -> None:
+        if self._transport is None:
+            raise RuntimeError("the scoring process is asked before it is connected")
+        self._transport.write(packed(frame))
+
+    def _ended(self) -> str:
+        status = self._process.wait(10)
+        return f"signal {-status}" if status < 0 else f"exit status {status}"

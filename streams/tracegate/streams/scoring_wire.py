@@ -1,0 +1,137 @@
+"""What the worker and its scoring process say to each other, over a socket that only they share."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tracegate.scorers.plan import Plan
+from tracegate.streams.settings import Settings
+
+_SIZE = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the scoring process has to know before it begins."""
+
+    plan: Plan
+    embedder: str
+    timeout_s: float
+    concurrency: int
+
+    @classmethod
+    def of(cls, settings: Settings, plan: Plan) -> Setup:
+        """As a worker's settings have it."""
+        return cls(plan, settings.embedder, settings.score_timeout_s, settings.score_concurrency)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What it says when it can begin: the id of its embedder, None if it has none; or why it cannot."""
+
+    embedder_id: str | None = None
+    unavailable: str | None = None
+
+
+def send_object(connection: socket.socket, thing: Setup | Ready) -> None:
+    """Send one object; before the frames begin."""
+    body = pickle.dumps(thing)
+    connection.sendall(len(body).to_bytes(4) + body)
+
+
+def receive_object(connection: socket.socket) -> Setup | Ready:
+    """Receive one object.
+
+    Raises:
+        EOFError: the other end is gone.
+    """
+
+    def exactly(size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            more = connection.recv(size - len(found))
+            if not more:
+                raise EOFError("the other end of the socket is gone")
+            found += more
+        return found
+
+    thing: Setup | Ready = pickle.loads(exactly(int.from_bytes(exactly(4))))  # noqa: S301  # of our own other half
+    return thing
+
+
+class Ask(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the scoring process: score a session."""
+
+    number: int
+    session: bytes
+
+
+class Learn(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the scoring process: a reference has changed; None: it is gone. It counts for what is asked after it."""
+
+    reference_id: str
+    reference: bytes | None
+
+
+class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the worker: the scores of a session, its candidates by scope, and how the scores came out."""
+
+    number: int
+    results: list[bytes]
+    candidates: list[tuple[str, bytes]]
+    outcomes: dict[str, int]
+
+
+class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the worker: why a session cannot be scored."""
+
+    number: int
+    reason: str
+    detail: str
+
+
+class Beat(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the worker, every second: nothing holds the event loop."""
+
+
+Frame = Ask | Learn | Answer | Refusal | Beat
+_encode = msgspec.msgpack.Encoder().encode
+_decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(Frame).decode
+
+
+def packed(frame: Frame) -> bytes:
+    """A frame as it goes over the socket."""
+    body = _encode(frame)
+    return _SIZE.pack(len(body)) + body
+
+
+class Frames:
+    """Makes frames of the bytes that arrive, in whatever pieces.
+
+    >>> frames, sent = Frames(), packed(Learn("a", None)) + packed(Ask(7, b"{}"))
+    >>> [*frames.of(sent[:5]), *frames.of(sent[5:])]
+    [Learn(reference_id='a', reference=None), Ask(number=7, session=b'{}')]
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def of(self, data: bytes) -> Iterator[Any]:
+        """The frames that are complete with these bytes."""
+        data = self._rest + data if self._rest else data
+        at = 0
+        while len(data) - at >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(data, at)
+            end = at + _SIZE.size + size
+            if len(data) < end:
+                break
+            yield _decode(data[at + _SIZE.size : end])
+            at = end
+        self._rest = data[at:]

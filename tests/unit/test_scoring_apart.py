@@ -1,0 +1,106 @@
+"""A session that kills or holds its scoring process costs itself, and no other session anything but time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.support.deadly import deadly_plan
+from tests.unit.test_scoring_process import session
+
+from tracegate.streams.scoring import Scored, Unscorable
+from tracegate.streams.scoring_apart import ScoringApart
+from tracegate.streams.scoring_process import ScoringProcessDied
+from tracegate.streams.scoring_wire import Setup
+
+
+@asynccontextmanager
+async def scoring(folder: Path, **options: float) -> AsyncIterator[ScoringApart]:
+    setup = Setup(deadly_plan(folder / "notes"), "none", 60, 4)
+    apart = ScoringApart(setup, folder / "state" / "attempts.json", **options)
+    await apart.start()
+    yield apart
+    await apart.stop()
+
+
+def starts(folder: Path) -> Counter[str]:
+    return Counter((folder / "notes").read_text().split())
+
+
+async def outcomes(apart: ScoringApart, names: list[str]) -> dict[str, str]:
+    """By session: `scored`, or why not."""
+
+    async def one(name: str) -> str:
+        try:
+            scored: Scored = await apart(session(name))
+        except Unscorable as why:
+            return why.reason
+        return str(orjson.loads(scored.results[0])["session_id"] == name and "scored")
+
+    return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
+
+
+async def test_the_session_that_kills_is_poison_at_its_third_start_and_its_neighbours_are_scored(
+    tmp_path: Path,
+) -> None:
+    names = [*(f"s{number}" for number in range(20)), "kill 1", *(f"t{number}" for number in range(20)), "kill 2"]
+    async with scoring(tmp_path) as apart:
+        found = await outcomes(apart, [name.replace(" ", "-") for name in names])
+        assert await outcomes(apart, ["later"]) == {"later": "scored"}
+
+    killers = {name for name in found if name.startswith("kill")}
+    assert {name for name, outcome in found.items() if outcome == "poison"} == killers
+    assert all(outcome == "scored" for name, outcome in found.items() if name not in killers)
+    assert max(starts(tmp_path)[name] for name in killers) <= 2  # it is given up before the third
+
+
+async def test_a_session_that_was_only_near_is_scored(tmp_path: Path) -> None:
+    async with scoring(tmp_path) as apart:
+        assert await outcomes(apart, ["once"]) == {"once": "scored"}
+    assert starts(tmp_path)["once"] == 2
+    assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
+
+
+async def test_a_scorer_that_gives_way_to_nobody_is_ended(tmp_path: Path) -> None:
+    async with scoring(tmp_path, silent_s=1.5) as apart:
+        found = await outcomes(apart, ["a", "hold", "b"])
+    assert found == {"a": "scored", "hold": "poison", "b": "scored"}
+
+
+async def test_attempts_outlive_the_worker(tmp_path: Path) -> None:
+    async with scoring(tmp_path) as apart:
+        apart._attempts.add(session("s"))
+        apart._attempts.add(session("s"))
+        apart._attempts.save()
+    async with scoring(tmp_path) as apart:
+        assert await outcomes(apart, ["s", "t"]) == {"s": "poison", "t": "scored"}
+    assert "s" not in starts(tmp_path)
+
+
+async def test_attempts_that_cannot_be_read_are_begun_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "attempts.json").write_text("{")
+    async with scoring(tmp_path) as apart:
+        assert await outcomes(apart, ["s"]) == {"s": "scored"}
+    assert "attempts.json cannot be read and is begun anew" in caplog.text
+
+
+async def test_when_no_other_process_can_be_had_the_worker_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    def none_more(setup: Setup) -> None:
+        raise ScoringProcessDied("the scoring process ended before it was ready")
+
+    async with scoring(tmp_path) as apart:
+        apart.failed = lambda error: told.done() or told.set_result(error)
+        monkeypatch.setattr("tracegate.streams.scoring_apart.ScoringProcess", none_more)
+        waiting = asyncio.create_task(apart(session("kill")))
+        assert "before it was ready" in str(await told)
+        waiting.cancel()
