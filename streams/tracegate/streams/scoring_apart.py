@@ -93,6 +93,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._learned: dict[str, bytes] = {}
         self._suspects: deque[tuple[bytes, asyncio.Future[Scored]]] = deque()
         self._trial: asyncio.Task[None] | None = None
+        self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when no process can be had any more."""
 
@@ -101,9 +102,14 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         await self._take(self._process)
 
     async def on_stop(self) -> None:
-        """End the process, whatever it is at."""
+        """End every process, whatever it is at."""
         if self._trial is not None:
             self._trial.cancel()
+        if self._starting:
+            await asyncio.wait(self._starting)
+        for start in self._starting:
+            if start.exception() is None:
+                start.result().close()
         self._process.close()
 
     async def __call__(self, raw: bytes) -> Scored:
@@ -137,12 +143,25 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
 
     # What the process does
 
-    async def _take(self, process: ScoringProcess) -> None:
-        process.lost = self._lost
+    async def _another(self) -> ScoringProcess:
+        """A process more; if the worker stops meanwhile, `on_stop` ends it."""
+        start = asyncio.create_task(asyncio.to_thread(ScoringProcess, self._setup))
+        self._starting.add(start)
+        process = await asyncio.shield(start)
+        if self.should_stop:
+            raise asyncio.CancelledError
+        self._starting.discard(start)
+        return process
+
+    async def _connect(self, process: ScoringProcess) -> None:
         await process.connect()
         for reference_id, reference in self._learned.items():
             process.learn(reference_id, reference)
+
+    async def _take(self, process: ScoringProcess) -> None:
         self._process = process
+        process.lost = self._lost
+        await self._connect(process)
         self._ready.set()
 
     def _lost(self, how: str) -> None:
@@ -152,7 +171,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
 
     async def _replace(self) -> None:
         try:
-            await self._take(await asyncio.to_thread(ScoringProcess, self._setup))
+            await self._take(await self._another())
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing can be scored any more
             self.failed(error)
 
@@ -182,7 +201,8 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
                     self._attempts.forget(raw)
                     continue
                 if ward is None:
-                    ward = await self._new_ward()
+                    ward = await self._another()
+                    await self._connect(ward)
                 self._attempts.save()  # before it can bring the worker down, too
                 found = await self._alone(ward, raw)
                 if isinstance(found, ScoringProcessDied):
@@ -204,13 +224,6 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
             self._attempts.save()
             if ward is not None:
                 ward.close()
-
-    async def _new_ward(self) -> ScoringProcess:
-        ward = await asyncio.to_thread(ScoringProcess, self._setup)
-        await ward.connect()
-        for reference_id, reference in self._learned.items():
-            ward.learn(reference_id, reference)
-        return ward
 
     async def _alone(self, ward: ScoringProcess, raw: bytes) -> Scored | Unscorable | ScoringProcessDied:
         answer = ward.ask(raw)
