@@ -40,10 +40,12 @@ class Ground:
 
     def owner(self) -> Transaction:
         """What sends the checkpoints of partition 0, whoever it is."""
-        return Transaction({"bootstrap_servers": [self.servers]}, f"{self.group}-0", self.group)
+        return Transaction(
+            {"bootstrap_servers": [self.servers]}, f"{self.group}-0", self.group, TopicPartition(self.changelog, 0)
+        )
 
-    def row(self, key: str, value: str) -> Output:
-        return Output(self.changelog, 0, key.encode(), value.encode())
+    def row(self, key: str, value: str) -> tuple[bytes, bytes | None]:
+        return key.encode(), value.encode()
 
     def output(self, value: str, partition: int = 0) -> Output:
         return Output(self.results, partition, b"key", value.encode())
@@ -146,10 +148,10 @@ from tracegate.streams.delivery import Transaction
 from tracegate.streams.stage import Output
 servers, group, source, results, changelog, step, moment = sys.argv[1:]
 async def main():
-    owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group)
+    owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group, TopicPartition(changelog, 0))
     await owner.start()
     arm(step, moment, 1)
-    await owner.send([Output(changelog, 0, b"k", b"dead")], [Output(results, 1, b"k", b"dead")], {TopicPartition(source, 0): 5})
+    await owner.send([(b"k", b"dead")], [Output(results, 1, b"k", b"dead")], {TopicPartition(source, 0): 5})
 asyncio.run(main())
 """
 
@@ -199,7 +201,7 @@ async def test_the_offset_of_the_last_row_is_returned_however_many_batches_there
     second = await owner.send([ground.row("a", "last but one"), ground.row("b", "last")], [], {})
 
     values, outputs, offset = await ground.visible()
-    assert values == [row.value.decode() for row in rows if row.value] + ["last but one", "last"]
+    assert values == [value.decode() for _, value in rows if value] + ["last but one", "last"]
     assert (outputs, offset) == ([], None)
     assert (first, second) == (9, 12)  # the first transaction's marker is number 10
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import faust
+from aiokafka import TopicPartition
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from yarl import URL
@@ -89,9 +90,10 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         await app.consumer._thread.commit(dict(offsets))
 
     def delivery(partition: int) -> Delivery:
+        changelog = TopicPartition(table.changelog_topic_name, partition)
         if transactions:
-            return Transaction(options, f"{app.conf.id}-{partition}", app.conf.id)
-        return PlainSends(options, commit)
+            return Transaction(options, f"{app.conf.id}-{partition}", app.conf.id, changelog)
+        return PlainSends(options, changelog, commit)
 
     async def changelog_id() -> str:
         return await asyncio.to_thread(topic_id, settings, table.changelog_topic_name)

@@ -269,12 +269,12 @@ class Checkpoints:
                 await self.fail(error)
 
     async def _commit(self, lane: Lane, last: bool) -> None:
-        cut, number, changelog = lane.cut(), lane.number, self._table.changelog
+        cut, number = lane.cut(), lane.number
         told = lane.untold(monotonic(), last=last)
         if not (any(cut) or told):
             return
         offsets = {TopicPartition(topic, number): offset for topic, offset in told.items()}
-        end = await self._deliveries[number].send(TopicPartition(changelog, number), cut.rows, cut.outputs, offsets)
+        end = await self._deliveries[number].send(cut.rows, cut.outputs, offsets)
         if cut.rows:
             self._table.write(number, cut.rows, end)
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})

@@ -26,7 +26,7 @@ class Delivery(Protocol):
     async def start(self) -> None:
         """Become the only one who may send for this partition, as far as the broker can see to it."""
 
-    async def send(self, changelog: TopicPartition, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         """Send table rows, outputs and source offsets. Returns the last row's offset in the changelog, -1 if there is none.
 
         When it returns, all of it is committed. When it raises, nobody knows: the caller must give the partition up.
@@ -39,8 +39,10 @@ class Delivery(Protocol):
 class Transaction:
     """All of a checkpoint becomes visible to `read_committed` readers at once, or none of it."""
 
-    def __init__(self, options: Mapping[str, Any], transactional_id: str, group: str) -> None:
-        self._group = group
+    def __init__(
+        self, options: Mapping[str, Any], transactional_id: str, group: str, changelog: TopicPartition
+    ) -> None:
+        self._group, self._changelog = group, changelog
         self._producer = AIOKafkaProducer(
             **options,
             transactional_id=transactional_id,
@@ -55,11 +57,11 @@ class Transaction:
         """Fence whoever had this transactional id; an open transaction of theirs is aborted."""
         await self._producer.start()
 
-    async def send(self, changelog: TopicPartition, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         """Send everything in one transaction."""
         producer, batches = self._producer, _by_partition(outputs)
         if rows:
-            batches[changelog] = [(key, value, None, []) for key, value in rows]
+            batches[self._changelog] = [(key, value, None, []) for key, value in rows]
         await producer.begin_transaction()
         sends = [_send(producer, place, records) for place, records in batches.items()]
         # All partitions in one request before anything else: the broker refuses, for a while, what arrives while one is being added.
@@ -69,7 +71,7 @@ class Transaction:
         if offsets:  # after the sends, for the same reason
             await producer.send_offsets_to_transaction(dict(offsets), self._group)
         await producer.commit_transaction()
-        last: int = ends.get(changelog, -1)
+        last: int = ends.get(self._changelog, -1)
         return last
 
     async def stop(self) -> None:
@@ -80,8 +82,13 @@ class Transaction:
 class PlainSends:
     """For the embedded broker: rows and outputs first, then the offsets. After a crash some outputs come again, with the same ids."""
 
-    def __init__(self, options: Mapping[str, Any], commit: Callable[[Offsets], Awaitable[object]]) -> None:
-        self._commit = commit
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        changelog: TopicPartition,
+        commit: Callable[[Offsets], Awaitable[object]],
+    ) -> None:
+        self._changelog, self._commit = changelog, commit
         self._producer = AIOKafkaProducer(
             **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
         )
@@ -90,13 +97,13 @@ class PlainSends:
         """Connect. Nothing fences a former owner."""
         await self._producer.start()
 
-    async def send(self, changelog: TopicPartition, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         """Outputs are acknowledged before rows are sent: a row says where to go on from, so it comes last."""
         await self._send_all(_by_partition(outputs))
-        ends = await self._send_all({changelog: [(key, value, None, []) for key, value in rows]} if rows else {})
+        ends = await self._send_all({self._changelog: [(key, value, None, []) for key, value in rows]} if rows else {})
         if offsets:
             await self._commit(offsets)
-        return ends.get(changelog, -1)
+        return ends.get(self._changelog, -1)
 
     async def stop(self) -> None:
         """Close the producer."""
