@@ -149,6 +149,7 @@ class Checkpoints:
 
     def _leave_or_clear(self, number: int, changelog_id: str, end: int) -> None:
         """Throw a partition's local rows away if they are not the beginning of its changelog."""
+        self._table.open(number)
         reached = self._table.reached(number)
         reason = misfit(self._table.source(number), reached, changelog_id, end)
         if reason is None:

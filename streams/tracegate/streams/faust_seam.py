@@ -18,7 +18,7 @@ from faust.stores.rocksdb import Store
 from faust.tables.manager import TableManager
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
-from rocksdict import WriteBatch
+from rocksdict import WriteBatch, WriteOptions
 
 from tracegate.streams.fetched import read_as_parsed
 from tracegate.streams.stage import Record
@@ -175,6 +175,12 @@ def install(app: Any, intake: Intake) -> None:
     read_as_parsed(intake.inputs)
 
 
+def _no_log() -> WriteOptions:
+    options = WriteOptions()
+    options.disable_wal = True
+    return options
+
+
 class Table:
     """Faust's table of one application, read and written by partition."""
 
@@ -183,6 +189,13 @@ class Table:
     def __init__(self, table: Any) -> None:
         self._store = table.data
         self.changelog: str = table.changelog_topic_name
+
+    def open(self, partition: int) -> None:
+        """To be called before a partition is read or written: from now on nothing is written ahead of it to a log of its own.
+
+        The changelog is that log. After a crash the rows are those of an earlier moment, all of them, and `reached` says of which.
+        """
+        self._store._db_for_partition(partition).set_write_options(_no_log())
 
     def rows(self, partition: int) -> dict[bytes, bytes]:
         """All rows of a partition."""
@@ -203,7 +216,7 @@ class Table:
             else:
                 batch.put(key, value)
         batch.put(self._store.offset_key, str(offset).encode())
-        self._store._db_for_partition(partition).write(batch)
+        self._store._db_for_partition(partition).write(batch, _no_log())
 
     def reached(self, partition: int) -> int:
         """Offset in the changelog up to which, inclusive, the rows are written; -1 if none is."""
