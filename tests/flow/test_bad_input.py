@@ -225,6 +225,17 @@ async def test_a_number_that_no_machine_holds_stops_nothing(number: bytes) -> No
     assert gate["consumed"] == gate["accepted"] == 2 - sum(letter.topic == TOPICS.traces for letter in flow.letters())
 
 
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59-01:00"])
+async def test_the_end_of_all_years_is_the_future(moment: str) -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, {**event(), "occurred_at": moment})
+    flow.send(TOPICS.invocations, event("session.ended", at=1))
+    await flow.finish()
+
+    assert [letter.reason for letter in flow.letters()] == ["future_timestamp"]
+    assert len(flow.read(TOPICS.sessions)) == 1
+
+
 async def test_of_a_key_that_stands_twice_the_last_counts_at_every_stage() -> None:
     flow = Flow(partitions=3)
     raw = text(trace(), "s", b'"other", "session_id": "s"').replace(b'"id": ', b'"id": "kp:trace:0", "id": ')

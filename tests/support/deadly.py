@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import signal
 import time
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,24 +17,36 @@ from tracegate.scorers.plan import Metric, Plan, read_plan
 
 
 class Deadly(Scorer):
-    """Kills its process over a session whose id begins with `kill`, holds it for ever over one that begins with `hold`.
+    """Kills its process over a session called `kill...`; over one called `hold...` it holds it, and the interpreter, for ever.
 
-    Over `once` it kills the first process only. Each start is noted in a file.
+    Over `once` it kills the first process only, over `fork` it leaves a process behind and kills its own, over `wait` it waits until the
+    file `go` is there. Each start is noted in a file.
     """
 
     level: ClassVar[Level] = "session"
     notes: str
 
-    def score(self, subject: Subject) -> Measurement:
+    def score(self, subject: Subject) -> Measurement | Awaitable[Measurement]:
         """Do it."""
         name = subject.session.session_id if subject.session else ""
         notes = Path(self.notes)
         with notes.open("a") as file:
             file.write(f"{name}\n")
-        if name.startswith("kill") or (name.startswith("once") and notes.read_text().split().count(name) == 1):
+        if name.startswith("fork") and not os.fork():
+            time.sleep(600)
+        if name.startswith(("kill", "fork")) or (
+            name.startswith("once") and notes.read_text().split().count(name) == 1
+        ):
             os.kill(os.getpid(), signal.SIGKILL)
-        while name.startswith("hold"):
-            time.sleep(1)
+        if name.startswith("hold"):
+            re.match(r"(a+)+$", "a" * 100 + "b")
+        if name.startswith("wait"):
+            return self._waiting()
+        return Measurement(value=1.0)
+
+    async def _waiting(self) -> Measurement:
+        while not Path(self.notes).with_name("go").exists():  # noqa: ASYNC110  # of another process
+            await asyncio.sleep(0.01)
         return Measurement(value=1.0)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +13,9 @@ from pathlib import Path
 import orjson
 import pytest
 from tests.support.deadly import deadly_plan
-from tests.unit.test_scoring_process import session
+from tests.unit.test_scoring_process import EXPECTED, session
 
+from tracegate.scorers.plan import read_plan
 from tracegate.streams.scoring import Scored, Unscorable
 from tracegate.streams.scoring_apart import ScoringApart
 from tracegate.streams.scoring_process import ScoringProcessDied
@@ -67,9 +70,28 @@ async def test_a_session_that_was_only_near_is_scored(tmp_path: Path) -> None:
 
 
 async def test_a_scorer_that_gives_way_to_nobody_is_ended(tmp_path: Path) -> None:
-    async with scoring(tmp_path, silent_s=1.5) as apart:
+    async with scoring(tmp_path, silent_s=3) as apart:
         found = await outcomes(apart, ["a", "hold", "b"])
     assert found == {"a": "scored", "hold": "poison", "b": "scored"}
+
+
+async def test_a_process_that_the_scorer_left_behind_hides_no_death(tmp_path: Path) -> None:
+    async with scoring(tmp_path, silent_s=3) as apart:
+        found = await outcomes(apart, ["a", "fork", "b"])
+    assert found == {"a": "scored", "fork": "poison", "b": "scored"}
+
+
+async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
+    setup = Setup(read_plan({"criteria": {"response_match_score": 0.5}}), "none", 60, 4)
+    apart = ScoringApart(setup, tmp_path / "attempts.json")
+    apart.put("order", EXPECTED)
+    await apart.start()
+    os.kill(apart._process.pid, signal.SIGKILL)
+    apart._attempts.add(session("suspect"))
+    for name in ("suspect", "other"):
+        values = [orjson.loads(result)["value"] for result in (await apart(session(name))).results]
+        assert values == [1.0, 1.0]
+    await apart.stop()
 
 
 async def test_attempts_outlive_the_worker(tmp_path: Path) -> None:
@@ -84,7 +106,7 @@ async def test_attempts_outlive_the_worker(tmp_path: Path) -> None:
 
 async def test_attempts_that_cannot_be_read_are_begun_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "attempts.json").write_text("{")
+    (tmp_path / "state" / "attempts.json").write_text("[1]")
     async with scoring(tmp_path) as apart:
         assert await outcomes(apart, ["s"]) == {"s": "scored"}
     assert "attempts.json cannot be read and is begun anew" in caplog.text

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import orjson
 import pytest
+from tests.support.deadly import deadly_plan
 from tests.support.flow import event, trace
 
 from tracegate.schemas.reference import Reference
-from tracegate.scorers.plan import Plan, read_plan
+from tracegate.scorers.plan import ConfigError, Plan, read_plan
 from tracegate.streams.clock import utc_now
 from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
 from tracegate.streams.references import References
 from tracegate.streams.scoring import Scored, SessionScoring, Unscorable, score_bytes
-from tracegate.streams.scoring_process import ScoringProcess, ScoringProcessDied
+from tracegate.streams.scoring_process import NotBegun, ScoringProcess, ScoringProcessDied
 from tracegate.streams.scoring_wire import Setup
 
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
+CONCURRENCY = 4
 EXPECTED = Reference.model_validate({"final_response": {"parts": [{"text": "It ships today."}]}})
 
 
 def setup(embedder: str = "hashing", plan: Plan | None = None) -> Setup:
-    return Setup(plan or read_plan(CONFIG), embedder, 60, 4)
+    return Setup(plan or read_plan(CONFIG), embedder, 60, CONCURRENCY)
 
 
 def session(name: str = "s", answer: str = "It ships today.") -> bytes:
@@ -121,13 +126,27 @@ async def test_signals_to_the_group_leave_it_to_the_worker(process: ScoringProce
     assert (await process.ask(session())).results
 
 
-def test_it_ends_with_its_worker() -> None:
-    program = (
-        "import sys; from tests.unit.test_scoring_process import setup; "
-        "from tracegate.streams.scoring_process import ScoringProcess; "
-        "print(ScoringProcess(setup()).pid, flush=True); sys.stdin.read()"
-    )
-    worker = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from tests.support.deadly import deadly_plan
+from tests.unit.test_scoring_process import session, setup
+from tracegate.streams.scoring_process import ScoringProcess
+async def main(notes):
+    process = ScoringProcess(setup("none", deadly_plan(notes)))
+    await process.connect()
+    process.ask(session("hold"))
+    while not notes.exists():
+        await asyncio.sleep(0.01)
+    print(process.pid, flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_it_ends_with_its_worker_also_while_a_scorer_holds_the_interpreter(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WORKER, str(tmp_path / "notes")]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     pid = int(worker.stdout.readline())
     worker.kill()
@@ -136,6 +155,25 @@ def test_it_ends_with_its_worker() -> None:
     while _lives(pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+async def test_only_those_that_it_was_at_are_suspected(tmp_path: Path) -> None:
+    process = ScoringProcess(setup("none", deadly_plan(tmp_path / "notes")))
+    await process.connect()
+    asked = [process.ask(session(f"wait-{number}")) for number in range(10)]
+    notes = tmp_path / "notes"
+    while not notes.exists() or len(notes.read_text().split()) < CONCURRENCY:  # noqa: ASYNC110  # of another process
+        await asyncio.sleep(0.01)
+    process.kill()
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in told] == [ScoringProcessDied] * CONCURRENCY + [NotBegun] * 6
+
+
+def test_a_scorer_that_cannot_be_sent_is_named() -> None:
+    plan = deadly_plan(Path("notes"))
+    object.__setattr__(plan.metrics[0].scorer, "client", threading.Lock())
+    with pytest.raises(ConfigError, match=r"criteria\.deadly: its scorer cannot be sent to the scoring process .*lock"):
+        ScoringProcess(setup("none", plan))
 
 
 def _lives(pid: int) -> bool:

@@ -70,9 +70,11 @@ class Scorer(BaseModel, ABC):
     """Measures one thing. Fields are options, in snake_case or camelCase; an option that does not exist is refused.
 
     `score` may be `def` or `async def`. A `def` runs where all sessions are scored, one after the other, and no timeout ends it: what
-    waits for anything, or computes for more than some milliseconds, is an `async def` (with `asyncio.to_thread` for the computing). In a
-    worker, a session over which the scoring process is held for 10 s, again when it is tried alone, becomes a dead letter. It never
-    compares with a threshold: `evaluate` alone decides a status.
+    waits for anything, or computes for more than some milliseconds, is an `async def` (with `asyncio.to_thread` for the computing). It
+    never compares with a threshold: `evaluate` alone decides a status.
+
+    A worker pickles its scorers to its scoring process. A session over which that is held for 10 s, and again when it is tried alone,
+    becomes a dead letter.
     """
 
     model_config = ConfigDict(

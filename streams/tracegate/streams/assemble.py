@@ -300,4 +300,7 @@ class Assemble:
 
 
 def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError):  # the zone may carry the end of the year 9999 into the next
+        return f"{seconds:.0f} s after 1970"

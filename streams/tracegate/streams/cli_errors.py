@@ -18,11 +18,12 @@ def exit_code(error: Exception) -> int | None:
     from tracegate.streams.documents import InputError
     from tracegate.streams.embedders import EmbedderUnavailable
     from tracegate.streams.emit import EmitError
+    from tracegate.streams.scoring_process import ScoringProcessDied
     from tracegate.streams.settings import InvalidSettingsError
     from tracegate.streams.worker import NotReadyError
 
     if isinstance(error, ConfigError | InvalidSettingsError | InputError):
         return UNUSABLE
-    if isinstance(error, EmbedderUnavailable | EmitError | KafkaUnreachable | NotReadyError):
+    if isinstance(error, EmbedderUnavailable | EmitError | KafkaUnreachable | NotReadyError | ScoringProcessDied):
         return FAILED
     return None

@@ -13,14 +13,15 @@ from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from mode import Service
+from pydantic import TypeAdapter, ValidationError
 
+from tracegate.schemas.base import explain
 from tracegate.schemas.reference import Reference
 from tracegate.streams.scoring import Scored, Unscorable
-from tracegate.streams.scoring_process import ScoringProcess, ScoringProcessDied
+from tracegate.streams.scoring_process import NotBegun, ScoringProcess, ScoringProcessDied
 from tracegate.streams.scoring_wire import Setup
 
 log = logging.getLogger(__name__)
@@ -39,11 +40,11 @@ class Attempts:
     def __init__(self, file: Path) -> None:
         self._file, self._changed = file, False
         try:
-            self._deaths: dict[str, int] = json.loads(file.read_text())
+            self._deaths = _DEATHS.validate_json(file.read_bytes())
         except FileNotFoundError:
             self._deaths = {}
-        except ValueError as error:
-            log.warning("%s cannot be read and is begun anew: %s", file, error)
+        except ValidationError as error:
+            log.warning("%s cannot be read and is begun anew: %s", file, explain(error))
             self._deaths = {}
 
     def of(self, raw: bytes) -> int:
@@ -93,6 +94,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._learned: dict[str, bytes] = {}
         self._suspects: deque[tuple[bytes, asyncio.Future[Scored]]] = deque()
         self._trial: asyncio.Task[None] | None = None
+        self._ward: ScoringProcess | None = None
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when no process can be had any more."""
@@ -115,14 +117,17 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
     async def __call__(self, raw: bytes) -> Scored:
         """Score a session.
 
+        It waits for ever once no process can be had any more, which `failed` is told.
+
         Raises:
             Unscorable: nothing can come of it.
-            ScoringProcessDied: no process can be had any more.
         """
-        if not self._attempts.of(raw):
+        while not self._attempts.of(raw):
             await self._ready.wait()
             try:
                 return await self._process.ask(raw)
+            except NotBegun:
+                pass
             except ScoringProcessDied:
                 self._attempts.add(raw)
         answer: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
@@ -138,8 +143,9 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._learned.pop(reference_id, None)
         if reference is not None:
             self._learned[reference_id] = reference.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        if self._ready.is_set():
-            self._process.learn(reference_id, self._learned.get(reference_id))
+        for process in (self._process if self._ready.is_set() else None, self._ward):
+            if process is not None:
+                process.learn(reference_id, self._learned.get(reference_id))
 
     # What the process does
 
@@ -183,14 +189,14 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
                 self._kill_if_silent(self._process, self._silent_s)
 
     def _kill_if_silent(self, process: ScoringProcess, limit_s: float) -> None:
-        if len(process) and monotonic() - process.heard > limit_s:
+        process.silence_s += _LOOK_EVERY_S
+        if len(process) and process.silence_s > limit_s:
             log.warning("the scoring process has said nothing for %g s: a scorer holds it; it is ended", limit_s)
             process.kill()
 
     # Those that it may have died of
 
     async def _try_suspects(self) -> None:
-        ward: ScoringProcess | None = None
         try:
             while self._suspects:
                 raw, answer = self._suspects.popleft()
@@ -200,13 +206,14 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
                     answer.set_exception(Unscorable("poison", _POISON))
                     self._attempts.forget(raw)
                     continue
-                if ward is None:
+                if self._ward is None:
                     ward = await self._another()
                     await self._connect(ward)
+                    self._ward = ward
                 self._attempts.save()  # before it can bring the worker down, too
-                found = await self._alone(ward, raw)
+                found = await self._alone(self._ward, raw)
                 if isinstance(found, ScoringProcessDied):
-                    ward = None
+                    self._ward = None
                     self._attempts.add(raw)
                     self._suspects.appendleft((raw, answer))
                     continue
@@ -222,8 +229,9 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         finally:
             self._trial = None
             self._attempts.save()
-            if ward is not None:
-                ward.close()
+            if self._ward is not None:
+                self._ward.close()
+                self._ward = None
 
     async def _alone(self, ward: ScoringProcess, raw: bytes) -> Scored | Unscorable | ScoringProcessDied:
         answer = ward.ask(raw)
@@ -234,6 +242,9 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
             return answer.result()
         except (Unscorable, ScoringProcessDied) as why:
             return why
+
+
+_DEATHS = TypeAdapter(dict[str, int])
 
 
 def _name(raw: bytes) -> str:

@@ -1,20 +1,22 @@
 """The scoring process: measures sessions for a worker, so that neither the time nor the memory nor the crash of a scorer is the worker's.
 
-`python -m tracegate.streams.scoring_child SOCKET`, started by the worker with a socket of that number. It lives as long as the other end.
+`python -m tracegate.streams.scoring_child SOCKET LIFELINE`, started by the worker with the numbers of a socket and of the end of a pipe.
+It lives as long as the pipe's other end is open.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable
 from typing import cast
 
+from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.reference import Reference
 from tracegate.streams.clock import utc_now
 from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 
 EXIT_FAILED = 70
 BEAT_S = 1.0
+DETAIL = 4_000
+"""The most characters of what is said of a session that cannot be scored."""
 
 
 class _Child(asyncio.Protocol):
@@ -66,7 +70,7 @@ class _Child(asyncio.Protocol):
         try:
             scored = await self._scoring(ask.session)
         except Unscorable as why:
-            answer: Answer | Refusal = Refusal(ask.number, why.reason, why.detail)
+            answer: Answer | Refusal = Refusal(ask.number, why.reason, printable(why.detail, DETAIL))
         else:
             answer = Answer(ask.number, [*scored.results], [*scored.candidates], dict(scored.outcomes))
         if self._transport is not None:
@@ -79,9 +83,14 @@ def _fail(error: BaseException) -> None:
 
 
 def _end_with(lifeline: int) -> None:
-    """End when the worker does, also while a scorer holds the event loop."""
-    os.read(lifeline, 1)
-    os._exit(0)
+    """Have the kernel end this process, and what it started, when the worker's end of the pipe closes.
+
+    A thread would wait for the interpreter lock, which a scorer may hold, in a regular expression for one.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(
+        lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC
+    )  # SIGIO, which ends a process
 
 
 async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol]) -> None:
@@ -93,11 +102,11 @@ async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol
 
 def main() -> None:
     """Serve the worker until it is gone."""
-    for received in (signal.SIGINT, signal.SIGTERM):  # they go to the whole group; the worker decides when it is over
-        signal.signal(received, signal.SIG_IGN)
+    for received in (signal.SIGINT, signal.SIGTERM):  # from who ends whole services; the worker decides when it is over
+        signal.signal(received, lambda number, frame: None)  # what a scorer starts would inherit SIG_IGN
     log_to_stderr()
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
-    threading.Thread(target=_end_with, args=[lifeline], daemon=True).start()
+    _end_with(lifeline)
     setup = cast("Setup", receive_object(connection))
     try:
         embedder = load_embedder(setup.embedder)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from time import monotonic
+from contextlib import suppress
 from typing import cast
 
 from tracegate.schemas.dead_letter import Reason
@@ -28,9 +29,16 @@ from tracegate.streams.scoring_wire import (
     send_object,
 )
 
+START_S = 300.0
+"""How long a process may take to be ready: a large model may have to be read from a slow disk."""
+
 
 class ScoringProcessDied(RuntimeError):  # noqa: N818  # reads as what happened
     """A scoring process ended on its own."""
+
+
+class NotBegun(Exception):  # noqa: N818  # reads as what happened
+    """A scoring process ended before it began with a session."""
 
 
 class ScoringProcess(asyncio.Protocol):
@@ -48,8 +56,13 @@ class ScoringProcess(asyncio.Protocol):
         self._socket, its_socket = socket.socketpair()
         its_lifeline, self._lifeline = os.pipe()
         ends = its_socket.fileno(), its_lifeline
-        command = [sys.executable, "-m", "tracegate.streams.scoring_child", *map(str, ends)]
-        self._process = subprocess.Popen(command, pass_fds=ends, stdin=subprocess.DEVNULL)  # noqa: S603  # of our own
+        self._setup = setup
+        # The modules that this process finds, and not those that lie where it happens to have been started.
+        command = [sys.executable, "-P", "-m", "tracegate.streams.scoring_child", *map(str, ends)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        self._process = subprocess.Popen(  # noqa: S603  # of our own
+            command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, process_group=0
+        )
         its_socket.close()
         os.close(its_lifeline)
         self._frames = Frames()
@@ -57,8 +70,8 @@ class ScoringProcess(asyncio.Protocol):
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[Scored]] = {}
         self._closed = False
-        self.heard = monotonic()
-        """When it last said anything."""
+        self.silence_s = 0.0
+        """How long it has said nothing, as those who look add it up: the clock goes on while the worker itself is frozen."""
         self.lost: Callable[[str], object] = lambda how: None
         """Called with how it ended, once it ended on its own, after all who wait were told."""
         try:
@@ -69,10 +82,17 @@ class ScoringProcess(asyncio.Protocol):
 
     def _begun(self, setup: Setup) -> str | None:
         try:
+            self._socket.settimeout(START_S)
             send_object(self._socket, setup)
             ready = cast("Ready", receive_object(self._socket))
+            self._socket.settimeout(None)
+        except TimeoutError:
+            raise ScoringProcessDied(f"the scoring process was not ready within {START_S:g} s") from None
         except (EOFError, OSError):
-            raise ScoringProcessDied(f"the scoring process ended before it was ready ({self._ended()})") from None
+            how = self._ended()
+            raise ScoringProcessDied(
+                f"the scoring process ended before it was ready ({how}); what it said stands above"
+            ) from None
         if ready.unavailable:
             raise EmbedderUnavailable(ready.unavailable)
         return ready.embedder_id
@@ -89,17 +109,17 @@ class ScoringProcess(asyncio.Protocol):
     async def connect(self) -> None:
         """Connect it with the running event loop."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
-        self.heard = monotonic()
 
     def ask(self, raw: bytes) -> asyncio.Future[Scored]:
         """Have a session scored.
 
         Raises:
             Unscorable: by the answer; nothing can come of the session.
-            ScoringProcessDied: by the answer; it died, of this session or of another.
+            ScoringProcessDied: by the answer; it died while it was at this session, and perhaps at others.
+            NotBegun: by the answer; it died before.
         """
         if not self._waiting:
-            self.heard = monotonic()
+            self.silence_s = 0.0
         self._asked += 1
         answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
         self._send(Ask(self._asked, raw))
@@ -110,16 +130,17 @@ class ScoringProcess(asyncio.Protocol):
         self._send(Learn(reference_id, reference))
 
     def kill(self) -> None:
-        """End it as if it had died."""
-        self._process.kill()
+        """End it, and what it started, as if it had died."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._transport is not None:
+            self._transport.abort()  # a process that it started may hold its end of the socket
 
     def close(self) -> None:
         """End it, whatever it is at. Who waits waits for ever."""
         self._closed = True
-        self._process.kill()
+        self.kill()
         self._process.wait()
-        if self._transport is not None:
-            self._transport.abort()
         self._socket.close()
         if self._lifeline >= 0:
             os.close(self._lifeline)
@@ -133,7 +154,7 @@ class ScoringProcess(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Answers have come."""
-        self.heard = monotonic()
+        self.silence_s = 0.0
         for frame in self._frames.of(data):
             if not isinstance(frame, Beat):
                 self._answered(frame)
@@ -145,9 +166,11 @@ class ScoringProcess(asyncio.Protocol):
         how = self._ended()
         self.close()
         waiting, self._waiting = self._waiting, {}
-        for each in waiting.values():
+        # It begins in the order in which it is asked.
+        for place, each in enumerate(waiting.values()):
             if not each.done():
-                each.set_exception(ScoringProcessDied(f"the scoring process ended on its own ({how})"))
+                begun = place < self._setup.concurrency
+                each.set_exception(ScoringProcessDied(f"it ended on its own ({how})") if begun else NotBegun())
         self.lost(how)
 
     def _answered(self, answer: Answer | Refusal) -> None:
@@ -165,5 +188,7 @@ class ScoringProcess(asyncio.Protocol):
         self._transport.write(packed(frame))
 
     def _ended(self) -> str:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # it may live, if only the connection is gone
         status = self._process.wait(10)
         return f"signal {-status}" if status < 0 else f"exit status {status}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tracegate.scorers.plan import Plan
+from tracegate.scorers.plan import ConfigError, Plan
 from tracegate.streams.settings import Settings
 
 _SIZE = struct.Struct(">I")
@@ -41,7 +41,13 @@ class Ready:
 
 
 def send_object(connection: socket.socket, thing: Setup | Ready) -> None:
-    """Send one object; before the frames begin."""
+    """Send one object; before the frames begin.
+
+    Raises:
+        ConfigError: a scorer of the plan cannot be sent.
+    """
+    if isinstance(thing, Setup):
+        _refuse_unsendable(thing.plan)
     body = pickle.dumps(thing)
     connection.sendall(len(body).to_bytes(4) + body)
 
@@ -64,6 +70,20 @@ def receive_object(connection: socket.socket) -> Setup | Ready:
 
     thing: Setup | Ready = pickle.loads(exactly(int.from_bytes(exactly(4))))  # noqa: S301  # of our own other half
     return thing
+
+
+def _refuse_unsendable(plan: Plan) -> None:
+    problems = []
+    for metric in plan.metrics:
+        try:
+            pickle.dumps(metric.scorer)
+        except Exception as error:  # noqa: BLE001  # a plugin's fields may be anything
+            problems.append(
+                f"criteria.{metric.name}: its scorer cannot be sent to the scoring process ({error}); "
+                "it must make clients, locks and the like when it first needs them, not when it is made"
+            )
+    if problems:
+        raise ConfigError(problems)
 
 
 class Ask(msgspec.Struct, tag=True, array_like=True, gc=False):

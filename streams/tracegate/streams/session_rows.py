@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-VERSION = 1
+VERSION = 2
+GUARD_VERSION = 1
 CHUNK = 2_048
 GUARDED = 4_000
 """How many identities a guard holds, unless one segment alone has more."""
@@ -113,7 +114,7 @@ class Guard(NamedTuple):
 
     def pack(self) -> bytes:
         """The guard's row."""
-        return _GUARD.pack(VERSION, self.segment, self.closed_at) + self.identities
+        return _GUARD.pack(GUARD_VERSION, self.segment, self.closed_at) + self.identities
 
     @classmethod
     def of(cls, segment: int, closed_at: int, identities: bytes, former: Guard | None) -> Guard:
