@@ -226,3 +226,26 @@ async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time() -> None
     await checkpoints.take(TP("a", 0), records("a", 1))
 
     assert [behind for _, behind in stage.ticks] == [["a", "b"]]
+
+
+async def test_its_lag_is_what_the_last_fetch_left() -> None:
+    lane, _ = make_lane()
+    await lane.take("a", records("a", 1, 2))
+    lane.fetched(ends(lane, a=7, b=2), 100.0)
+    assert lane.lag == 9
+    lane.fetched(ends(lane), 100.1)
+    assert lane.lag == 0
+
+
+async def test_the_group_is_told_offsets_once_in_a_while_and_at_the_end() -> None:
+    lane, _ = make_lane()
+    lane.astray()
+    lane.fetched(ends(lane), 100.0)
+    told = []
+    for number, now in enumerate((0.0, 0.5, 1.0, 1.1)):
+        await lane.take("a", records("a", 1, first=number))
+        lane.cut()
+        told.append(lane.untold(now))
+    assert told == [{"a": 1}, {}, {"a": 3}, {}]
+    assert lane.untold(1.2, last=True) == {"a": 4}
+    assert lane.untold(9.0) == {}

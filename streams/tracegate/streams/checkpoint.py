@@ -31,6 +31,10 @@ from tracegate.streams.stage import Record
 
 log = logging.getLogger(__name__)
 
+FAR_BEHIND = 5_000
+"""From so many unread records on a partition's results are late whatever is done, and what counts is to catch up."""
+PATIENCE = 4
+"""How many times further apart its checkpoints are then: larger ones cost less a record."""
 HARD_EXIT_S = 10.0
 EXIT_FAILED = 70
 
@@ -251,7 +255,8 @@ class Checkpoints:
         last = 0.0
         while not lane.dead:
             await lane.wake.wait()
-            await asyncio.sleep(last + self._interval_s - monotonic())
+            patience = PATIENCE if lane.lag > FAR_BEHIND else 1
+            await asyncio.sleep(last + self._interval_s * patience - monotonic())
             lane.wake.clear()
             last = monotonic()
             await self._checkpoint(lane)

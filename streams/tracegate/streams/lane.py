@@ -114,6 +114,8 @@ class Lane:
         self._astray: set[str] = set()
         self._asked: dict[str, int] = {}
         self._ticked = 0.0
+        self.lag = 0
+        """Records that were there and not read when the last fetch returned."""
         self._told: dict[str, int] = {}
         self._told_at = -math.inf
         rows = table.rows(number)
@@ -193,9 +195,11 @@ class Lane:
         An input is at its end as of the moment at which the broker said so; that, and not now, is the time when all are.
         """
         due = now - self._ticked >= TICK_S
+        self.lag = 0
         for spec in self._specs:
             inbox = self._inboxes[spec.name]
             found = {topic: ends.get(TP(topic, self.number)) for topic in spec.inputs}
+            self.lag += sum(end.stable - end.position for end in found.values() if end is not None)
             inbox.behind = [t for t, e in found.items() if e is None or e.position < e.stable or t in self._astray]
             while count := inbox.feed():
                 self._fed(count)
