@@ -36,7 +36,7 @@ def main(names: list[str]) -> None:
 
         def on_embedded() -> None:
             with EmbeddedBroker() as broker:
-                throughput.run(broker.bootstrap_servers, sessions=3_000, rounds=2, transactions=False)
+                throughput.run(broker.bootstrap_servers, sessions=3_000, rounds=3, transactions=False)
 
         every: dict[str, Callable[[], object]] = {
             "throughput": on_kafka,

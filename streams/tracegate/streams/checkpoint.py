@@ -31,10 +31,10 @@ from tracegate.streams.stage import Record
 
 log = logging.getLogger(__name__)
 
-FAR_BEHIND = 5_000
+FAR_BEHIND = 1_000
 """From so many unread records on a partition's results are late whatever is done, and what counts is to catch up."""
 PATIENCE = 4
-"""How many times further apart its checkpoints are then: larger ones cost less a record."""
+"""How many times further apart its checkpoints are then, or while a stage has all that it can take: larger ones cost less a record."""
 HARD_EXIT_S = 10.0
 EXIT_FAILED = 70
 
@@ -255,7 +255,7 @@ class Checkpoints:
         last = 0.0
         while not lane.dead:
             await lane.wake.wait()
-            patience = PATIENCE if lane.lag > FAR_BEHIND else 1
+            patience = PATIENCE if lane.lag > FAR_BEHIND or lane.busy() else 1
             await asyncio.sleep(last + self._interval_s * patience - monotonic())
             lane.wake.clear()
             last = monotonic()

@@ -137,6 +137,10 @@ class Lane:
         inbox = self._inbox_of[topic]
         return self.pending >= limit or len(inbox.waiting[topic]) >= QUEUE or inbox.stage.full()
 
+    def busy(self) -> bool:
+        """Whether a stage has as much to do as it takes."""
+        return any(stage.full() for stage in self.stages.values())
+
     def astray(self) -> dict[str, int]:
         """Where the consumer has to go, by topic, before it reads on; asked for once."""
         places = {topic: self.position[topic] for topic in self._astray}
