@@ -22,6 +22,12 @@ from tracegate.streams.scoring_process import ScoringProcessDied
 from tracegate.streams.scoring_wire import Setup
 
 
+@pytest.fixture(autouse=True)
+def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scoring process finds what this one finds, by its path; pytest finds these modules without."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+
+
 @asynccontextmanager
 async def scoring(folder: Path, **options: float) -> AsyncIterator[ScoringApart]:
     setup = Setup(deadly_plan(folder / "notes"), "none", 60, 4)

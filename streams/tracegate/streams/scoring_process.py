@@ -188,7 +188,9 @@ class ScoringProcess(asyncio.Protocol):
         self._transport.write(packed(frame))
 
     def _ended(self) -> str:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # it may live, if only the connection is gone
-        status = self._process.wait(10)
+        try:
+            status = self._process.wait(0.5)
+        except subprocess.TimeoutExpired:  # it lives, and only the connection is gone
+            self.kill()
+            status = self._process.wait()
         return f"signal {-status}" if status < 0 else f"exit status {status}"
