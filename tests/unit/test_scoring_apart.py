@@ -100,6 +100,16 @@ async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
     await apart.stop()
 
 
+async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: Path) -> None:
+    setup = Setup(deadly_plan(tmp_path / "notes"), "none", 60, 4)
+    apart = ScoringApart(setup, tmp_path / "attempts.json")
+    os.kill(apart._process.pid, signal.SIGKILL)
+    apart._process._process.wait()
+    await apart.start()
+    assert await outcomes(apart, ["s"]) == {"s": "scored"}
+    await apart.stop()
+
+
 async def test_attempts_outlive_the_worker(tmp_path: Path) -> None:
     async with scoring(tmp_path) as apart:
         apart._attempts.add(session("s"))

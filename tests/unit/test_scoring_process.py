@@ -163,6 +163,12 @@ def test_it_ends_with_its_worker_also_while_a_scorer_holds_the_interpreter(tmp_p
         time.sleep(0.01)
 
 
+async def test_who_asks_one_that_has_ended_is_told(process: ScoringProcess) -> None:
+    process.close()
+    with pytest.raises(NotBegun):
+        await process.ask(session())
+
+
 async def test_only_those_that_it_was_at_are_suspected(tmp_path: Path) -> None:
     process = ScoringProcess(setup("none", deadly_plan(tmp_path / "notes")))
     await process.connect()

@@ -18,9 +18,6 @@ class References:
         self._by_id: dict[str, Reference] = {}
         self._by_question: dict[Question, str] = {}
 
-    def __len__(self) -> int:
-        return len(self._by_id)
-
     def put(self, reference_id: str, reference: Reference | None) -> None:
         """Take a reference, or with None take it away."""
         former = self._by_id.pop(reference_id, None)

@@ -103,7 +103,7 @@ class SessionScoring:
         references: References | None = None,
     ) -> None:
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
-        self._references = References() if references is None else references  # an empty one is falsy
+        self._references = references or References()
         self._embedder = Batching(embedder) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 

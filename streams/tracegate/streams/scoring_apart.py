@@ -168,7 +168,8 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._process = process
         process.lost = self._lost
         await self._connect(process)
-        self._ready.set()
+        if not process.ended:  # else `_lost` was told meanwhile, and another is on its way
+            self._ready.set()
 
     def _lost(self, how: str) -> None:
         self._ready.clear()
@@ -190,7 +191,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
 
     def _kill_if_silent(self, process: ScoringProcess, limit_s: float) -> None:
         process.silence_s += _LOOK_EVERY_S
-        if len(process) and process.silence_s > limit_s:
+        if process.busy and process.silence_s > limit_s:
             log.warning("the scoring process has said nothing for %g s: a scorer holds it; it is ended", limit_s)
             process.kill()
 

@@ -102,9 +102,15 @@ class ScoringProcess(asyncio.Protocol):
         """Its process id."""
         return self._process.pid
 
-    def __len__(self) -> int:
-        """How many sessions it was asked for and has not answered."""
-        return len(self._waiting)
+    @property
+    def ended(self) -> bool:
+        """Whether it can be asked no more."""
+        return self._closed
+
+    @property
+    def busy(self) -> bool:
+        """Whether it was asked for something and has not answered."""
+        return bool(self._waiting)
 
     async def connect(self) -> None:
         """Connect it with the running event loop."""
@@ -118,6 +124,10 @@ class ScoringProcess(asyncio.Protocol):
             ScoringProcessDied: by the answer; it died while it was at this session, and perhaps at others.
             NotBegun: by the answer; it died before.
         """
+        if self._closed:
+            gone: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
+            gone.set_exception(NotBegun())
+            return gone
         if not self._waiting:
             self.silence_s = 0.0
         self._asked += 1
