@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,13 @@ class Sent:
 
 
 @st.composite
-def logs(draw: st.DrawFn, partitions: int) -> list[Sent]:
-    """Records in the order of their timestamps. What orders them inside a session is drawn apart."""
+def logs(draw: st.DrawFn, partitions: int, *, late: bool = False) -> list[Sent]:
+    """Records in the order of their timestamps, some of them late if wanted. What orders them inside a session is drawn apart."""
     log: list[Sent] = []
     at = 0
     for number in range(draw(st.integers(1, 30))):
-        at += draw(st.sampled_from((0, 0, 1, 40)) if partitions == 1 else st.just(0))
+        at += draw(st.sampled_from((0, 0, 1, 40, 100)) if partitions == 1 else st.just(0))
+        behind = draw(st.sampled_from((0, 0, 50, 300))) if late else 0
         session = draw(st.sampled_from("abcd"))
         kind = draw(st.sampled_from(("event", "event", "trace", "trace", "ended", "again", "garbage")))
         topic, key = TOPICS.invocations, draw(st.sampled_from((None, session.encode(), b"other")))
@@ -64,7 +65,7 @@ def logs(draw: st.DrawFn, partitions: int) -> list[Sent]:
             occurred = draw(st.integers(-20, 0)) + number / 100
             type_ = "session.ended" if kind == "ended" else "tool.called"
             value = orjson.dumps(event(type_, session, at=occurred, event_id=str(number), app_name="x" * (number * 97)))
-        log.append(Sent(at, topic, draw(st.integers(0, partitions - 1)), value, key))
+        log.append(Sent(max(0, at - behind), topic, draw(st.integers(0, partitions - 1)), value, key))
     return log
 
 
@@ -145,15 +146,16 @@ async def drain(flow: Flow) -> None:
         await flow.settle()
 
 
-def make(partitions: int, *, hold: bool) -> Flow:
-    flow = Flow(
-        partitions,
-        PLAN,
-        HashingEmbedder(),
-        Closing(idle_gap=60_000, max_events=6) if partitions == 1 else Closing(idle_gap=60_000),
-        hold=HeldScoring if hold else None,
-    )
-    flow.now = START + 2_000  # all of it is a backlog
+ONE, THREE, LATE = (
+    Closing(idle_gap=60_000, grace=300_000, max_events=6),
+    Closing(idle_gap=60_000),
+    Closing(idle_gap=60_000, grace=3_600_000),
+)
+
+
+def make(partitions: int, closing: Closing, *, hold: bool) -> Flow:
+    flow = Flow(partitions, PLAN, HashingEmbedder(), closing, hold=HeldScoring if hold else None)
+    flow.now = START + 3_500  # all of it is a backlog
     for partition in range(partitions):
         flow.crash(partition)
     return flow
@@ -165,6 +167,22 @@ def told(flow: Flow) -> dict[str, Counter[bytes]]:
     for topic in (TOPICS.sessions, TOPICS.candidates, TOPICS.dead_letters, TOPICS.results):
         for message in flow.read(topic):
             found[topic][orjson.dumps([message.partition, (message.key or b"").hex(), _content(message)])] += 1
+    return found
+
+
+def told_last(flow: Flow) -> dict[str, dict[object, Any]]:
+    """What stands last in every topic of each segment, score and trace, whatever revision it is."""
+    found: dict[str, dict[object, Any]] = defaultdict(dict)
+    for topic, names in (
+        (TOPICS.sessions, ("session_id", "segment")),
+        (TOPICS.results, ("result_id",)),
+        (TOPICS.candidates, ("candidate_id",)),
+    ):
+        for message in flow.read(topic):
+            content = {
+                name: part for name, part in _content(message).items() if name not in ("revision", "occurred_at")
+            }
+            found[topic][tuple(content[name] for name in names)] = content
     return found
 
 
@@ -190,12 +208,14 @@ def check_at_rest(flow: Flow) -> None:
     assert assemble["consumed"] == sent
     assert sent == assemble["joined"] + assemble["duplicate"] + assemble["forwarded"] + letters["assemble"]
     assert assemble["forwarded"] == len(flow.read(TOPICS.strays))
-    assert assemble["opened"] == assemble["closed"] == len(flow.read(TOPICS.sessions))
+    assert assemble["opened"] + assemble["reopened"] == assemble["closed"] == len(flow.read(TOPICS.sessions))
     assert assemble["closed"] == score["consumed"] == score["scored"] + letters["score"]
     assert score["candidates"] == gate["consumed"] == gate["accepted"] + gate["rejected"] + letters["gate"]
     ids = Counter((r["result_id"], r["revision"]) for r in flow.results() if r["metric"] not in ("gate", "trace_value"))
     assert set(ids.values()) <= {1}
-    joined = [item["event_id"] for s in flow.sessions() for item in s["events"]]
+    last = {(s["session_id"], s["segment"]): s for s in flow.sessions()}
+    assert sum(s["revision"] for s in last.values()) == assemble["reopened"]
+    joined = [item["event_id"] for s in last.values() for item in s["events"]]
     assert len(joined) == len(set(joined))
 
 
@@ -237,8 +257,14 @@ def iter_by_trace(scores: Sequence[Any]) -> dict[str, Any]:
     return {name: iter(items) for name, items in found.items()}
 
 
-async def compare(partitions: int, log: Sequence[Sent], steps: Sequence[tuple[str, int]]) -> None:
-    calm, rough = make(partitions, hold=False), make(partitions, hold=True)
+async def compare(
+    partitions: int,
+    log: Sequence[Sent],
+    steps: Sequence[tuple[str, int]],
+    closing: Closing,
+    told: Callable[[Flow], object] = told,
+) -> None:
+    calm, rough = make(partitions, closing, hold=False), make(partitions, closing, hold=True)
     await undisturbed(calm, log)
     await disturbed(rough, log, steps)
     for flow in (calm, rough):
@@ -257,7 +283,15 @@ SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow
 def test_one_partition_commits_the_same_whatever_happens_in_between(
     log: list[Sent], steps: list[tuple[str, int]]
 ) -> None:
-    asyncio.run(compare(1, log, steps))
+    asyncio.run(compare(1, log, steps, ONE))
+
+
+@SETTINGS
+@given(log=logs(1, late=True), steps=STEPS)
+def test_late_records_end_in_the_same_sessions_and_scores_whatever_happens_in_between(
+    log: list[Sent], steps: list[tuple[str, int]]
+) -> None:
+    asyncio.run(compare(1, log, steps, LATE, told_last))
 
 
 @SETTINGS
@@ -265,4 +299,4 @@ def test_one_partition_commits_the_same_whatever_happens_in_between(
 def test_strays_between_partitions_commit_the_same_whatever_happens_in_between(
     log: list[Sent], steps: list[tuple[str, int]]
 ) -> None:
-    asyncio.run(compare(3, log, steps))
+    asyncio.run(compare(3, log, steps, THREE))

@@ -302,7 +302,7 @@ class Flow:
             if name == "assemble":
                 return Assemble(partition, self.partitions, TOPICS, read, self.closing)
             if name == "score":
-                return Score(partition, self.partitions, TOPICS, self._score_bytes, pool, changed, self.window)
+                return Score(partition, self.partitions, TOPICS, self._score_bytes, pool, changed, window=self.window)
             return Gate(partition, self.partitions, TOPICS, self.plan, self.clock)
 
         return make

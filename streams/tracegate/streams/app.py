@@ -135,6 +135,7 @@ def _makers(
     closing = Closing(
         idle_gap=int(settings.idle_gap_s * 1000),
         linger=int(settings.close_linger_s * 1000),
+        grace=int(settings.grace_s * 1000),
         guard=int(settings.guard_s * 1000),
         max_future=int(settings.max_future_s * 1000),
         max_events=settings.segment_max_events,
@@ -147,7 +148,11 @@ def _makers(
     def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         if scoring is None:
             raise ValueError("the score stage runs here, and nothing that scores is given")
-        return Score(partition, partitions, topics, scoring, pool, changed, settings.score_window)
+        revised_within = closing.idle_gap + closing.grace + closing.max_future
+        window = settings.score_window
+        return Score(
+            partition, partitions, topics, scoring, pool, changed, window=window, revised_within=revised_within
+        )
 
     def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         return Gate(partition, partitions, topics, plan, utc_now)

@@ -12,6 +12,7 @@ import orjson
 
 from tracegate.schemas.dead_letter import KEPT_BYTES
 from tracegate.schemas.session import Closed
+from tracegate.streams.closed_sessions import ClosedSessions
 from tracegate.streams.open_session import OpenSession
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.reading import Unusable, present, read_event, read_trace
@@ -19,7 +20,6 @@ from tracegate.streams.session_rows import (
     EVENT,
     TRACE,
     Guard,
-    guard_key,
     split,
     split_chunk_key,
 )
@@ -40,6 +40,7 @@ class Closing:
 
     idle_gap: int = 300_000
     linger: int = 2_000
+    grace: int = 600_000
     guard: int = 3_600_000
     max_future: int = 300_000
     max_events: int = 1_000
@@ -55,12 +56,9 @@ class Assemble:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
         self._closing = closing or Closing()
         self._open: dict[bytes, OpenSession] = {}
-        self._due: list[tuple[int, bytes, int]] = []
+        self._closed = ClosedSessions(read, self._closing.grace, self._closing.guard)
+        self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
-        self._closed: list[OpenSession] = []
-        self._guards: dict[bytes, Guard] = {}  # of sessions closed since the last cut
-        self._settling: dict[bytes, Guard] = {}  # in the last cut, perhaps not readable yet
-        self._guarded: dict[bytes, int] = {}  # when they closed, in that order
         self._high: dict[str, int] = {}
         self._marks = b""
         self._watermark = self._now = 0
@@ -74,15 +72,18 @@ class Assemble:
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Start from the open sessions, guards and watermarks of the last finished checkpoint."""
         self.tally.load(rows)
-        guarded = []
+        guards: dict[bytes, Guard] = {}
         for key in sorted(rows):
             if key.startswith(b"c"):
                 self._load_chunk(key, rows[key])
             elif key.startswith(b"g"):
-                guarded.append((Guard.unpack(rows[key]).closed_at, key[1:]))
-        self._guarded = {name: closed_at for closed_at, name in sorted(guarded)}
-        self._due = [(session.deadline, session.id, session.segment) for session in self._open.values()]
-        heapq.heapify(self._due)
+                guards[key[1:]] = Guard.unpack(rows[key])
+        contents = [session for session in self._open.values() if _has_closed(session, guards.get(session.id))]
+        for session in contents:
+            del self._open[session.id]
+        self._closed.load(((guard.closed_at, name) for name, guard in guards.items()), contents)
+        for session in self._open.values():
+            self._await(session, session.deadline)
         self._marks = rows.get(_MARKS, b"")
         if self._marks:
             marks = orjson.loads(self._marks)
@@ -132,7 +133,7 @@ class Assemble:
                 if not session.ended:
                     if ends:
                         session.ended, session.deadline = True, timestamp + closing.linger
-                        heapq.heappush(self._due, (session.deadline, session_id, session.segment))
+                        self._await(session, session.deadline)
                     else:
                         session.deadline = session.last_record + idle_gap
                 if not session.dirty:
@@ -163,15 +164,15 @@ class Assemble:
             reached = self._now - (self._lateness if self._now < self._settled_at else 0)
         self._watermark = max(self._watermark, reached)
         while self._due and self._due[0][0] < self._watermark:
-            _, name, segment = heapq.heappop(self._due)
+            due, name = heapq.heappop(self._due)
             session = self._open.get(name)
-            if session is None or session.segment != segment:
+            if session is None or session.due != due:
                 continue
             if session.deadline < self._watermark:
                 self._close(session)
             else:
-                heapq.heappush(self._due, (session.deadline, name, segment))
-        self._forget_guards()
+                self._await(session, session.deadline)
+        self._closed.forget(self._watermark)
 
     def _note_lateness(self, timestamp: int) -> None:
         """How late records come, which sets the clock back for a while.
@@ -188,12 +189,10 @@ class Assemble:
 
     def cut(self) -> Cut:
         """Changed and closed sessions, strays and dead letters since the last cut."""
-        rows, outputs = self._rows, self._outputs
-        for session in self._closed:
-            outputs.append(Output(self._topics.sessions, self._partition, session.id, session.document(self._read)))
-            rows += [(session.key(number), None) for number in range(session.saved)]
-            rows.append((guard_key(session.id), self._guards[session.id].pack()))
-        rows += [session.row() for session in self._dirty if session.why is None]
+        rows, outputs, topic = self._rows, self._outputs, self._topics.sessions
+        outputs += [Output(topic, self._partition, *found) for found in self._closed.documents()]
+        rows += [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
+        rows += self._closed.rows()
         for session in self._dirty:
             session.dirty = False
         rows += self.tally.rows()
@@ -201,8 +200,8 @@ class Assemble:
         if marks != self._marks:
             rows.append((_MARKS, marks))
         cut = Cut(rows, outputs, self._next)
-        self._settling, self._guards, self._marks = self._guards, {}, marks
-        self._rows, self._outputs, self._next, self._dirty, self._closed = [], [], {}, [], []
+        self._marks = marks
+        self._rows, self._outputs, self._next, self._dirty = [], [], {}, []
         return cut
 
     def drop(self) -> None:
@@ -211,7 +210,10 @@ class Assemble:
     def _place(
         self, session: OpenSession | None, session_id: bytes, identity: bytes, topic: str, record: Record
     ) -> OpenSession | None:
-        """The session that a record joins: the open one, or the next segment. None: it is a duplicate, or forwarded to its home."""
+        """The session that a record joins: the open one, a closed one's next revision, or the next segment.
+
+        None: it is a duplicate, or forwarded to its home.
+        """
         if session is None and topic != self._topics.strays:
             home = partition_of(session_id, self._partitions)
             if home != self._partition:
@@ -223,20 +225,19 @@ class Assemble:
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard} ms behind the "
                 f"watermark {self._watermark}; its session may be closed and forgotten",
             )
-        guard = self._guard_of(session_id) if session is None or session.segment else None
+        guard = self._closed.guard_of(session_id) if session is None or session.segment else None
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
             self.tally["duplicate"] += 1
             return None
+        size = len(record.value or b"")
         if session is not None:
-            size = session.bytes + len(record.value or b"")
             if record.timestamp > session.deadline:
                 self._close(session)  # reading live, the clock would have closed it before this record came
-            elif session.count >= self._closing.max_events or size > self._closing.max_bytes:
-                self._close(session, "size_limit")
-            else:
+            elif session.count < self._closing.max_events and session.bytes + size <= self._closing.max_bytes:
                 return session
-            guard = self._guards[session_id]
-        return self._begin(session_id, record.timestamp, guard)
+            else:
+                self._close(session, "size_limit")
+        return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
 
     def _put_aside(self, topic: str, record: Record, why: Unusable) -> None:
         self.tally[f"dead_lettered.{why.reason}"] += 1
@@ -255,40 +256,36 @@ class Assemble:
         headers = [*record.headers, (ORIGIN, topic.encode())]
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
-    def _begin(self, session_id: bytes, timestamp: int, guard: Guard | None) -> OpenSession:
-        self.tally["opened"] += 1
-        session = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
+    def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
+        closing, moment = self._closing, max(timestamp, self._watermark)
+        session = self._closed.reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
+        if session is None:
+            return None
+        self.tally["reopened"] += 1
         self._open[session_id] = session
-        heapq.heappush(self._due, (timestamp + self._closing.idle_gap, session_id, session.segment))
+        self._await(session, moment + closing.linger)  # more may come with it
+        if session.ended:
+            session.deadline = max(session.deadline, timestamp + closing.linger)
         return session
+
+    def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
+        self.tally["opened"] += 1
+        guard = self._closed.guard_of(session_id)
+        self._closed.drop_content(session_id)
+        session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
+        self._await(session, timestamp + self._closing.idle_gap)
+        return session
+
+    def _await(self, session: OpenSession, moment: int) -> None:
+        """Look at it when the watermark is past this moment; an earlier wish counts no more."""
+        session.due = moment
+        heapq.heappush(self._due, (moment, session.id))
 
     def _close(self, session: OpenSession, why: Closed | None = None) -> None:
         session.why = why or ("session.ended" if session.ended else "idle")
         self.tally["closed"] += 1
-        self._closed.append(session)
         del self._open[session.id]
-        closed_at = max(self._watermark, session.last_record)
-        former = self._guard_of(session.id) if session.segment else None
-        self._guards[session.id] = Guard.of(session.segment, closed_at, bytes(session.identities), former)
-        self._guarded.pop(session.id, None)
-        self._guarded[session.id] = closed_at
-
-    def _guard_of(self, session_id: bytes) -> Guard | None:
-        if session_id not in self._guarded:
-            return None
-        guard = self._guards.get(session_id) or self._settling.get(session_id)
-        if guard is None:
-            row = self._read(guard_key(session_id))
-            guard = Guard.unpack(row) if row else None
-        return guard
-
-    def _forget_guards(self) -> None:
-        horizon = self._watermark - self._closing.guard
-        while self._guarded and (first := next(iter(self._guarded.items())))[1] < horizon:
-            if first[0] in self._guards:
-                return  # it is not written yet
-            del self._guarded[first[0]]
-            self._rows.append((guard_key(first[0]), None))
+        self._closed.add(session, self._watermark)
 
     def _load_chunk(self, key: bytes, row: bytes) -> None:
         name, segment, number = split_chunk_key(key)
@@ -297,6 +294,11 @@ class Assemble:
         if session is None:
             session = self._open[name] = OpenSession(name, segment, head.first_record)
         session.restore(number, head, body)
+
+
+def _has_closed(session: OpenSession, guard: Guard | None) -> bool:
+    """Whether rows that were found are what is kept of a closed session, which the guard then tells."""
+    return guard is not None and guard.segment == session.segment and guard.revision >= session.revision
 
 
 def _moment(seconds: float) -> str:

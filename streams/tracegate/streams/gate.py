@@ -132,7 +132,8 @@ class Gate:
             for reason in reasons:
                 self.tally[f"rejected.{reason}"] += 1
             self.tally["rejected"] += 1
-            if before is not None and before.accepted:
+            # A revision that came into another scope: whether it was accepted in its former one, only that one knows.
+            if before.accepted if before is not None else candidate.revision:
                 outputs.append(self._published(trace.id, None))
         scope.remember(trace.id, candidate.session_id, accepted)
 

@@ -30,12 +30,14 @@ class OpenSession:
         "count",
         "deadline",
         "dirty",
+        "due",
         "ended",
         "first_record",
         "id",
         "identities",
         "last_record",
         "new",
+        "revision",
         "saved",
         "sealed",
         "segment",
@@ -45,8 +47,8 @@ class OpenSession:
 
     def __init__(self, session_id: bytes, segment: int, timestamp: int) -> None:
         self.id, self.segment = session_id, segment
-        self.first_record = self.last_record = self.deadline = timestamp
-        self.count = self.bytes = self.sealed = self.saved = 0
+        self.first_record = self.last_record = self.deadline = self.due = timestamp
+        self.revision = self.count = self.bytes = self.sealed = self.saved = 0
         self.identities = bytearray()
         self.tail = b""
         self.new: list[bytes] = []
@@ -77,7 +79,7 @@ class OpenSession:
         self.tail = b"".join([self.tail, *self.new])
         self.new.clear()
         head = Head(
-            self.first_record, self.last_record, self.deadline, self.count, self.bytes, revision=0, ended=self.ended
+            self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended
         )
         key, value = self.key(self.sealed), head.pack() + self.tail
         self.saved = self.sealed + 1
@@ -88,11 +90,29 @@ class OpenSession:
 
     def restore(self, number: int, head: Head, body: bytes) -> None:
         """Take over a chunk row; rows come in order."""
-        self.first_record, self.last_record, self.deadline, self.count, self.bytes, _, self.ended = head
+        self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
         self.identities += b"".join(identities(body))
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""
+
+    def saved_row(self, chunk: int, read: Read) -> bytes:
+        """One of its rows, as of the last finished checkpoint.
+
+        Raises:
+            RuntimeError: it is missing from the table.
+        """
+        row = read(self.key(chunk))
+        if row is None:
+            raise RuntimeError(f"row {chunk} of session {self.id!r} is gone from the table; the state is damaged")
+        return row
+
+    def as_it_is(self) -> OpenSession:
+        """A copy that `document` gives the same of, whatever joins this one."""
+        copy = OpenSession(self.id, self.segment, self.first_record)
+        copy.last_record, copy.revision, copy.why = self.last_record, self.revision, self.why
+        copy.sealed, copy.tail, copy.new = self.sealed, self.tail, [*self.new]
+        return copy
 
     def document(self, read: Read) -> bytes:
         """The Session, as JSON: events by `occurred_at`, traces by `created_at` and id, of each trace the content that came last.
@@ -100,12 +120,7 @@ class OpenSession:
         Raises:
             RuntimeError: a sealed row is missing from the table.
         """
-        bodies = []
-        for number in range(self.sealed):
-            row = read(self.key(number))
-            if row is None:
-                raise RuntimeError(f"row {number} of session {self.id!r} is gone from the table; the state is damaged")
-            bodies.append(split(row)[1])
+        bodies = [split(self.saved_row(number, read))[1] for number in range(self.sealed)]
         events: list[tuple[float, bytes]] = []
         traces: list[tuple[float, bytes]] = []
         for kind, at, raw in unpack(b"".join([*bodies, self.tail, *self.new])):
@@ -114,6 +129,7 @@ class OpenSession:
         return _DOCUMENT % {
             b"id": orjson.dumps(self.id.decode()),
             b"segment": self.segment,
+            b"revision": self.revision,
             b"why": (self.why or "idle").encode(),
             b"first": _moment(self.first_record),
             b"last": _moment(self.last_record),
@@ -124,7 +140,7 @@ class OpenSession:
 
 _AT = itemgetter(0)
 _DOCUMENT = (
-    b'{"session_id":%(id)b,"segment":%(segment)d,"revision":0,"closed_because":"%(why)b",'
+    b'{"session_id":%(id)b,"segment":%(segment)d,"revision":%(revision)d,"closed_because":"%(why)b",'
     b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]}'
 )
 

@@ -1,7 +1,7 @@
 """Score: measures every closed session by the configured criteria, and sends its traces on to the gate.
 
 Sessions finish in any order. Committed is the offset below which all are done; a row keeps the numbers of those done above it. One
-slow judge delays its own session and nobody else's.
+slow judge delays its own session and nobody else's. The revisions of one session follow each other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from tracegate.schemas.dead_letter import Reason
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
+from tracegate.streams.revisions import Revisions
 from tracegate.streams.scoring import Scoring, Unscorable
 from tracegate.streams.stage import Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
@@ -32,11 +33,27 @@ class Score:
         scoring: Scoring,
         pool: Pool[Record],
         changed: Callable[[], None],
+        *,
         window: int = 2_000,
+        revised_within: int = 1_200_000,
     ) -> None:
+        """Begin with nothing.
+
+        Args:
+            partition: Its number.
+            partitions: How many there are.
+            topics: Their names.
+            scoring: Scores the bytes of a session.
+            pool: Bounds how many are scored at the same time, over all partitions.
+            changed: Called when there is something to cut.
+            window: How many sessions may be in flight.
+            revised_within: By how many milliseconds of record time a session may lie behind the latest one and still come again.
+        """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
         self._started: deque[int] = deque()
+        self._at_work: dict[bytes | None, deque[Record]] = {}  # by session, its further revisions
+        self._revisions = Revisions(revised_within)
         self._done: set[int] = set()
         self._written = b""
         self._next: int | None = None
@@ -50,14 +67,22 @@ class Score:
         self.tally.load(rows)
         self._written = rows.get(_DONE, b"")
         self._done = set(_numbers(self._written))
+        self._revisions.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Begin to score the sessions that are not done yet."""
         self._next = records[-1].offset + 1
         for record in records:
             self._started.append(record.offset)
-            if record.offset not in self._done:
-                self._pool.add(self._work, record)
+            if record.offset in self._done:
+                continue
+            # One revision after the other: what the gate sees last has to be the last.
+            if record.key in self._at_work:
+                self._at_work[record.key].append(record)
+                continue
+            if record.key is not None:  # assemble writes none without
+                self._at_work[record.key] = deque()
+            self._pool.add(self._work, record)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Nothing depends on the time."""
@@ -71,7 +96,7 @@ class Score:
         started, done = self._started, self._done
         while started and started[0] in done:
             done.discard(started.popleft())
-        offsets, rows = {}, self.tally.rows()
+        offsets, rows = {}, [*self._revisions.rows(), *self.tally.rows()]
         mark = started[0] if started else self._next
         if mark is not None and mark != self._committed:
             offsets[self._topics.sessions] = self._committed = mark
@@ -95,15 +120,21 @@ class Score:
         except Unscorable as why:
             self._finish(record, [self._put_aside(record, why.reason, why.detail)])
             return
+        if self._dropped:
+            return
+        key = record.key or b""
+        candidates = self._revisions.changed(key, scored.segment, scored.last_record, scored.candidates)
         self.tally["scored"] += 1
-        self.tally["candidates"] += len(scored.candidates)
+        self.tally["candidates"] += len(candidates)
+        if unchanged := len(scored.candidates) - len(candidates):
+            self.tally["unchanged"] += unchanged
         for outcome, count in scored.outcomes.items():
             self.tally[f"scores.{outcome}"] += count
         outputs = [Output(self._topics.results, self._partition, record.key, score) for score in scored.results]
-        for name, candidate in scored.candidates:
-            scope = name.encode()
+        for candidate in candidates:
+            scope = candidate.scope.encode()
             home = partition_of(scope, self._partitions)
-            outputs.append(Output(self._topics.candidates, home, scope, candidate))
+            outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
         self._finish(record, outputs)
 
     def _put_aside(self, record: Record, reason: Reason, detail: str) -> Output:
@@ -112,11 +143,16 @@ class Score:
         return dead_letter(topics.dead_letters, topics.sessions, self._partition, record, "score", reason, detail)
 
     def _finish(self, record: Record, outputs: Sequence[Output]) -> None:
-        if not self._dropped:
-            self.tally["consumed"] += 1  # only now: what is in flight at a crash is read again
-            self._outputs += outputs
-            self._done.add(record.offset)
-            self._changed()
+        if self._dropped:
+            return
+        self.tally["consumed"] += 1  # only now: what is in flight at a crash is read again
+        self._outputs += outputs
+        self._done.add(record.offset)
+        waiting = self._at_work.pop(record.key, None)
+        if waiting:
+            self._at_work[record.key] = waiting
+            self._pool.add(self._work, waiting.popleft())
+        self._changed()
 
 
 def _numbers(row: bytes) -> array[int]:

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -23,6 +24,7 @@ from tracegate.scorers.plan import Plan
 from tracegate.scorers.runner import cancelled_from_outside, evaluate
 from tracegate.streams.embedders import Batching
 from tracegate.streams.references import References
+from tracegate.streams.revisions import Offered
 from tracegate.streams.stage import MAX_OUTPUT_BYTES
 
 Measured = tuple[Sequence[Score], Sequence[Candidate]]
@@ -33,9 +35,11 @@ Measure = Callable[[Session], Awaitable[Measured]]
 class Scored(NamedTuple):
     """What came of a session, ready to be sent."""
 
+    segment: int
+    last_record: int
+    """Timestamp of its last record, in milliseconds since 1970."""
     results: Sequence[bytes]
-    candidates: Sequence[tuple[str, bytes]]
-    """Each with its scope."""
+    candidates: Sequence[Offered]
     outcomes: Mapping[str, int]
     """How many scores came out how: `PASSED`, or `NOT_EVALUATED.timeout`."""
 
@@ -68,21 +72,33 @@ def score_bytes(measure: Measure) -> Scoring:
         try:
             scores, candidates = await measure(session)
             scored = Scored(
+                session.segment,
+                int(session.last_record_at.timestamp() * 1000),
                 [each.wire() for each in scores],
-                [(each.scope, each.model_dump_json(by_alias=True, exclude_unset=True).encode()) for each in candidates],
+                [_offered(each) for each in candidates],
                 Counter(map(_outcome, scores)),
             )
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
                 raise
             raise Unscorable("scoring_failed", f"{type(error).__name__}: {error}") from error
-        largest = max(map(len, [*scored.results, *(value for _, value in scored.candidates)]), default=0)
+        largest = max(map(len, [*scored.results, *(each.value for each in scored.candidates)]), default=0)
         if largest > MAX_OUTPUT_BYTES:
             detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
             raise Unscorable("too_large", detail)
         return scored
 
     return score
+
+
+def _offered(candidate: Candidate) -> Offered:
+    decisive = candidate.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
+    value = candidate.model_dump_json(by_alias=True, exclude_unset=True)
+    return Offered(candidate.scope, _digest(candidate.trace.id), _digest(decisive), value.encode())
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _outcome(score: Score) -> str:

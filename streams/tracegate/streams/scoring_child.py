@@ -72,7 +72,8 @@ class _Child(asyncio.Protocol):
         except Unscorable as why:
             answer: Answer | Refusal = Refusal(ask.number, why.reason, printable(why.detail, DETAIL))
         else:
-            answer = Answer(ask.number, [*scored.results], [*scored.candidates], dict(scored.outcomes))
+            segment, last_record, results, candidates, outcomes = scored
+            answer = Answer(ask.number, segment, last_record, [*results], [*candidates], dict(outcomes))
         if self._transport is not None:
             self._transport.write(packed(answer))
 

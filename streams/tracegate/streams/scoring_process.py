@@ -188,7 +188,9 @@ class ScoringProcess(asyncio.Protocol):
         if waiting.done():  # nobody waits any more
             return
         if isinstance(answer, Answer):
-            waiting.set_result(Scored(answer.results, answer.candidates, answer.outcomes))
+            waiting.set_result(
+                Scored(answer.segment, answer.last_record, answer.results, answer.candidates, answer.outcomes)
+            )
         else:
             waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail))
 

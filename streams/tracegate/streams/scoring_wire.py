@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tracegate.scorers.plan import ConfigError, Plan
+from tracegate.streams.revisions import Offered
 from tracegate.streams.settings import Settings
 
 _SIZE = struct.Struct(">I")
@@ -104,8 +105,10 @@ class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the worker: the scores of a session, its candidates by scope, and how the scores came out."""
 
     number: int
+    segment: int
+    last_record: int
     results: list[bytes]
-    candidates: list[tuple[str, bytes]]
+    candidates: list[Offered]
     outcomes: dict[str, int]
 
 

@@ -10,8 +10,9 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-VERSION = 2
-GUARD_VERSION = 1
+VERSION = 3
+"""Since 3 the content of a closed session stays for the grace; of 2, all content is of open ones. The form is the same."""
+GUARD_VERSION = 2
 CHUNK = 2_048
 GUARDED = 4_000
 """How many identities a guard holds, unless one segment alone has more."""
@@ -21,7 +22,8 @@ _ENTRY = struct.Struct(">c16sdI")
 _IDENTITY = struct.Struct(">x16s8xI")
 _REST = struct.Struct(">c16xdI")
 _CHUNK_KEY = struct.Struct(">II")
-_GUARD = struct.Struct(">BIq")
+_GUARD = struct.Struct(">BIqII")
+_GUARD_1 = struct.Struct(">BIq")
 
 EVENT, TRACE = b"e", b"t"
 
@@ -77,8 +79,8 @@ def split(row: bytes) -> tuple[Head, bytes]:
         ValueError: the row was written by a version that this one does not read.
     """
     version, first, last, deadline, count, size, revision, ended = _HEAD.unpack_from(row)
-    if version != VERSION:
-        raise ValueError(f"session row of format {version}; this version reads {VERSION}")
+    if version not in (VERSION, VERSION - 1):
+        raise ValueError(f"session row of format {version}; this version reads {VERSION - 1} and {VERSION}")
     return Head(first, last, deadline, count, size, revision, bool(ended)), row[_HEAD.size :]
 
 
@@ -102,31 +104,47 @@ def is_among(identity: bytes, identities: bytes | bytearray) -> bool:
 
 
 class Guard(NamedTuple):
-    """What stays of a closed session for a while: its last segment, when it closed (milliseconds), and the identities it joined.
+    """What stays of a closed session for a while: its last segment and revision, when it closed, and the identities it joined.
 
-    Of the last segment these are all, of the ones before it the latest, `GUARDED` in all: a session that goes on for days still has a
-    small guard.
+    Of the last segment, which has `own` of them, these are all, of the ones before it the latest, `GUARDED` in all: a session that goes
+    on for days still has a small guard.
     """
 
     segment: int
+    revision: int
     closed_at: int
+    own: int
     identities: bytes
 
     def pack(self) -> bytes:
         """The guard's row."""
-        return _GUARD.pack(GUARD_VERSION, self.segment, self.closed_at) + self.identities
+        return _GUARD.pack(GUARD_VERSION, self.segment, self.closed_at, self.revision, self.own) + self.identities
 
     @classmethod
-    def of(cls, segment: int, closed_at: int, identities: bytes, former: Guard | None) -> Guard:
+    def of(cls, segment: int, revision: int, closed_at: int, identities: bytes, former: Guard | None) -> Guard:
         """The guard of a segment that closes, and of those before it."""
-        older = former.identities[-room:] if former and (room := 16 * GUARDED - len(identities)) > 0 else b""
-        return cls(segment, closed_at, older + identities)
+        own, older = len(identities) // 16, b""
+        if former is not None and (room := 16 * GUARDED - len(identities)) > 0:
+            others = former.identities
+            if former.segment == segment:
+                others = others[: len(others) - 16 * former.own]
+            older = others[-room:]
+        return cls(segment, revision, closed_at, own, older + identities)
 
     @classmethod
     def unpack(cls, row: bytes) -> Guard:
-        """A guard from its row."""
-        _, segment, closed_at = _GUARD.unpack_from(row)
-        return cls(segment, closed_at, row[_GUARD.size :])
+        """A guard from its row.
+
+        Raises:
+            ValueError: the row was written by a version that this one does not read.
+        """
+        if row[0] == GUARD_VERSION:
+            _, segment, closed_at, revision, own = _GUARD.unpack_from(row)
+            return cls(segment, revision, closed_at, own, row[_GUARD.size :])
+        if row[0] == GUARD_VERSION - 1:
+            _, segment, closed_at = _GUARD_1.unpack_from(row)
+            return cls(segment, 0, closed_at, 0, row[_GUARD_1.size :])
+        raise ValueError(f"guard row of format {row[0]}; this version reads {GUARD_VERSION - 1} and {GUARD_VERSION}")
 
     def knows(self, identity: bytes) -> bool:
         """Whether the session joined a record of this identity."""

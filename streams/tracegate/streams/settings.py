@@ -93,9 +93,12 @@ class Settings(BaseSettings):
     """Seconds without an event, in record time, after which a session closes."""
     close_linger_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
     """Seconds from `session.ended` to the close, 0 or more: the trace often comes last."""
+    grace_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 600.0
+    """Seconds after its close within which an event opens a session again, as its next revision, 0 or more; later ones begin its next
+    segment. Until then its content stays in the state."""
     guard_s: Seconds = 3600.0
     """Seconds for which a closed session is remembered, and by which an event may lag behind the watermark before it is a
-    dead letter `late`."""
+    dead letter `late`. At least the grace."""
     max_future_s: Seconds = 300.0
     """Seconds by which a record's timestamp may lie ahead of the clock; beyond, a dead letter `future_timestamp`."""
     segment_max_events: Count = 1_000
@@ -148,6 +151,11 @@ class Settings(BaseSettings):
             problems.append(
                 f"{_env('heartbeat_interval_s')}={self.heartbeat_interval_s:g} is more than half of "
                 f"{_env('session_timeout_s')}={self.session_timeout_s:g}: one lost heartbeat would cost the partitions"
+            )
+        if self.grace_s > self.guard_s:
+            problems.append(
+                f"{_env('grace_s')}={self.grace_s:g} is more than {_env('guard_s')}={self.guard_s:g}: a session can only be opened again "
+                "while it is remembered"
             )
         if problems:
             raise ValueError("\n".join(problems))

@@ -13,13 +13,12 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from tracegate.schemas.dead_letter import DeadLetter
 from tracegate.schemas.session import Session
 from tracegate.schemas.turns import turns_of
+from tracegate.streams.session_rows import Guard, split, split_chunk_key
 from tracegate.streams.settings import Settings, confluent_options
 from tracegate.streams.topics import STAGES, Topics, application_id, changelog
 
 SHOWN_SESSIONS, SHOWN_LETTERS = 14, 6
 _REMEMBERED_SESSIONS = 500
-_CHUNK_NUMBERS = 8
-"""Bytes at the end of an open session's row key that tell its segment and chunk."""
 
 
 @dataclass(slots=True)
@@ -48,7 +47,10 @@ class Observed:
     """(Subject, criterion) pairs that apply to the closed sessions."""
     tallies: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
     """The counts of each stage and partition, as they stand in the state."""
-    open_rows: set[tuple[int, bytes]] = field(default_factory=set)
+    content: dict[tuple[int, bytes], int] = field(default_factory=dict)
+    """Rows of sessions that are open, or closed and in their grace, by partition and key; each with its revision."""
+    guards: dict[tuple[int, bytes], tuple[int, int]] = field(default_factory=dict)
+    """Segment and revision of closed sessions, by partition and id."""
     network: dict[str, bytes] = field(default_factory=dict)
     """Published traces by id."""
     sessions: OrderedDict[str, SessionSeen] = field(default_factory=OrderedDict)
@@ -67,8 +69,12 @@ class Observed:
 
     @property
     def open_sessions(self) -> int:
-        """Sessions whose rows are in the state."""
-        return len({(partition, key[:-_CHUNK_NUMBERS]) for partition, key in self.open_rows})
+        """Sessions whose content is in the state in a revision that has not closed."""
+        stand: dict[tuple[int, bytes], tuple[int, int]] = {}
+        for (partition, key), revision in self.content.items():
+            name, segment, _ = split_chunk_key(key)
+            stand[partition, name] = max(stand.get((partition, name), (0, 0)), (segment, revision))
+        return sum(place not in self.guards or self.guards[place] < found for place, found in stand.items())
 
     def at_rest(self, emitted: int) -> bool:
         """Whether all of so many records went all the way, and nothing is on its way."""
@@ -78,13 +84,14 @@ class Observed:
         return (
             assemble["consumed"] == emitted + assemble["forwarded"]
             and assemble["forwarded"] == self.counts["forwarded"]
-            and assemble["opened"] == assemble["closed"] == self.counts["sessions"] == score["consumed"]
+            and assemble["opened"] + assemble["reopened"] == assemble["closed"]
+            and assemble["closed"] == self.counts["sessions"] == score["consumed"]
             and score["scored"] + dead_lettered(score) == score["consumed"]
             and score["candidates"] == self.counts["candidates"] == gate["consumed"]
             and self.results == scores + 2 * (gate["accepted"] + gate["rejected"])
             and self.letters == put_aside
             and self.counts["network"] == gate["accepted"]
-            and not self.open_rows
+            and not self.open_sessions
         )
 
 
@@ -194,8 +201,13 @@ class Observer:
         if key == b"#":
             self.seen.tallies[stage.decode(), message.partition()] = orjson.loads(message.value())
         elif stage == b"assemble" and key.startswith(b"c"):
-            place = (message.partition(), key)
-            (self.seen.open_rows.discard if message.value() is None else self.seen.open_rows.add)(place)
+            if message.value() is None:
+                self.seen.content.pop((message.partition(), key), None)
+            else:
+                self.seen.content[message.partition(), key] = split(message.value())[0].revision
+        elif stage == b"assemble" and key.startswith(b"g") and message.value() is not None:
+            guard = Guard.unpack(message.value())
+            self.seen.guards[message.partition(), key[1:]] = guard.segment, guard.revision
 
     def _session_of(self, session_id: str) -> SessionSeen:
         sessions = self.seen.sessions

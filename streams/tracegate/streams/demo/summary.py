@@ -171,7 +171,11 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
                 "dead-lettered": dead_lettered(assemble),
             },
         ),
-        Equation("segments opened", assemble["opened"], {"open": seen.open_sessions, "closed": counts["sessions"]}),
+        Equation(
+            "segments opened and reopened",
+            assemble["opened"] + assemble["reopened"],
+            {"open": seen.open_sessions, "closed": counts["sessions"]},
+        ),
         Equation(
             "segments closed",
             assemble["closed"],
