@@ -76,6 +76,7 @@ class Fleet:
             "TRACEGATE_EMBEDDER": embedder,
             "TRACEGATE_CLOSE_LINGER_S": "0.5",
             "TRACEGATE_IDLE_GAP_S": "4",
+            "TRACEGATE_GRACE_S": "0",  # so that a session is one record of its topic
             "TRACEGATE_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
             "TRACEGATE_HEARTBEAT_INTERVAL_S": "1.5",
         }
