@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.kafka_cluster import KafkaCluster
 
-from benchmarks import cosine, growth, latency, response_match, throughput
+from benchmarks import cosine, growth, hot_scope, latency, response_match, throughput
 from benchmarks.machine import description
 from tracegate.streams.embedded import EmbeddedBroker
 
@@ -44,6 +44,7 @@ def main(names: list[str]) -> None:
             "embedded": on_embedded,
             "growth": growth.run,
             "cosine": cosine.main,
+            "hot-scope": hot_scope.run,
             "response-match": response_match.main,
         }
         if unknown := sorted(set(names) - every.keys()):

@@ -25,8 +25,8 @@ def run() -> list[dict[str, str | float]]:
 
 def maximum_cosine(held: int, target_us: float) -> dict[str, str | float]:
     """One vector against a matrix: what every exact search has to do at least."""
-    vectors = _unit_vectors(held)
-    query = _unit_vectors(1, seed=2)[0]
+    vectors = unit_vectors(held)
+    query = unit_vectors(1, seed=2)[0]
     seconds = _median_seconds(lambda: float((vectors @ query).max()))
     return {
         "figure": f"maximum cosine, {held:,} x {DIMENSIONS}",
@@ -39,8 +39,8 @@ def maximum_cosine(held: int, target_us: float) -> dict[str, str | float]:
 def candidates_per_second(held: int, batch: int) -> dict[str, str | float]:
     """`measure_and_add` on a full cache: compare, correct in order, recompute in float64, overwrite the oldest."""
     cache = NoveltyCache(held, DIMENSIONS)
-    cache.measure_and_add(_unit_vectors(held), [f"t{i}" for i in range(held)])
-    fresh = iter(np.array_split(_unit_vectors(batch * 400, seed=3), 400))  # no vector twice: copies are another path
+    cache.measure_and_add(unit_vectors(held), [f"t{i}" for i in range(held)])
+    fresh = iter(np.array_split(unit_vectors(batch * 400, seed=3), 400))  # no vector twice: copies are another path
     names = [f"n{i}" for i in range(batch)]
     seconds = _median_seconds(lambda: cache.measure_and_add(next(fresh), names), at_most=399)
     return {"figure": f"novelty, {held:,} held, batches of {batch}", "value": batch / seconds, "unit": "candidates/s"}
@@ -63,7 +63,8 @@ def _median_seconds(call: Callable[[], object], at_most: int = 2_000, budget_s: 
     return median(taken)
 
 
-def _unit_vectors(rows: int, seed: int = 1) -> np.ndarray:
+def unit_vectors(rows: int, seed: int = 1) -> np.ndarray:
+    """Random directions, of shape (rows, 384)."""
     vectors = np.random.default_rng(seed).standard_normal((rows, DIMENSIONS), np.float32)
     unit: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit

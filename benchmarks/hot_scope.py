@@ -1,0 +1,99 @@
+"""One domain with all the traffic: how many candidates a second its one gate decides on, by how many vectors its scope holds.
+
+No broker: the stage itself, from a candidate's bytes to the rows and outputs of its decision. Run it with `python -m benchmarks hot-scope`.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.cosine import unit_vectors
+from benchmarks.workload import record
+from tracegate.schemas.candidate import Candidate, Embedding
+from tracegate.schemas.trace import ReasoningTrace
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.clock import utc_now
+from tracegate.streams.gate import Gate
+from tracegate.streams.topics import Topics
+
+TOPICS = Topics.of()
+SCOPE = "travel@benchmark"
+BATCHES = (1, 16, 256)
+AT_MOST, BUDGET_S = 3_000, 4.0
+ROUNDS = 3
+
+
+class Record(NamedTuple):
+    """What the stage wants to see of a record."""
+
+    offset: int
+    timestamp: int
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def run() -> None:
+    """Print candidates a second, each the best of three rounds in turn, and how long it takes to load the scope again."""
+    for held in (1_000, 20_000, 100_000):
+        gate, rows, loaded_s = _filled(held)
+        candidates = _candidates(held)
+        rates = {batch: max(_rate(gate, candidates, batch) for _ in range(ROUNDS)) for batch in BATCHES}
+        told = ", ".join(f"{rate:,.0f} in batches of {batch}" for batch, rate in rates.items())
+        print(f"  {held:,} vectors: {told} candidates/s; {len(rows):,} rows loaded in {loaded_s:.1f} s", flush=True)
+
+
+def _rate(gate: Gate, candidates: Iterator[Record], batch: int) -> float:
+    count, took = 0, 0.0
+    while count < AT_MOST and took < BUDGET_S:
+        records = [next(candidates) for _ in range(batch)]
+        began = time.perf_counter()
+        gate.apply(TOPICS.candidates, records)
+        gate.cut()
+        took += time.perf_counter() - began
+        count += batch
+    return count / took
+
+
+def _filled(held: int) -> tuple[Gate, dict[bytes, bytes], float]:
+    """A gate whose scope is full, as a restart finds it."""
+    filler, rows = _gate(held), {}
+    scope = filler._scopes.get(SCOPE)
+    names = [f"kp:trace:held-{number}" for number in range(held)]
+    scope.measure_and_add(unit_vectors(held), names)
+    for name in names:
+        scope.remember(name, name, accepted=True)
+    rows = {key: row for key, row in filler.cut().rows if row is not None}
+    gate = _gate(held)
+    began = time.perf_counter()
+    gate.load(rows)
+    return gate, rows, time.perf_counter() - began
+
+
+def _gate(held: int) -> Gate:
+    return Gate(0, 1, TOPICS, read_plan(b'{"gate": {"cache_size": %d}}' % held), utc_now)
+
+
+def _candidates(held: int) -> Iterator[Record]:
+    """Candidates without end, of traces that were never seen."""
+    now = utc_now() - timedelta(seconds=60)
+    trace = ReasoningTrace.model_validate_json(record("session", 9, now)[1])
+    count = ROUNDS * len(BATCHES) * (AT_MOST + max(BATCHES))
+    for number, vector in enumerate(unit_vectors(count, seed=held)):
+        name = f"kp:trace:{held}-{number}"
+        candidate = Candidate(
+            candidate_id=name,
+            session_id=name,
+            segment=0,
+            revision=0,
+            scope=SCOPE,
+            trace=trace.model_copy(update={"id": name}),
+            required={},
+            embedding=Embedding.of("benchmark", np.asarray(vector)),
+            occurred_at=now,
+        )
+        yield Record(number, 0, SCOPE.encode(), candidate.model_dump_json(by_alias=True, exclude_unset=True).encode())
+    raise RuntimeError("more candidates are asked for than there are")
