@@ -160,6 +160,23 @@ async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:
     assert scoring.waiting == ["0", "2", "3"]
 
 
+async def test_no_more_bytes_are_in_flight_than_fit_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracegate.streams.score.WINDOW_BYTES", 2_000)
+    flow, scoring = held()
+    for name in "abc":
+        flow.send(TOPICS.sessions, session(name))
+    size = len(flow.read(TOPICS.sessions)[0].value or b"")
+    assert 1_000 > size > 667
+    for _ in "abc":
+        assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
+        await flow.take(TOPICS.sessions, 1)
+    await flow.breathe()
+    assert flow.lanes[0].full(TOPICS.sessions, 20_000)
+
+    await release(flow, scoring, "b")
+    assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
+
+
 @pytest.mark.parametrize("value", [b"", None, b"{", orjson.dumps({**session("x"), "events": [{}]}), b"[" * 5_000])
 async def test_a_session_that_cannot_be_read_is_put_aside_and_the_next_is_scored(value: bytes | None) -> None:
     flow = Flow(stages=("score",))

@@ -20,6 +20,8 @@ from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
 
 _DONE = b"d"
+WINDOW_BYTES = 64 << 20
+"""How many bytes of sessions may be in flight: a window of the largest would be gigabytes."""
 
 
 class Score:
@@ -52,6 +54,7 @@ class Score:
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
         self._started: deque[int] = deque()
+        self._bytes = 0
         self._at_work: dict[bytes | None, deque[Record]] = {}  # by session, its further revisions
         self._revisions = Revisions(revised_within)
         self._done: set[int] = set()
@@ -76,6 +79,7 @@ class Score:
             self._started.append(record.offset)
             if record.offset in self._done:
                 continue
+            self._bytes += len(record.value or b"")
             # One revision after the other: what the gate sees last has to be the last.
             if record.key in self._at_work:
                 self._at_work[record.key].append(record)
@@ -88,8 +92,8 @@ class Score:
         """Nothing depends on the time."""
 
     def full(self) -> bool:
-        """Whether as many sessions are in flight as fit the window."""
-        return len(self._started) >= self._window
+        """Whether as many sessions are in flight as fit the window, or as many bytes."""
+        return len(self._started) >= self._window or self._bytes >= WINDOW_BYTES
 
     def cut(self) -> Cut:
         """The scores and candidates that came about, and how far everything is done."""
@@ -146,6 +150,7 @@ class Score:
         if self._dropped:
             return
         self.tally["consumed"] += 1  # only now: what is in flight at a crash is read again
+        self._bytes -= len(record.value or b"")
         self._outputs += outputs
         self._done.add(record.offset)
         waiting = self._at_work.pop(record.key, None)
