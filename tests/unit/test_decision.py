@@ -73,7 +73,7 @@ def test_a_criterion_that_is_not_required_does_not_matter() -> None:
 
 @pytest.mark.parametrize(("value", "quality"), [(0.8, 0.8), (1.18, 1.0), (-0.1, 0.0)])
 def test_the_value_from_0_to_1_is_the_published_quality(value: float, quality: float) -> None:
-    assert network_record(make_trace(), value) == trace_document(metadata={"quality_score": quality})
+    assert network_record(PLAN, make_trace(), value) == trace_document(metadata={"quality_score": quality})
 
 
 def test_only_what_the_schema_knows_is_published() -> None:
@@ -82,7 +82,7 @@ def test_only_what_the_schema_knows_is_published() -> None:
         extra=1, metadata={"session_id": "s", "extra": 1}, task={"extra": 1}, outcome={"extra": 1}
     )
     document["steps"][0]["extra"] = 1
-    assert network_record(ReasoningTrace.model_validate(document), 0.9) == known
+    assert network_record(PLAN, ReasoningTrace.model_validate(document), 0.9) == known
 
 
 def test_secrets_and_identifiers_are_redacted_keys_included() -> None:
@@ -92,7 +92,9 @@ def test_secrets_and_identifiers_are_redacted_keys_included() -> None:
         "tool": {"name": "t"},
         "input": {"kim@example.com": ["call 010-1234-5678"]},
     }
-    record: Any = network_record(make_trace(steps=[step], outcome={"result_summary": "mailed lee@example.com"}), 0.9)
+    record: Any = network_record(
+        PLAN, make_trace(steps=[step], outcome={"result_summary": "mailed lee@example.com"}), 0.9
+    )
     assert record["steps"][0]["input"] == {"[REDACTED:email]": ["call [REDACTED:phone]"]}
     assert record["outcome"]["result_summary"] == "mailed [REDACTED:email]"
 
@@ -100,5 +102,5 @@ def test_secrets_and_identifiers_are_redacted_keys_included() -> None:
 def test_the_trace_itself_stays_as_it_was() -> None:
     trace = make_trace(outcome={"result_summary": "mailed lee@example.com"})
     before = trace.model_dump_json()
-    network_record(trace, 0.9)
+    network_record(PLAN, trace, 0.9)
     assert trace.model_dump_json() == before

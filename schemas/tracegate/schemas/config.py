@@ -8,6 +8,8 @@ from pydantic import Field, JsonValue, field_validator
 
 from tracegate.schemas.base import ConfigModel, Fraction, JsonObject
 
+Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
 
 class GateConfig(ConfigModel):
     """What a trace must satisfy to be published on `network`."""
@@ -16,6 +18,8 @@ class GateConfig(ConfigModel):
     """The least trace value that is accepted."""
     required: list[str] = []
     """Criteria that must have PASSED."""
+    redact: Annotated[dict[Kind, Annotated[str, Field(min_length=1, max_length=1_000)]], Field(max_length=100)] = {}
+    """What is redacted beside secrets and personal identifiers: patterns in RE2's syntax, each under the kind that stands in its place."""
     scope: Literal["task_domain", "global"] = "task_domain"
     """What novelty is compared within: the trace's field, or everything (one partition then decides it all)."""
     cache_size: Annotated[int, Field(ge=1, le=100_000)] = 1_000

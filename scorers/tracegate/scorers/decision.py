@@ -39,11 +39,13 @@ def decide(plan: Plan, candidate: Candidate, value: float) -> list[str]:
     return reasons
 
 
-def network_record(trace: ReasoningTrace, value: float) -> JsonObject:
+def network_record(plan: Plan, trace: ReasoningTrace, value: float) -> JsonObject:
     """The accepted trace as it is published: its value, from 0 to 1, as `quality_score`; secrets and identifiers redacted.
+
+    What `gate.redact` names is redacted, too.
 
     Keys that KnowledgePulse's schema does not know are gone.
     """
     metadata = trace.metadata.model_copy(update={"quality_score": min(1.0, max(0.0, value))})
     document = trace.model_copy(update={"metadata": metadata}).document()
-    return cast("JsonObject", redact(document))
+    return cast("JsonObject", redact(document, plan.gate.redact))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeGuard, TypeVar, get_args
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
 from tracegate.schemas.base import JsonObject
 from tracegate.schemas.config import EvalConfig, GateConfig
-from tracegate.schemas.dead_letter import printable
 from tracegate.scorers.base import Scorer
+from tracegate.scorers.config_problems import kind_of, shown, validated
+from tracegate.scorers.own_patterns import compiled
 from tracegate.scorers.registry import UNSUPPORTED, UnusableMetric, scorer_class
 from tracegate.scorers.spelling import did_you_mean
 from tracegate.scorers.trace_value import TraceValue
@@ -109,9 +108,10 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
             metrics.append(_metric(name, criterion))
         except ConfigError as error:
             problems += [f"criteria.{problem}" for problem in error.problems]
-    trace_value = _validated(TraceValue, options, "trace_value", problems)
-    config = _validated(EvalConfig, sections, "", problems)
+    trace_value = validated(TraceValue, options, "trace_value", problems)
+    config = validated(EvalConfig, sections, "", problems)
     problems += _unknown_names(sections, criteria)
+    problems += _unusable_patterns(config.gate.redact if config else {})
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
 
@@ -156,7 +156,7 @@ def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[s
         except (ValueError, RecursionError) as error:
             raise ConfigError([f"it cannot be read as JSON: {error}"]) from None
     if not isinstance(document, Mapping):
-        raise ConfigError([f"it must be a JSON object, not {_kind(document)}"])
+        raise ConfigError([f"it must be a JSON object, not {kind_of(document)}"])
     return document
 
 
@@ -181,7 +181,7 @@ def _section(sections: dict[str, JsonValue], spellings: tuple[str, ...], problem
     value = values[0] if values else {}
     if isinstance(value, dict):
         return value
-    problems.append(f"{given[0]}: must be an object, not {_kind(value)}")
+    problems.append(f"{given[0]}: must be an object, not {kind_of(value)}")
     return {}
 
 
@@ -203,7 +203,7 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
             raise ConfigError([str(error)]) from None
         if name in DEFAULT_THRESHOLDS:
             options = {key: value for key, value in options.items() if key not in WITHOUT_EFFECT}
-        scorer, within = _validated(kind, options, name, problems), kind.range
+        scorer, within = validated(kind, options, name, problems), kind.range
     threshold = _threshold(name, stated, within, problems)
     if problems:
         raise ConfigError(problems)
@@ -227,7 +227,7 @@ def _threshold(name: str, stated: JsonValue, within: tuple[float, float] | None,
     except ValueError:
         number = math.nan
     if not lowest <= number <= highest:
-        problems.append(f"{name}: {rule}, not {_shown(stated)}")
+        problems.append(f"{name}: {rule}, not {shown(stated)}")
         return None
     return number
 
@@ -245,57 +245,11 @@ def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
     ]
 
 
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def _validated(model: type[Model], options: JsonObject, place: str, problems: list[str]) -> Model | None:
-    try:
-        return model.model_validate(options)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-    for item in found:
-        union = [other for other in found if other["loc"][:1] == item["loc"][:1]]
-        if item["type"] in ("float_type", "dict_type") and len(union) > 1:
-            continue  # the branch of "a number or an object" that was not meant
-        path = [str(part) for part in item["loc"] if not _BRANCH.fullmatch(str(part))]
-        where = ".".join([place, *path] if place else path)
-        if item["type"] == "extra_forbidden":
-            problems.append(
-                f"{where}: there is no such option; {did_you_mean(path[-1], _options_at(model, path[:-1]))}"
-            )
-        else:
-            rule = item["msg"].removeprefix("Value error, ")
-            got = "" if isinstance(item["input"], dict | list) else f", not {_shown(item['input'])}"
-            problems.append(f"{where}: {rule}{got}")
-    return None
-
-
-_BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*")
-"""How pydantic names a branch of a union in an error's place."""
-
-
-def _options_at(model: type[BaseModel], path: Sequence[str]) -> set[str]:
-    for part in path:
-        fields = (field for name, field in model.model_fields.items() if part in (name, field.alias))
-        inner = [
-            kind for field in fields for kind in (field.annotation, *get_args(field.annotation)) if _is_model(kind)
-        ]
-        model = inner[0] if inner else model
-    return {spelling for name, field in model.model_fields.items() for spelling in (name, field.alias or name)}
-
-
-def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def _kind(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
-    return kinds.get(type(value), "a number")
-
-
-def _shown(value: object) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = repr(value)
-    return printable(text, 60)
+def _unusable_patterns(patterns: Mapping[str, str]) -> list[str]:
+    problems = []
+    for kind, pattern in patterns.items():
+        try:
+            compiled(pattern)
+        except ValueError as error:
+            problems.append(f"gate.redact.{kind}: {error}")
+    return problems

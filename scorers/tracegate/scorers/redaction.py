@@ -11,17 +11,26 @@ only where writing alone does not tell: what follows a plus sign, and groups set
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import phonenumbers
 from pydantic import JsonValue
 
+from tracegate.scorers.own_patterns import redact_own
+
+NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
+
 _Replacement: TypeAlias = str | Callable[[re.Match[str]], str]
 
 
-def redact(value: JsonValue) -> JsonValue:
+def redact(value: JsonValue, own: Mapping[str, str] = NO_PATTERNS) -> JsonValue:
     """A copy of a JSON document with every string in it redacted, keys included.
+
+    Args:
+        value: The document.
+        own: Patterns of one's own by kind, in RE2's syntax. They come first, once.
 
     Strings under a key that names a secret (`password`, `api_key`, `auth_token`, ...) are replaced as a whole. Nothing is
     added or removed, and numbers stay. Keys that become equal are numbered in their order.
@@ -45,20 +54,25 @@ def redact(value: JsonValue) -> JsonValue:
             child_secret = secret or (isinstance(place, str) and _SECRET_KEY.search(place) is not None)
             replaced = child
             if isinstance(child, str):
-                replaced = _token("password") if child_secret and child else redact_text(child)
+                replaced = _token("password") if child_secret and child else redact_text(child, own)
             elif isinstance(child, dict | list):
-                replaced = child.copy() if isinstance(child, list) else _with_redacted_keys(child)
+                replaced = child.copy() if isinstance(child, list) else _with_redacted_keys(child, own)
                 pending.append((replaced, child_secret))
             container[place] = replaced
     return whole[0]
 
 
-def redact_text(text: str) -> str:
+def redact_text(text: str, own: Mapping[str, str] = NO_PATTERNS) -> str:
     """The text with every secret and identifier replaced by a token that names its kind.
+
+    Args:
+        text: Any text.
+        own: Patterns of one's own by kind, in RE2's syntax. They come first, once.
 
     >>> redact_text("Mail kim@example.com or call 010-1234-5678 about HAT136 on 2024-05-20.")
     'Mail [REDACTED:email] or call [REDACTED:phone] about HAT136 on 2024-05-20.'
     """
+    text = redact_own(text, own)
     while True:
         before = text
         for rule in _RULES:
@@ -113,8 +127,8 @@ def _phone_but_no_uuid(match: re.Match[str]) -> str:
     return match["uuid"] or _token("phone")
 
 
-def _with_redacted_keys(document: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    keys = {key: redact_text(key) for key in document}
+def _with_redacted_keys(document: dict[str, JsonValue], own: Mapping[str, str]) -> dict[str, JsonValue]:
+    keys = {key: redact_text(key, own) for key in document}
     taken = {key for key, redacted in keys.items() if key == redacted}
     if len(taken) == len(keys):
         return document.copy()

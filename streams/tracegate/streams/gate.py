@@ -115,7 +115,7 @@ class Gate:
         reasons = decide(self._plan, candidate, measured.value)
         published = b""
         if not reasons:
-            document = network_record(trace, measured.value)
+            document = network_record(self._plan, trace, measured.value)
             published = to_json(document)  # any integer, unlike orjson
             reasons = _unpublishable(trace.id, document, published)
         accepted, before = not reasons, scope.decided.get(trace.id)
