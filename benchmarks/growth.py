@@ -5,9 +5,13 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+from rocksdict import Options, Rdict
 
 from benchmarks.workload import record
 from tracegate.streams.assemble import Assemble, Closing
@@ -42,10 +46,13 @@ def run() -> None:
         took = min(cost(many, 5 if many > 1e4 else 10) for _ in range(2))
         print(f"  {many:,} sessions open, events for all of them: {took:.1f} us an event")
     for events in (5, 10):
-        command = [sys.executable, "-m", "benchmarks.growth", str(events)]
-        print(
-            f"  {events} events in each of 100,000 open sessions: {subprocess.check_output(command, text=True).strip()}"
-        )
+        print(f"  {events} events in each of 100,000 open sessions: {_apart('open', str(events))}")
+    print(f"  20,000 sessions of 10 events, a session: {_apart('closed')}")
+
+
+def _apart(*arguments: str) -> str:
+    """What this module says in a process of its own."""
+    return subprocess.check_output([sys.executable, "-m", "benchmarks.growth", *arguments], text=True).strip()
 
 
 def cost(sessions: int, length: int) -> float:
@@ -69,9 +76,10 @@ def _cost_among(sessions: int) -> float:
     return (time.perf_counter() - began) / len(records) * 1e6
 
 
-def _stage() -> tuple[Assemble, dict[bytes, bytes]]:
+def _stage(closing: Closing | None = None) -> tuple[Assemble, dict[bytes, bytes]]:
     rows: dict[bytes, bytes] = {}
-    stage = Assemble(0, 1, TOPICS, rows.get, Closing(idle_gap=10**9, max_events=10**6, max_bytes=10**9))
+    endless = Closing(idle_gap=10**9, max_events=10**6, max_bytes=10**9)
+    stage = Assemble(0, 1, TOPICS, rows.get, closing or endless)
     stage.tick(time.time(), TOPICS.inputs_of("assemble"))
     return stage, rows
 
@@ -87,16 +95,17 @@ def _records(sessions: int, length: int) -> Iterator[Record]:
             offset += 1
 
 
-def _feed(stage: Assemble, rows: dict[bytes, bytes] | None, records: list[Record] | Iterator[Record]) -> None:
+def _feed(stage: Assemble, rows: MutableMapping[bytes, bytes] | None, records: list[Record] | Iterator[Record]) -> None:
     batch: list[Record] = []
     for item in records:
         batch.append(item)
         if len(batch) == BATCH:
             stage.apply(TOPICS.invocations, batch)
             batch = []
-            for key, value in stage.cut().rows:
-                if rows is not None and value is not None:
-                    rows[key] = value
+            if rows is None:
+                stage.cut()
+            else:
+                _take(stage, rows)
     if batch:
         stage.apply(TOPICS.invocations, batch)
         stage.cut()
@@ -113,10 +122,43 @@ def _memory(events: int) -> str:
     return f"{(_resident() - before) / 100_000:,.0f} bytes of resident memory a session"
 
 
+def _closed() -> str:
+    """What a session takes of memory and table while it is open, may be opened again, is only remembered, and after that."""
+    count, told = 20_000, []
+    with TemporaryDirectory() as folder:
+        rows = Rdict(folder, Options(raw_mode=True))  # its own memory is not Python's
+        stage = Assemble(0, 1, TOPICS, rows.get, Closing())
+        now = time.time()
+        stage.tick(now, TOPICS.inputs_of("assemble"))
+        _feed(stage, rows, _records(1_000, 1))
+        records = [*_records(count, 10)]
+        gc.collect()
+        tracemalloc.start()
+        for passed, name in ((0, "open"), (400, "in the grace"), (1_300, "under guard"), (5_000, "forgotten")):
+            if records:
+                _feed(stage, rows, records)
+                records.clear()
+            stage.tick(now + passed, [])
+            for _ in range(2):
+                _take(stage, rows)
+            gc.collect()
+            size = sum(len(key) + len(row) for key, row in rows.items())
+            told.append(f"{name} {tracemalloc.get_traced_memory()[0] / count:,.0f} and {size / count:,.0f}")
+    return f"bytes of Python's memory and of the table: {'; '.join(told)}"
+
+
+def _take(stage: Assemble, rows: MutableMapping[bytes, bytes]) -> None:
+    for key, value in stage.cut().rows:
+        if value is not None:
+            rows[key] = value
+        elif key in rows:
+            del rows[key]
+
+
 def _resident() -> int:
     # Not ru_maxrss: that is inherited from the process that started this one.
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 if __name__ == "__main__":
-    print(_memory(int(sys.argv[1])))
+    print(_closed() if sys.argv[1] == "closed" else _memory(int(sys.argv[2])))
