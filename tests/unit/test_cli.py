@@ -23,7 +23,10 @@ from tracegate.schemas.score import Score
 from tracegate.streams.cli import app, main
 from tracegate.streams.embedded import EmbeddedBroker
 
-COMMANDS = ["demo", "broker", "worker", "emit", "score", "topics create", "topics check"]
+COMMANDS = [
+    *("demo", "broker", "worker", "emit", "score", "topics create", "topics check"),
+    *("dlq list", "dlq show", "dlq replay"),
+]
 WRONG_CONFIG = {"criteria": {"no_such_metric": 1, "response_match_score": 2}, "trace_value": {"weight": {}}}
 EVENT = b'{"type": "tool.called", "session_id": "s1", "name": "find", "occurred_at": "2026-01-31T11:00:00Z"}'
 

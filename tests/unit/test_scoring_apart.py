@@ -68,6 +68,15 @@ async def test_the_session_that_kills_is_poison_at_its_third_start_and_its_neigh
     assert max(starts(tmp_path)[name] for name in killers) <= 2  # it is given up before the third
 
 
+async def test_a_poison_session_that_comes_again_has_all_its_starts_again(tmp_path: Path) -> None:
+    async with scoring(tmp_path) as apart:
+        assert await outcomes(apart, ["kill"]) == {"kill": "poison"}
+        before = starts(tmp_path)["kill"]
+        assert await outcomes(apart, ["kill"]) == {"kill": "poison"}
+    assert (before, starts(tmp_path)["kill"]) == (2, 4)
+    assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
+
+
 async def test_a_session_that_was_only_near_is_scored(tmp_path: Path) -> None:
     async with scoring(tmp_path) as apart:
         assert await outcomes(apart, ["once"]) == {"once": "scored"}

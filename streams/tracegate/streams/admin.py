@@ -66,6 +66,20 @@ def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> 
     return list(_problems(_Cluster(settings), settings, expected_topics(settings, stages)).values())
 
 
+def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
+    """Give a sentence for each of these topics that is missing or has another partition count than expected.
+
+    Unlike `check_topics` it asks for nothing but metadata, which whoever may read or write a topic may see.
+
+    Raises:
+        KafkaUnreachable: No broker answered within 10 s.
+    """
+    cluster = _Cluster(settings)
+    counts = cluster.partition_counts()
+    problems = (_partition_problem(name, counts.get(name), settings, cluster) for name in names)
+    return [problem for problem in problems if problem is not None]
+
+
 def reach(settings: Settings, timeout_s: float = 10.0) -> str | None:
     """Give the cluster's id once a broker answers (None from brokers too old to tell).
 
@@ -88,10 +102,8 @@ def _problems(cluster: _Cluster, settings: Settings, expected: Mapping[str, Clea
     policies = cluster.cleanup_policies([name for name in expected if name in counts])
     problems = {}
     for name, policy in expected.items():
-        if name not in counts:
-            problems[name] = f"topic {name!r} does not exist: run `tracegate topics create`"
-        elif counts[name] != settings.partitions:
-            problems[name] = _wrong_partition_count(name, counts[name], settings.partitions, cluster.embedded)
+        if (problem := _partition_problem(name, counts.get(name), settings, cluster)) is not None:
+            problems[name] = problem
         elif policies.get(name, policy) != policy:
             problems[name] = (
                 f"topic {name!r} has cleanup.policy={policies[name]}, expected {policy}: run `kafka-configs.sh "
@@ -102,9 +114,13 @@ def _problems(cluster: _Cluster, settings: Settings, expected: Mapping[str, Clea
     return problems
 
 
-def _wrong_partition_count(name: str, found: int, expected: int, embedded: bool) -> str:
-    what = f"topic {name!r} has {found} partitions, expected {expected}"
-    if embedded:
+def _partition_problem(name: str, found: int | None, settings: Settings, cluster: _Cluster) -> str | None:
+    if found == settings.partitions:
+        return None
+    if found is None:
+        return f"topic {name!r} does not exist: run `tracegate topics create`"
+    what = f"topic {name!r} has {found} partitions, expected {settings.partitions}"
+    if cluster.embedded:
         return f"{what}: every topic of an embedded broker has {found}; set TRACEGATE_PARTITIONS={found}"
     return (
         f"{what}: set TRACEGATE_PARTITIONS={found} if all topics have {found}; else, if its records may go, delete it and "

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import orjson
 
-from tracegate.schemas.dead_letter import KEPT_BYTES
+from tracegate.schemas.dead_letter import KEPT_BYTES, ORIGIN
 from tracegate.schemas.session import Closed
 from tracegate.streams.closed_sessions import ClosedSessions
 from tracegate.streams.open_session import OpenSession
@@ -27,8 +27,6 @@ from tracegate.streams.stage import Cut, Output, Read, Record, Rows, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
 
-ORIGIN = "tracegate.origin"
-"""Header of a stray: the input topic that it was read from."""
 _MARKS = b"w"
 _SETTLING = 5_000
 """Milliseconds for which records that came late set the clock back."""

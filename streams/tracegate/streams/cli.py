@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
+from tracegate.streams.cli_dlq import dlq_app
 from tracegate.streams.cli_errors import FAILED, exit_code
 from tracegate.streams.cli_terminal import complain
 from tracegate.streams.topics import STAGES, StageName
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 topics_app = typer.Typer(help="Make and check the topics on a cluster.", no_args_is_help=True)
 app.add_typer(topics_app, name="topics")
+app.add_typer(dlq_app, name="dlq")
 
 Input = Annotated[
     str,

@@ -15,6 +15,7 @@ def exit_code(error: Exception) -> int | None:
     # Only here, where something went wrong: together these imports take half a second.
     from tracegate.scorers.plan import ConfigError
     from tracegate.streams.admin import KafkaUnreachable
+    from tracegate.streams.dead_letters import DeadLettersError
     from tracegate.streams.documents import InputError
     from tracegate.streams.embedders import EmbedderUnavailable
     from tracegate.streams.emit import EmitError
@@ -24,6 +25,5 @@ def exit_code(error: Exception) -> int | None:
 
     if isinstance(error, ConfigError | InvalidSettingsError | InputError):
         return UNUSABLE
-    if isinstance(error, EmbedderUnavailable | EmitError | KafkaUnreachable | NotReadyError | ScoringProcessDied):
-        return FAILED
-    return None
+    failures = (DeadLettersError, EmbedderUnavailable, EmitError, KafkaUnreachable, NotReadyError, ScoringProcessDied)
+    return FAILED if isinstance(error, failures) else None

@@ -37,10 +37,17 @@ class Delivery(Protocol):
 
 
 class Transaction:
-    """All of a checkpoint becomes visible to `read_committed` readers at once, or none of it."""
+    """All of a checkpoint becomes visible to `read_committed` readers at once, or none of it.
+
+    What sends no rows needs no changelog, and what sends no offsets needs no group.
+    """
 
     def __init__(
-        self, options: Mapping[str, Any], transactional_id: str, group: str, changelog: TopicPartition
+        self,
+        options: Mapping[str, Any],
+        transactional_id: str,
+        group: str | None = None,
+        changelog: TopicPartition | None = None,
     ) -> None:
         self._group, self._changelog = group, changelog
         self._producer = AIOKafkaProducer(
@@ -85,8 +92,8 @@ class PlainSends:
     def __init__(
         self,
         options: Mapping[str, Any],
-        changelog: TopicPartition,
-        commit: Callable[[Offsets], Awaitable[object]],
+        changelog: TopicPartition | None = None,
+        commit: Callable[[Offsets], Awaitable[object]] | None = None,
     ) -> None:
         self._changelog, self._commit = changelog, commit
         self._producer = AIOKafkaProducer(
@@ -101,7 +108,7 @@ class PlainSends:
         """Outputs are acknowledged before rows are sent: a row says where to go on from, so it comes last."""
         await self._send_all(_by_partition(outputs))
         ends = await self._send_all({self._changelog: [(key, value, None, []) for key, value in rows]} if rows else {})
-        if offsets:
+        if offsets and self._commit is not None:
             await self._commit(offsets)
         return ends.get(self._changelog, -1)
 

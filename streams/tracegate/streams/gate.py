@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from tracegate.schemas.base import JsonObject, explain
 from tracegate.schemas.candidate import Candidate
-from tracegate.schemas.dead_letter import KEPT_BYTES
+from tracegate.schemas.dead_letter import KEPT_BYTES, is_replay
 from tracegate.schemas.score import Score as ScoreRecord
 from tracegate.scorers.base import Measurement
 from tracegate.scorers.decision import decide, network_record
@@ -57,6 +57,8 @@ class Gate:
         """
         self._next[topic] = records[-1].offset + 1
         self.tally["consumed"] += len(records)
+        if replayed := sum(is_replay(record.headers) for record in records):
+            self.tally["replayed"] += replayed
         waiting: dict[Scope, Waiting] = defaultdict(dict)
         for record in records:
             try:

@@ -10,7 +10,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tracegate.schemas.dead_letter import Reason
+from tracegate.schemas.dead_letter import Reason, is_replay
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
 from tracegate.streams.revisions import Revisions
@@ -150,6 +150,8 @@ class Score:
         if self._dropped:
             return
         self.tally["consumed"] += 1  # only now: what is in flight at a crash is read again
+        if is_replay(record.headers):
+            self.tally["replayed"] += 1
         self._bytes -= len(record.value or b"")
         self._outputs += outputs
         self._done.add(record.offset)

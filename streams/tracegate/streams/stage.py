@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from tracegate.schemas.dead_letter import KEPT_BYTES, DeadLetter, Headers, Reason
+from tracegate.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
 
 MAX_OUTPUT_BYTES = 950_000
 """The largest output. It must fit a batch, which must fit what brokers accept by default; a larger one would stop the worker."""
@@ -95,10 +95,26 @@ def dead_letter(
 ) -> Output:
     """The output for a record of the topic `source` that could not be used, in the partition of the same number.
 
-    A key and headers that would not fit beside the value are left out.
+    A key and headers that would not fit beside the value are left out. Its timestamp is when it is sent: with that of a record that came
+    years late or early it would be deleted at once, or never.
     """
-    key, headers = record.key, record.headers
+    key, headers, left_out = record.key, record.headers, None
     if (size := envelope_size(key, headers)) > KEPT_BYTES:
-        key, headers, detail = None, (), f"{detail} (left out: {size} bytes of key and headers)"
-    letter = DeadLetter(reason, detail, stage, source, partition, record.offset, key, record.value, headers)
-    return Output(topic, partition, key, letter.wire_value(), letter.wire_headers(), record.timestamp)
+        key, headers, left_out = None, (), size
+        detail = f"{detail} (left out: {size} bytes of key and headers)"
+    letter = DeadLetter(
+        reason,
+        detail,
+        stage,
+        source,
+        partition,
+        record.offset,
+        key,
+        record.value,
+        headers,
+        timestamp=record.timestamp,
+        origin=last_header(headers, ORIGIN),
+        replay_of=last_header(headers, REPLAY),
+        left_out=left_out,
+    )
+    return Output(topic, partition, key, letter.wire_value(), letter.wire_headers())

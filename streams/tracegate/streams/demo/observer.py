@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from tracegate.schemas.dead_letter import DeadLetter
+from tracegate.schemas.dead_letter import DeadLetter, is_replay, marked
 from tracegate.schemas.session import Session
 from tracegate.schemas.turns import turns_of
 from tracegate.streams.session_rows import Guard, split, split_chunk_key
@@ -84,10 +84,10 @@ class Observed:
         return (
             assemble["consumed"] == emitted + assemble["forwarded"]
             and assemble["forwarded"] == self.counts["forwarded"]
-            and assemble["opened"] + assemble["reopened"] == assemble["closed"]
-            and assemble["closed"] == self.counts["sessions"] == score["consumed"]
+            and assemble["opened"] + assemble["reopened"] == assemble["closed"] == self.counts["sessions"]
+            and score["consumed"] == self.counts["sessions"] + score["replayed"]
             and score["scored"] + dead_lettered(score) == score["consumed"]
-            and score["candidates"] == self.counts["candidates"] == gate["consumed"]
+            and score["candidates"] == self.counts["candidates"] == gate["consumed"] - gate["replayed"]
             and self.results == scores + 2 * (gate["accepted"] + gate["rejected"])
             and self.letters == put_aside
             and self.counts["network"] == gate["accepted"]
@@ -175,6 +175,8 @@ class Observer:
         self.seen.network[message.key().decode()] = message.value() or b""
 
     def _dead_letter(self, message: Message) -> None:
+        if marked(message.headers() or ()) is not None:
+            return
         letter = DeadLetter.read(message.key(), message.value(), message.headers() or ())
         self.seen.letters += 1
         self.seen.counts[f"dead letters: {letter.reason}"] += 1
@@ -184,6 +186,8 @@ class Observer:
         )
 
     def _session(self, message: Message) -> None:
+        if is_replay(message.headers() or ()):  # it was counted when it was closed
+            return
         session = Session.model_validate_json(message.value())
         self.seen.counts["sessions"] += 1
         self.seen.counts[f"closed: {session.closed_because}"] += 1
@@ -194,7 +198,7 @@ class Observer:
         self.seen.counts["forwarded"] += 1
 
     def _candidate(self, message: Message) -> None:
-        self.seen.counts["candidates"] += 1
+        self.seen.counts["candidates"] += not is_replay(message.headers() or ())
 
     def _row(self, message: Message) -> None:
         stage, _, key = message.key().partition(b"/")

@@ -177,26 +177,30 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
             {"open": seen.open_sessions, "closed": counts["sessions"]},
         ),
         Equation(
-            "segments closed",
-            assemble["closed"],
+            "segments closed" + _and_replayed(score),
+            assemble["closed"] + score["replayed"],
             {
                 "scored": score["scored"],
-                "in flight": counts["sessions"] - done,
+                "in flight": counts["sessions"] + score["replayed"] - done,
                 "dead-lettered": dead_lettered(score),
             },
         ),
         Equation("applicable pairs", seen.pairs * metrics, by_status),
         Equation(
-            "candidates seen",
-            score["candidates"],
+            "candidates seen" + _and_replayed(gate),
+            score["candidates"] + gate["replayed"],
             {
                 "accepted": counts["decisions: accepted"],
                 "rejected": counts["decisions: rejected"],
                 "dead-lettered": dead_lettered(gate),
-                "in flight": counts["candidates"] - gate["consumed"],
+                "in flight": counts["candidates"] + gate["replayed"] - gate["consumed"],
             },
         ),
     ]
+
+
+def _and_replayed(tally: Mapping[str, int]) -> str:
+    return " + replayed" if tally["replayed"] else ""
 
 
 def redaction_of(seen: Observed, trace_id: str, secrets: Sequence[str]) -> Redaction:

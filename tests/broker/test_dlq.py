@@ -1,0 +1,222 @@
+"""`tracegate dlq` on the embedded broker: what it lists, shows and sends, and that a replayed record is scored once."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.record.util import calc_crc32c
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from tests.support.dlq import Dlq, letter
+from tests.support.flow import event, trace
+from tests.support.ledger import home
+from tests.support.reader import Committed
+from tests.support.workers import Fleet
+
+from tracegate.streams.admin import create_topics
+from tracegate.streams.demo.observer import Observer
+from tracegate.streams.embedded import EmbeddedBroker
+from tracegate.streams.settings import Settings
+
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("dlq")]
+
+DEADLINE_S = 60
+
+
+@pytest.fixture
+def dlq(embedded_broker: EmbeddedBroker) -> Dlq:
+    create_topics(Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers))
+    return Dlq(embedded_broker.bootstrap_servers)
+
+
+def rows(dlq: Dlq, topic: str) -> list[Message]:
+    """What lies on a topic, and on no other: a header name that is not UTF-8 would end this consumer."""
+    options = {"bootstrap.servers": dlq.servers, "group.id": "reader-of-tests", "enable.partition.eof": True}
+    consumer, found, ends = Consumer(options), list[Message](), 0
+    consumer.assign([TopicPartition(dlq.prefix + topic, number, OFFSET_BEGINNING) for number in range(4)])
+    while ends < 4:
+        message = consumer.poll(DEADLINE_S)
+        assert message is not None, f"{topic} does not end"
+        if message.error() is None:
+            found.append(message)
+        else:
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            ends += 1
+    consumer.close()
+    return found
+
+
+def test_the_latest_are_listed_and_counted(dlq: Dlq) -> None:
+    dlq.put([letter(number, reason="empty" if number % 2 else "late") for number in range(8)])
+
+    assert dlq("list", "--limit", "3").err == "the latest 3 of 8; --limit shows more\n"
+    everything = dlq("list")
+    assert (everything.code, len(everything.out.splitlines()), everything.err) == (0, 8, "")
+    late = dlq("list", "--reason", "late", "--stage", "assemble", "--topic", "traces", "--since", "1h", "--json")
+    assert [(line["id"], line["reason"], line["offset"]) for line in late.lines] == [
+        ("0:0", "late", 0),
+        ("0:1", "late", 4),
+        ("2:0", "late", 2),
+        ("2:1", "late", 6),
+    ]
+    assert dlq("list", "--until", "1h").out == b"no dead letters match\n"
+
+
+def test_one_is_shown_escaped_and_written_raw(dlq: Dlq) -> None:
+    value = b'{"a": "\x1b[31m"}\n\xff'
+    dlq.put([letter(0, value=value), letter(4, value=b"x" * 70_000)])
+
+    shown = dlq("show", "0:0")
+    assert (shown.code, shown.out.splitlines()[-1]) == (0, rb'{"a": "\x1b[31m"}\n\xff')
+    assert dlq("show", "0:0", "--raw") == (0, value, "")
+    cut = dlq("show", "0:1", "--raw")
+    assert (cut.code, cut.out) == (1, b"x" * 65_536)
+    assert "the first 65536 of 70000 bytes; tracegate.traces[0]@4 has the whole" in cut.err
+    missing = dlq("show", "3:5")
+    assert (missing.code, missing.out) == (1, b"")
+    assert "holds no dead letter 3:5" in missing.err
+
+
+def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(dlq: Dlq) -> None:
+    dlq.put([letter(0), letter(1), letter(2, value=b"x" * 70_000)])
+
+    ended = dlq("replay", "--all", "--dry-run")
+
+    assert ended.out.decode().splitlines() == [
+        "would send 0:0 (late) to tracegate.traces[0]",
+        "would send 1:0 (late) to tracegate.traces[1]",
+        "2 dead letters would be sent: 2 to tracegate.traces; 1 cannot be sent",
+    ]
+    assert ended.err.startswith("2:0 is not sent: only the first 65536 of 70000 bytes are kept")
+    assert ended.code == 1
+    assert (len(rows(dlq, "traces")), len(rows(dlq, "dead-letters"))) == (0, 3)
+
+
+def test_a_dead_letter_is_sent_once_unless_asked_again(dlq: Dlq) -> None:
+    dlq.put([letter(number) for number in range(3)])
+
+    first = dlq("replay", "0:0", "1:0", "--json")
+    assert [(line["id"], line["outcome"], line["topic"]) for line in first.lines] == [
+        ("0:0", "sent", "tracegate.traces"),
+        ("1:0", "sent", "tracegate.traces"),
+    ]
+    assert dlq.states() == {"0:0": "replayed", "1:0": "replayed", "2:0": "open"}
+    assert dlq("list", "--open", "--json").lines[0]["id"] == "2:0"
+    second = dlq("replay", "--all")
+    assert second.out.decode() == (
+        "1 dead letters sent: 1 to tracegate.traces; 2 were replayed before (--again sends them again)\n"
+    )
+    assert sorted(row.key() for row in rows(dlq, "traces")) == [b"key 0", b"key 1", b"key 2"]
+    assert dlq("replay", "0:0", "--again").out == b"1 dead letters sent: 1 to tracegate.traces\n"
+    assert len(rows(dlq, "traces")) == 4
+
+
+def test_a_named_one_that_is_not_there_is_said_and_the_others_are_sent(dlq: Dlq) -> None:
+    dlq.put([letter(0)])
+    ended = dlq("replay", "0:0", "0:9", "7:0")
+    assert (ended.code, ended.out) == (1, b"1 dead letters sent: 1 to tracegate.traces\n")
+    assert [line.split(";")[0] for line in ended.err.splitlines()] == [
+        "tracegate.dead-letters holds no dead letter 0:9",
+        "tracegate.dead-letters holds no dead letter 7:0",
+    ]
+
+
+def test_without_the_topic_it_says_what_makes_it(embedded_broker: EmbeddedBroker) -> None:
+    ended = Dlq(embedded_broker.bootstrap_servers, "nobody.")("list")
+    assert (ended.code, ended.out) == (1, b"")
+    assert ended.err == "topic 'nobody.dead-letters' does not exist: run `tracegate topics create`\n"
+
+
+async def test_records_of_strangers_are_left_out_and_counted_whatever_their_header_names(dlq: Dlq) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=dlq.servers) as producer:
+        batch = producer.create_batch()
+        headers = [*letter(0).wire_headers(), ("NAME", b"x")]
+        batch.append(key=None, value=b"stranger", timestamp=None, headers=[("NAME", b"x")])
+        batch.append(key=None, value=b"ours", timestamp=None, headers=headers)
+        raw = bytearray(batch._build().replace(b"NAME", b"\xff\xfeME"))
+        struct.pack_into(">I", raw, 17, calc_crc32c(bytes(raw[21:])))
+        batch._buffer = raw
+        await (await producer.send_batch(batch, "tracegate.dead-letters", partition=0))
+
+    ended = dlq("list", "--json")
+    assert [line["id"] for line in ended.lines] == ["0:1"]
+    assert ended.err == "tracegate.dead-letters holds 1 records that are no dead letters of ours; they are left out\n"
+    assert rb"header:      \xff\xfeME: x" in dlq("show", "0:1").out
+    assert dlq("replay", "--all").code == 0
+    (row,) = rows(dlq, "traces")
+    assert row.headers()[0] == (r"\xff\xfeME", b"x")
+
+
+# --- with a worker
+
+
+@pytest.fixture
+def working(dlq: Dlq, tmp_path: Path) -> Iterator[Committed]:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"criteria": {"tool_trajectory_avg_score": 1.0}}))
+    with (
+        Fleet(dlq.servers, dlq.prefix, tmp_path, config) as fleet,
+        Committed(dlq.servers, dlq.prefix, "tracegate.assemble-score-gate") as committed,
+    ):
+        fleet.start("worker")
+        yield committed
+
+
+def until(committed: Committed, topic: str, count: int) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while len(committed.rows[topic]) < count:
+        if time.monotonic() > deadline:
+            pytest.fail(f"{topic} has {len(committed.rows[topic])} records, not {count}")
+        committed.read(0.1)
+
+
+def test_what_was_late_is_scored_once_after_two_replays(dlq: Dlq, working: Committed) -> None:
+    at_home, two_hours_ago = home("s"), int((time.time() - 7_200) * 1000)
+    producer = Producer({"bootstrap.servers": dlq.servers})
+    before = next(name for name in map("before {}".format, range(99)) if home(name) == at_home)
+    producer.produce("tracegate.invocations", json.dumps(event("session.ended", before)).encode(), b"", at_home)
+    producer.flush(10)
+    until(working, "sessions", 1)  # from now on the time of that partition is now
+    records = [
+        ("invocations", event("session.ended", "s", 3), at_home),
+        ("traces", trace(1, "s"), (at_home + 1) % 4),  # away from home: it becomes a stray, and late there
+    ]
+    for topic, document, partition in records:
+        value = json.dumps(document).encode()
+        producer.produce(f"tracegate.{topic}", value, b"other", partition, timestamp=two_hours_ago)
+    producer.flush(10)
+    until(working, "dead-letters", 2)
+    assert {line["reason"] for line in dlq("list", "--json").lines} == {"late"}
+
+    first, second = dlq("replay", "--reason", "late"), dlq("replay", "--reason", "late")
+    until(working, "network", 1)
+    producer.produce(
+        "tracegate.invocations", json.dumps(event("session.ended", "s", 9)).encode(), b"s", at_home
+    )  # comes behind what a second replay would have sent
+    producer.flush(10)
+    until(working, "sessions", 3)
+
+    assert first.out == b"2 dead letters sent: 1 to tracegate.invocations, 1 to tracegate.traces\n"
+    assert second.out.startswith(b"0 dead letters sent; 2 were replayed before")
+    sessions = [(len(session["events"]), len(session["traces"])) for session in working.sessions()]
+    assert sessions == [(1, 0), (1, 1), (1, 0)]
+    about_it = [row.document["metric"] for row in working.rows["results"] if row.document["level"] == "trace"]
+    assert sorted(about_it) == ["gate", "trace_value"]
+    counts = working.counts()["assemble"]
+    assert counts["consumed"] == counts["joined"] + counts["forwarded"] + counts["dead_lettered.late"]
+
+
+def test_the_demos_observer_counts_no_mark(dlq: Dlq) -> None:
+    dlq.put([letter(0)])
+    assert dlq("replay", "--all").code == 0
+    dlq.put([letter(0, reason="empty")])
+    with Observer(Settings(kafka_bootstrap_servers=dlq.servers)) as observer:
+        deadline = time.monotonic() + DEADLINE_S
+        while observer.seen.counts["dead letters: empty"] < 1 and time.monotonic() < deadline:
+            observer.poll(0.1)
+    assert observer.seen.letters == 2

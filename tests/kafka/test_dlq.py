@@ -1,0 +1,242 @@
+"""Replays on Apache Kafka: records and marks are one transaction, and two replays at the same time double nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.consumer import fetcher
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+from tests.support.dlq import Dlq, letter
+
+from tracegate.streams import replay as sending
+from tracegate.streams.admin import create_topics
+from tracegate.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
+from tracegate.streams.delivery import Transaction
+from tracegate.streams.replay import Step, replay, resend
+from tracegate.streams.settings import Settings
+from tracegate.streams.stage import Output
+from tracegate.streams.topics import Topics
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MemoryRecords", "PartitionRecords"):
+        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
+
+
+@pytest.fixture
+def settings(kafka: str) -> Settings:
+    settings = Settings(kafka_bootstrap_servers=kafka, topic_prefix=f"dlq-{uuid.uuid4().hex[:8]}.")
+    assert create_topics(settings).wrong == ()
+    return settings
+
+
+@pytest.fixture
+def dlq(settings: Settings) -> Dlq:
+    return Dlq(settings.kafka_bootstrap_servers, settings.topic_prefix)
+
+
+def put(dlq: Dlq, count: int) -> None:
+    dlq.put([letter(number, dlq.prefix) for number in range(count)])
+
+
+def sends(settings: Settings, *, dry_run: bool = False) -> AsyncIterator[Step]:
+    return replay(settings, Wanted(), again=False, dry_run=dry_run)
+
+
+async def sent(steps: AsyncIterator[Step]) -> list[str]:
+    return [str(step.found.id) async for step in steps if step.outcome == "sent"]
+
+
+async def collect(steps: AsyncIterator[Step], done: list[Step]) -> None:
+    async for step in steps:
+        done.append(step)  # noqa: PERF401  # those before an error count
+
+
+def rows(settings: Settings, topic: str, isolation: str = "read_committed") -> Sequence[Message]:
+    """What lies on a topic."""
+    options = {
+        "bootstrap.servers": settings.kafka_bootstrap_servers,
+        "group.id": "reader-of-tests",
+        "enable.partition.eof": True,
+        "isolation.level": isolation,
+    }
+    consumer, found, ends = Consumer(options), list[Message](), 0
+    consumer.assign([TopicPartition(settings.topic_prefix + topic, number, OFFSET_BEGINNING) for number in range(4)])
+    while ends < 4:
+        message = consumer.poll(30)
+        assert message is not None, f"{topic} does not end"
+        if message.error() is None:
+            found.append(message)
+        else:
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            ends += 1
+    consumer.close()
+    return found
+
+
+def keys(settings: Settings) -> list[bytes]:
+    return sorted(message.key() for message in rows(settings, "traces"))
+
+
+async def test_records_and_marks_become_visible_together(
+    settings: Settings, dlq: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(dlq, 3)
+    seen = []
+    commit = AIOKafkaProducer.commit_transaction
+
+    async def look_and_commit(producer: AIOKafkaProducer) -> None:
+        uncommitted = await asyncio.to_thread(rows, settings, "traces", "read_uncommitted")
+        seen.append((len(uncommitted), len(keys(settings)), len(rows(settings, "dead-letters"))))
+        await commit(producer)
+
+    monkeypatch.setattr(AIOKafkaProducer, "commit_transaction", look_and_commit)
+    assert len(await sent(sends(settings))) == 3
+
+    assert seen == [(3, 0, 3)]
+    assert (len(keys(settings)), len(rows(settings, "dead-letters"))) == (3, 6)
+    assert set(dlq.states().values()) == {"replayed"}
+    assert await sent(sends(settings)) == []
+
+
+async def test_a_second_replay_fences_the_first_and_nothing_is_sent_twice(
+    settings: Settings, dlq: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "BATCH_RECORDS", 4)
+    put(dlq, 20)
+    async with aclosing(sends(settings)) as first:
+        done = [await anext(first)]  # of the first transaction, which is committed
+        second = await sent(sends(settings))
+        with pytest.raises(DeadLettersError, match=r"another replay of this prefix has begun.* it has sent 4 dead"):
+            await collect(first, done)
+
+    assert (len(done), len(second)) == (4, 16)
+    assert keys(settings) == sorted(b"key %d" % number for number in range(20))
+
+
+async def test_a_replay_sees_marks_behind_a_transaction_that_is_still_open(settings: Settings, dlq: Dlq) -> None:
+    put(dlq, 4)
+    letters = f"{settings.topic_prefix}dead-letters"
+    options = {"bootstrap_servers": settings.kafka_bootstrap_servers}
+    async with AIOKafkaProducer(**options, transactional_id=f"{settings.topic_prefix}worker-0") as worker:
+        await worker.begin_transaction()
+        for number in range(4):
+            await worker.send_and_wait(letters, b"open", partition=number)
+        assert len(await sent(sends_before_the_open_one(settings))) == 4
+        async with DeadLetters(settings) as found:  # to its committed end
+            assert [each.replayed async for each in found.matching(Wanted())] == [False] * 4
+
+        second = asyncio.create_task(sent(sends(settings)))
+        done, _ = await asyncio.wait({second}, timeout=1)
+        assert not done  # it waits for what is before the marks
+        await worker.abort_transaction()
+        assert await second == []
+    assert len(keys(settings)) == 4
+
+
+async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[Step]:
+    """A replay that began before the transaction was opened, and ends now."""
+    delivery = Transaction({"bootstrap_servers": settings.kafka_bootstrap_servers}, f"{settings.topic_prefix}dlq")
+    await delivery.start()
+    async with DeadLetters(settings) as letters:
+        found = [each async for each in letters.matching(Wanted())]
+    topics = Topics.of(settings.topic_prefix)
+    marks = [
+        Output(topics.dead_letters, each.id.partition, None, None, [("tracegate.replayed", str(each.id).encode())])
+        for each in found
+    ]
+    await delivery.send([], [*(resend(each, topics, 4) for each in found), *marks], {})
+    await delivery.stop()
+    for each in found:
+        yield Step(each, "sent")
+
+
+async def test_a_replay_that_dies_before_it_commits_has_sent_nothing(
+    settings: Settings, dlq: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(dlq, 3)
+
+    async def die(producer: AIOKafkaProducer) -> None:
+        raise KeyError("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AIOKafkaProducer, "commit_transaction", die)
+        with pytest.raises(KeyError):
+            await sent(sends(settings))
+
+    assert len(await sent(sends(settings))) == 3
+    assert len(keys(settings)) == 3
+
+
+async def test_a_dry_run_leaves_no_record_and_fences_nobody(
+    settings: Settings, dlq: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "BATCH_RECORDS", 1)
+    put(dlq, 2)
+    async with aclosing(sends(settings)) as replaying:
+        await anext(replaying)
+        before = [len(rows(settings, topic, "read_uncommitted")) for topic in ("traces", "dead-letters")]
+        outcomes = [step.outcome async for step in sends(settings, dry_run=True)]
+        assert [len(rows(settings, topic, "read_uncommitted")) for topic in ("traces", "dead-letters")] == before
+        assert len(await sent(replaying)) == 1
+    assert sorted(outcomes) == ["already_replayed", "would_send"]
+
+
+FENCED_AT_THE_THIRD = """
+import asyncio, os
+from tracegate.streams import replay
+from tracegate.streams.cli import main
+from tracegate.streams.delivery import Transaction
+send, count = replay._Sender.send, 0
+async def fenced(sender):
+    global count
+    count += 1
+    if count == 3:
+        other = Transaction({"bootstrap_servers": os.environ["TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"]},
+                            os.environ["TRACEGATE_TOPIC_PREFIX"] + "dlq")
+        await other.start()
+        await other.stop()
+    return await send(sender)
+replay.BATCH_RECORDS, replay._Sender.send = 1, fenced
+main(["dlq", "replay", "--all"])
+"""
+
+
+def test_the_command_that_is_fenced_says_so_in_a_line(settings: Settings, dlq: Dlq) -> None:
+    put(dlq, 4)
+    ended = subprocess.run(
+        [sys.executable, "-c", FENCED_AT_THE_THIRD],
+        env=os.environ | dlq.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("another replay of this prefix has begun, and this one gives way; it has sent 2 ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_the_command_says_what_it_sent_and_sends_it_once(settings: Settings, dlq: Dlq) -> None:
+    put(dlq, 5)
+    assert dlq("replay", "--all", "--dry-run").out.endswith(
+        f"5 dead letters would be sent: 5 to {settings.topic_prefix}traces\n".encode()
+    )
+    first, second = dlq("replay", "--reason", "late"), dlq("replay", "--reason", "late")
+    assert (first.code, first.out) == (0, f"5 dead letters sent: 5 to {settings.topic_prefix}traces\n".encode())
+    assert (second.code, second.out[:22]) == (0, b"0 dead letters sent; 5")
+    assert len(keys(settings)) == 5
+    for message in rows(settings, "traces"):
+        headers = dict(message.headers())
+        assert headers.keys() == {"tracegate.replay", "tracegate.timestamp"}
+        assert message.timestamp()[1] > int(headers["tracegate.timestamp"]) == 1_000
