@@ -255,3 +255,40 @@ async def test_a_scope_has_as_many_rows_as_its_cache_and_a_batch_writes_only_wha
 
     assert len(flow.rows(b"gate/v")) == len(flow.rows(b"gate/t")) == 10
     assert sorted(key[:6] for key, _ in flow.table.written) == [b"checkp", b"gate/#", b"gate/s", b"gate/t", b"gate/v"]
+
+
+async def test_a_candidate_of_an_earlier_revision_than_what_was_decided_changes_nothing() -> None:
+    flow = gate_only({"threshold": 0.6})
+    later = {**candidate(1, [0, 1]), "revision": 2}
+    flow.send(TOPICS.candidates, candidate(2, [1, 0]))
+    flow.send(TOPICS.candidates, later)
+    await flow.settle()
+    flow.crash()
+    before, rows = network(flow), flow.rows(b"gate/v")
+    flow.send(TOPICS.candidates, {**candidate(1, [1, 0], outcome={"confidence": 0.0}), "revision": 1})
+    await flow.settle()
+
+    assert [(s["revision"], s["details"]["reasons"]) for s in flow.results("gate")[1:]] == [
+        (2, []),
+        (1, ["superseded"]),
+    ]
+    assert flow.results("trace_value")[-1]["details"]["novelty_missing"] == "superseded"
+    assert (network(flow), flow.rows(b"gate/v")) == (before, rows)
+    tally = flow.tally("gate")
+    assert (tally["consumed"], tally["accepted"], tally["rejected"], tally["rejected.superseded"]) == (3, 2, 1, 1)
+    flow.send(TOPICS.candidates, {**candidate(1, [1, 0], outcome={"confidence": 0.0}), "revision": 3})
+    await flow.settle()
+    assert network(flow)[-1] == (b"kp:trace:1", None)
+
+
+async def test_decisions_of_the_version_before_are_read() -> None:
+    flow = gate_only({"threshold": 0.6})
+    flow.send(TOPICS.candidates, candidate(1, [0, 1]))
+    await flow.settle()
+    ((key, row),) = flow.rows(b"gate/t").items()
+    flow.table.write(0, [(key, orjson.dumps(orjson.loads(row)[:4]))], 0)
+    flow.crash()
+    flow.send(TOPICS.candidates, {**candidate(1, [0, 1], outcome={"confidence": 0.0}), "revision": 1})
+    await flow.settle()
+
+    assert network(flow)[-1] == (b"kp:trace:1", None)

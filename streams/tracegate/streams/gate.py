@@ -75,6 +75,9 @@ class Gate:
                 _check(scope, waiting[scope], candidate)
             except Unusable as why:
                 self._put_aside(record, why)
+                continue
+            if scope.supersedes(candidate.trace.id, candidate.segment, candidate.revision):
+                self._refuse_superseded(scope, record, candidate)
             else:
                 waiting[scope][candidate.trace.id] = record, candidate
         self._decide_all(waiting)
@@ -112,7 +115,7 @@ class Gate:
             self._decide(scope, record, candidate, novelty.get(name))
 
     def _decide(self, scope: Scope, record: Record, candidate: Candidate, novelty: Novelty | None) -> None:
-        trace, now = candidate.trace, self._clock()
+        trace = candidate.trace
         measured = self._measure(candidate, novelty)
         reasons = decide(self._plan, candidate, measured.value)
         published = b""
@@ -121,23 +124,33 @@ class Gate:
             published = to_json(document)  # any integer, unlike orjson
             reasons = _unpublishable(trace.id, document, published)
         accepted, before = not reasons, scope.decided.get(trace.id)
+        outputs = self._say(scope, record, candidate, measured, reasons)
+        if accepted:
+            outputs.append(self._published(trace.id, published))
+        # A revision that came into another scope: whether it was accepted in its former one, only that one knows.
+        elif before.accepted if before is not None else candidate.revision:
+            outputs.append(self._published(trace.id, None))
+        scope.remember(trace.id, candidate.session_id, candidate.segment, candidate.revision, accepted)
+
+    def _refuse_superseded(self, scope: Scope, record: Record, candidate: Candidate) -> None:
+        measured = self._plan.trace_value.measure(candidate.trace, novelty_missing="superseded")
+        self._say(scope, record, candidate, measured, ["superseded"])
+
+    def _say(
+        self, scope: Scope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
+    ) -> list[Output]:
+        """Count and write down a decision, and give the outputs, to which more may be added."""
+        now, accepted = self._clock(), not reasons
+        self.tally["accepted" if accepted else "rejected"] += 1
+        for reason in reasons:
+            self.tally[f"rejected.{reason}"] += 1
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         details: JsonObject = {"value": measured.value, **place}
         outputs = self._decided[record.offset] = [
             self._result(candidate, trace_value_score(self._plan, candidate, measured, now)),
             self._result(candidate, decision_score(self._plan, candidate, accepted, reasons, details, now)),
         ]
-        if accepted:
-            outputs.append(self._published(trace.id, published))
-            self.tally["accepted"] += 1
-        else:
-            for reason in reasons:
-                self.tally[f"rejected.{reason}"] += 1
-            self.tally["rejected"] += 1
-            # A revision that came into another scope: whether it was accepted in its former one, only that one knows.
-            if before.accepted if before is not None else candidate.revision:
-                outputs.append(self._published(trace.id, None))
-        scope.remember(trace.id, candidate.session_id, accepted)
+        return outputs
 
     def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Measurement:
         scorer = self._plan.trace_value

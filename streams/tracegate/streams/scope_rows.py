@@ -45,12 +45,14 @@ def unpack_vector(row: bytes) -> tuple[int, str, Vectors]:
 
 
 class Decided(NamedTuple):
-    """What the gate remembers of a trace: whose it is, what it said, and at which number of its scope."""
+    """What the gate remembers of a trace: whose it is, what it said, at which number of its scope, and of what it said so."""
 
     trace_id: str
     session_id: str
     accepted: bool
     number: int
+    segment: int = 0
+    revision: int = 0
 
     def pack(self) -> bytes:
         """The decision's row."""
@@ -58,5 +60,5 @@ class Decided(NamedTuple):
 
     @classmethod
     def unpack(cls, row: bytes) -> Decided:
-        """A decision from its row."""
+        """A decision from its row; those of the version before do not say of which segment and revision they are."""
         return cls(*orjson.loads(row))

@@ -48,12 +48,17 @@ class Scope:
             self._rows[slot_key(VECTOR, self.digest, novelty.slot)] = row
         return measured
 
-    def remember(self, trace_id: str, session_id: str, accepted: bool) -> None:
+    def supersedes(self, trace_id: str, segment: int, revision: int) -> bool:
+        """Whether this trace was decided as of a later revision: a session that was put aside may be scored long after."""
+        known = self.decided.get(trace_id)
+        return known is not None and (known.segment, known.revision) > (segment, revision)
+
+    def remember(self, trace_id: str, session_id: str, segment: int, revision: int, accepted: bool) -> None:
         """Keep a decision, and forget the oldest one beyond the capacity. To be decided again makes a trace no younger."""
         old = self.decided.get(trace_id)
         number = old.number if old else self.numbers
         self.numbers = max(self.numbers, number + 1)
-        decided = self.decided[trace_id] = Decided(trace_id, session_id, accepted, number)
+        decided = self.decided[trace_id] = Decided(trace_id, session_id, accepted, number, segment, revision)
         self._rows[slot_key(DECISION, self.digest, number % self.capacity)] = decided.pack()
         while len(self.decided) > self.capacity:
             self.decided.popitem(last=False)
