@@ -36,6 +36,7 @@ class Services:
             "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": kafka,
             "TRACEGATE_TOPIC_PREFIX": self.prefix,
             "TRACEGATE_STATE_DIR": str(folder / "state"),
+            "TRACEGATE_WEB_PORT": "0",
         }
 
     @contextmanager

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SESSION_TIMEOUT_S = 6.0
@@ -39,6 +45,44 @@ class Worker:
             if int(parent) == self.process.pid:
                 found.append(int(status.parent.name))
         return found
+
+    def says(self, text: str, timeout: float = 60) -> str:
+        """Its log, once it holds this text.
+
+        Raises:
+            AssertionError: it has not come to hold it, in that many seconds or before the process ended.
+        """
+        deadline = time.monotonic() + timeout
+        while text not in (found := self.log.read_text()):
+            assert not self.ended, (
+                f"it ended with {self.process.returncode} and never said {text!r}:\n{self.log.read_text()}"
+            )
+            assert time.monotonic() < deadline, f"it never said {text!r}:\n{found}"
+            time.sleep(0.02)
+        return found
+
+    def ask(self, page: str) -> tuple[int, dict[str, Any]]:
+        """Status and document of one of its health pages."""
+        url = re.findall(r"health: (http://\S+)/healthz", self.says("health: "))[-1]
+        with closing(http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)) as connection:
+            connection.request("GET", page)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    def until_ready(self, timeout: float = 60) -> dict[str, Any]:
+        """What it says of itself, once it has its place in the group.
+
+        Raises:
+            AssertionError: it has not, in that many seconds or before the process ended.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            status, state = self.ask("/readyz")
+            if status == 200:
+                return state
+            assert not self.ended, self.log.read_text()
+            assert time.monotonic() < deadline, f"{state}; it says\n{self.log.read_text()}"
+            time.sleep(0.02)
 
     def kill(self) -> None:
         """End it at once, as a machine that loses power does."""
@@ -79,6 +123,7 @@ class Fleet:
             "TRACEGATE_GRACE_S": "0",  # so that a session is one record of its topic
             "TRACEGATE_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
             "TRACEGATE_HEARTBEAT_INTERVAL_S": "1.5",
+            "TRACEGATE_WEB_PORT": "0",
         }
         self.started: list[Worker] = []
 
@@ -91,16 +136,28 @@ class Fleet:
         for worker in self.started:
             worker.kill()
 
-    def start(self, name: str, death: tuple[str, str, int] | None = None, *, hanging: bool = False) -> Worker:
+    def start(
+        self,
+        name: str,
+        death: tuple[str, str, int] | None = None,
+        *,
+        hanging: bool = False,
+        stuck: str | None = None,
+        **settings: str,
+    ) -> Worker:
         """Start a worker. What has had this name before must be gone: the state directory is the same.
 
         Args:
             name: Names the state directory and the log.
             death: Where it shall kill itself: step, moment and count, as `dying_worker` takes them.
             hanging: Whether it shall never come to an orderly end.
+            stuck: What of it shall stand still, as `stuck_worker` takes it.
+            settings: More of its settings, by variable.
         """
         state_dir, log = self._folder / f"state-{name}", self._folder / f"{name}.log"
         program = ["tests.support.hanging_worker" if hanging else "tracegate.streams.cli"]
+        if stuck:
+            program = ["tests.support.stuck_worker", stuck]
         if death:
             program = ["tests.support.dying_worker", *map(str, death)]
         with log.open("ab") as out:
@@ -109,7 +166,7 @@ class Fleet:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
-                env=self._environment | {"TRACEGATE_STATE_DIR": str(state_dir)},
+                env=self._environment | {"TRACEGATE_STATE_DIR": str(state_dir)} | settings,
             )
         worker = Worker(name, process, state_dir, log)
         self.started.append(worker)

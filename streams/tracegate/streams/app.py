@@ -81,7 +81,8 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     if scoring is not None:
         app.add_dependency(scoring)
         scoring.failed = fail
-        app.add_dependency(ReferenceReader(scoring, topics.references, settings.partitions, options, beacon=app.beacon))
+        reader = ReferenceReader(scoring, topics.references, settings.partitions, options, beacon=app.beacon)
+        app.add_dependency(reader)
     pool: Pool[Record] = Pool(AHEAD, fail)
     makers = _makers(settings, plan, topics, scoring, pool)
     specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
@@ -101,6 +102,8 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     checkpoints = Checkpoints(
         app, table, specs, delivery, changelog_id, options, interval_s=settings.checkpoint_interval_s, limit=20_000
     )
+    if scoring is not None:
+        checkpoints.steps_before = lambda: reader.count
     return WorkerApp(app, checkpoints, scoring and scoring.embedder_id)
 
 

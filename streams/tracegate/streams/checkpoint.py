@@ -16,18 +16,20 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.types import TP
 
 from tracegate.streams.clock import seconds_now
 from tracegate.streams.delivery import Delivery
+from tracegate.streams.failure import in_words
 from tracegate.streams.faust_seam import End, Table, install, verify
 from tracegate.streams.lane import Lane, StageSpec
 from tracegate.streams.stage import Record
+from tracegate.streams.watchdog import Duty
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,9 @@ PATIENCE = 4
 """How many times further apart its checkpoints are then, or while a stage has all that it can take: larger ones cost less a record."""
 HARD_EXIT_S = 10.0
 EXIT_FAILED = 70
+
+Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
+"""Where a worker is: not yet connected, waiting for the group, taking partitions over, at work, on its way out."""
 
 
 class Checkpoints:
@@ -73,6 +78,13 @@ class Checkpoints:
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
         self._deliveries: dict[int, Delivery] = {}
+        self._ends: Mapping[TP, End] = {}
+        self._taking_over: list[int] | None = None
+        self._steps = 0
+        self.steps_before: Callable[[], int] = lambda: 0
+        """Counts what goes on before the worker joins its group; for the watchdog."""
+        self.problems: list[str] = []
+        """Why the worker has given up, once it has: a sentence without anything that came from outside."""
         self.finished: Callable[[Lane], None] | None = None
         """Called after each checkpoint; for measuring."""
         for topic in self.inputs:
@@ -89,6 +101,7 @@ class Checkpoints:
         """After the assignment is known, and before Faust compares the table with its changelog."""
         try:
             started, owned = monotonic(), self._owned(assigned)
+            self._taking_over = owned
             self._forget()
             await self._stop_deliveries()
             await asyncio.gather(*(self._fence(number) for number in owned))
@@ -100,6 +113,8 @@ class Checkpoints:
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
             raise
+        finally:
+            self._taking_over = None
 
     def _owned(self, assigned: set[TP]) -> list[int]:
         """The partitions whose changelog is active here. Their inputs must have come with them."""
@@ -123,6 +138,7 @@ class Checkpoints:
         delivery = self._delivery(number)
         await delivery.start()
         self._deliveries[number] = delivery
+        self._steps += 1
 
     async def _catch_up(self, numbers: Sequence[int]) -> int:
         """Bring the table up to the committed end of its changelog, and make the lanes. Returns the rows read."""
@@ -182,6 +198,7 @@ class Checkpoints:
             if todo:
                 for place, records in (await consumer.getmany(*todo, timeout_ms=20)).items():
                     count += len(records)
+                    self._steps += 1
                     self._table.write(logs[place], ((r.key, r.value) for r in records), records[-1].offset)
         return count
 
@@ -200,8 +217,11 @@ class Checkpoints:
 
     def _give_up(self, error: BaseException) -> None:
         """Fail-stop. Memory goes at once: a second checkpoint must not commit offsets past the rows of the failed one."""
-        log.error("giving up, the process ends: %s: %s", type(error).__name__, error)
         self._forget()
+        if self.problems:
+            return
+        self.problems.append(f"the worker gives up: {type(error).__name__}; its log says more")
+        log.error("giving up, the process ends: %s", in_words(error) or f"{type(error).__name__}: {error}")
         hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])  # Faust's own stop may hang
         hard_exit.daemon = True
         hard_exit.start()
@@ -246,8 +266,51 @@ class Checkpoints:
     def fetched(self, ends: Mapping[TP, End]) -> None:
         """Let time pass in every lane."""
         now = seconds_now()
+        self._ends = ends
         for lane in self.lanes.values():
             lane.fetched(ends, now)
+
+    # What others may know
+
+    @property
+    def phase(self) -> Phase:
+        """Where the worker is."""
+        app = self._app
+        if self.problems or app.should_stop:
+            return "stopping"
+        if app.tables.actives_ready and not app.rebalancing:
+            return "ready"
+        if self._taking_over or self.lanes:
+            return "catching up"
+        return "joining" if app._consumer is not None and app._consumer.started else "starting"
+
+    def state(self) -> dict[str, object]:
+        """The phase, and the numbers of the partitions that are owned or being taken over."""
+        return {"phase": self.phase, "partitions": sorted(self._taking_over or self.lanes)}
+
+    def duties(self) -> Iterable[Duty]:
+        """What has to go on in the present phase."""
+        phase = self.phase
+        if phase == "stopping":
+            return
+        if phase != "ready":
+            steps = self._app.rebalancing_count, self._steps, self.steps_before()
+            yield Duty(
+                f"{phase} ({', '.join(f'partition {n}' for n in self._taking_over or ()) or 'no partition yet'})",
+                True,
+                steps,
+            )
+            return
+        for number, lane in self.lanes.items():
+            yield Duty(
+                f"partition {number}: the next checkpoint", lane.wake.is_set() or lane.lock.locked(), lane.rounds
+            )
+            for topic in self.inputs:
+                place = TP(topic, number)
+                end = self._ends.get(place)
+                yield Duty(
+                    f"partition {number}: fetching {topic}", not self.full(place), end and (end.position, end.at)
+                )
 
     # Checkpoints out
 
@@ -260,6 +323,7 @@ class Checkpoints:
             lane.wake.clear()
             last = monotonic()
             await self._checkpoint(lane)
+            lane.rounds += 1
 
     async def _checkpoint(self, lane: Lane, *, last: bool = False) -> None:
         # Shielded, so that a cancelled waiter never leaves half a transaction to the next one.

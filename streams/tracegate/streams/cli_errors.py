@@ -19,11 +19,20 @@ def exit_code(error: Exception) -> int | None:
     from tracegate.streams.documents import InputError
     from tracegate.streams.embedders import EmbedderUnavailable
     from tracegate.streams.emit import EmitError
+    from tracegate.streams.failure import WorkerFailure
     from tracegate.streams.scoring_process import ScoringProcessDied
     from tracegate.streams.settings import InvalidSettingsError
     from tracegate.streams.worker import NotReadyError
 
     if isinstance(error, ConfigError | InvalidSettingsError | InputError):
         return UNUSABLE
-    failures = (DeadLettersError, EmbedderUnavailable, EmitError, KafkaUnreachable, NotReadyError, ScoringProcessDied)
+    failures = (
+        DeadLettersError,
+        EmbedderUnavailable,
+        EmitError,
+        KafkaUnreachable,
+        NotReadyError,
+        ScoringProcessDied,
+        WorkerFailure,
+    )
     return FAILED if isinstance(error, failures) else None

@@ -106,6 +106,8 @@ class Lane:
         self.task: asyncio.Task[None] | None = None
         self.dead = False
         self.pending = 0
+        self.rounds = 0
+        """How many checkpoints have ended, those included that had nothing to write."""
         self.committed: dict[str, int] = {}
         self.stages: dict[str, Stage] = {}
         self._inboxes: dict[str, Inbox] = {}

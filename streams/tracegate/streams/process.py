@@ -52,6 +52,8 @@ class _Sparing(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING and record.getMessage().startswith("[^"):
             return False
+        if _is_crash(record):
+            return False
         if record.name.startswith("tracegate"):
             return True
         what = record.name, str(record.msg)
@@ -59,3 +61,11 @@ class _Sparing(logging.Filter):
             return False
         self._last[what] = record.created
         return True
+
+
+def _is_crash(record: logging.LogRecord) -> bool:
+    """Whether it is a service's own account, once for each service, of an end that has been put in words already."""
+    from tracegate.streams.failure import in_words
+
+    reason = record.exc_info[1] if record.exc_info else None
+    return record.name.startswith(("mode", "faust")) and in_words(reason) is not None

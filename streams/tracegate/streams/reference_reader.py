@@ -32,7 +32,8 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
     ) -> None:
         super().__init__(**kwargs)
         self._references, self._topic, self._partitions, self._options = references, topic, partitions, options
-        self._count = 0
+        self.count = 0
+        """References read so far."""
 
     async def on_start(self) -> None:
         """Read to the end."""
@@ -46,7 +47,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         for place, end in (await consumer.end_offsets(partitions)).items():
             while await consumer.position(place) < end:
                 self._take(await consumer.getmany(place, timeout_ms=100))
-        log.info("references: read %d", self._count)
+        log.info("references: read %d", self.count)
 
     async def on_stop(self) -> None:
         """Disconnect."""
@@ -73,6 +74,6 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         name = key or (reference.reference_id if reference else None)
         if name:
             self._references.put(name, reference)
-            self._count += 1
+            self.count += 1
         else:
             log.warning("%s is left out: it has neither a key nor a reference_id", where)

@@ -87,6 +87,17 @@ class Settings(BaseSettings):
     """Least seconds between the starts of two checkpoints of a partition, up to 10. Shorter: sooner visible, more
     transactions."""
 
+    # --- Health
+
+    web_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Address on which a worker answers `/healthz` and `/readyz`. Who can reach it learns how the worker is, and nothing else; in
+    a container `0.0.0.0`."""
+    web_port: Annotated[int, Field(ge=0, le=65_535)] = 6066
+    """Its port; several workers on one machine need one each. 0: any free one, which the log names."""
+    stuck_after_s: Annotated[float, Field(ge=10, allow_inf_nan=False)] = 120.0
+    """Seconds, 10 or more, for which a checkpoint, a fetch, joining the group or catching up may stand still while Kafka answers
+    before the worker ends, to be started again. What moves is never stuck, however long it takes."""
+
     # --- Sessions
 
     idle_gap_s: Seconds = 300.0

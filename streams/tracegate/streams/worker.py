@@ -7,25 +7,22 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from time import monotonic
 from typing import Any
 
 from tracegate.scorers.plan import Plan
 from tracegate.streams.admin import KafkaUnreachable, check_topics, create_topics, reach
 from tracegate.streams.embedded import is_embedded
+from tracegate.streams.health import Health, bind
 from tracegate.streams.process import log_to_stderr, spare_the_collector
 from tracegate.streams.settings import Settings
 from tracegate.streams.topics import StageName
+from tracegate.streams.watchdog import ASK_EVERY_S, Watch
 
 log = logging.getLogger(__name__)
 
-LOST_AFTER_S = 60.0
-"""How long no broker may answer before the worker ends. Its clients would try again for ever, and look alive meanwhile."""
-EXIT_LOST = 1
 STOP_WITHIN_S = 10.0
 """How long an orderly end may take. In the middle of a rebalance with a member that has frozen Faust's own may hang for minutes."""
 EXIT_HARD = 70
-_ASK_EVERY_S = 5.0
 
 
 class NotReadyError(RuntimeError):
@@ -41,6 +38,7 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
         KafkaUnreachable: no broker answers.
         NotReadyError: a topic is missing or wrong.
         EmbedderUnavailable: the embedder that the settings name cannot be loaded.
+        PortTakenError: the web port cannot be had.
     """
     log_to_stderr()
     embedded = is_embedded(reach(settings))
@@ -52,11 +50,12 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
             "delivery is exactly_once, but the embedded broker has no transactions; "
             "use Apache Kafka, or set TRACEGATE_DELIVERY=auto"
         )
+    port = bind(settings.web_host, settings.web_port)
     transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
     _use_uvloop()  # before anything is made that belongs to an event loop
     from tracegate.streams.app import create_app
 
-    app, _, embedder_id = create_app(settings, plan, stages, transactions=transactions)
+    app, checkpoints, embedder_id = create_app(settings, plan, stages, transactions=transactions)
     log.info(
         "worker %s: stages %s, %s%s",
         app.conf.id,
@@ -65,34 +64,22 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
         f", embedder {embedder_id or 'none: novelty is 0.5'}" if "score" in stages else "",
     )
 
-    async def watch() -> None:
-        log.error("%s", await _lost(settings))
-        # Nothing more can be committed, and an orderly end would talk to the lost broker. This is as safe as to be killed.
-        os._exit(EXIT_LOST)
-
-    app.task(watch)
-    spare_the_collector()
-    return _run(app)
-
-
-async def _lost(settings: Settings) -> KafkaUnreachable:
-    """Wait until no broker has answered for a minute."""
-    answered = monotonic()
-    while True:
-        await asyncio.sleep(_ASK_EVERY_S)
+    async def answers() -> bool:
         try:
-            await asyncio.to_thread(reach, settings, _ASK_EVERY_S)
+            await asyncio.to_thread(reach, settings, ASK_EVERY_S)
         except KafkaUnreachable:
-            if monotonic() - answered > LOST_AFTER_S:
-                return KafkaUnreachable(
-                    f"no Kafka broker has answered at {settings.kafka_bootstrap_servers} for {LOST_AFTER_S:g} s; "
-                    "see that it runs, and start the worker again: it goes on where its last checkpoint was"
-                )
-        else:
-            answered = monotonic()
+            return False
+        return True
+
+    watch = Watch(
+        checkpoints.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s
+    )
+    health = Health(port, lambda: [*watch.problems, *checkpoints.problems], checkpoints.state)
+    spare_the_collector()
+    return _run(app, health, watch)
 
 
-def _run(app: Any) -> int:
+def _run(app: Any, *services: Any) -> int:
     import faust
 
     class Worker(faust.Worker):  # type: ignore[misc]  # Faust is untyped
@@ -100,12 +87,15 @@ def _run(app: Any) -> int:
             """Left out: Faust would write every line twice and set every logger to DEBUG, for its spinner."""
 
         def _schedule_shutdown(self, received: Any) -> None:
+            if self._signal_stop_time:
+                log.info("told again to stop: it does, within %g s of the first time", STOP_WITHIN_S)
+                return
             hard_exit = threading.Timer(STOP_WITHIN_S, _exit_hard)
             hard_exit.daemon = True
             hard_exit.start()
             super()._schedule_shutdown(received)
 
-    worker = Worker(app, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
+    worker = Worker(app, *services, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
     worker.spinner = None  # it hides and shows the cursor, also where stdout is a file
     try:
         worker.execute_from_commandline()

@@ -185,6 +185,7 @@ def _environment(broker: EmbeddedBroker, folder: Path) -> dict[str, str]:
             "idle_gap_s": "4",
             "close_linger_s": "2",
             "embedder": "hashing",
+            "web_port": "0",
         }.items()
     }
 
