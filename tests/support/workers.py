@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -82,6 +82,20 @@ class Worker:
                 return state
             assert not self.ended, self.log.read_text()
             assert time.monotonic() < deadline, f"{state}; it says\n{self.log.read_text()}"
+            time.sleep(0.02)
+
+    def until_stopping(self, timeout: float = 60) -> None:
+        """Wait until it has heard that it is to end, or has ended.
+
+        Raises:
+            AssertionError: it has not, in that many seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while not self.ended:
+            with suppress(OSError):
+                if self.ask("/readyz")[1]["phase"] == "stopping":
+                    return
+            assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.02)
 
     def kill(self) -> None:

@@ -44,6 +44,10 @@ Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
 """Where a worker is: not yet connected, waiting for the group, taking partitions over, at work, on its way out."""
 
 
+class _ToldToStopError(Exception):
+    """The worker ends in the middle of a catch-up."""
+
+
 class Checkpoints:
     """Runs stages on a Faust app."""
 
@@ -110,6 +114,8 @@ class Checkpoints:
             rows = await self._catch_up(owned) if owned else 0
             log.info("took over partitions %s: %d rows in %.0f ms", owned, rows, (monotonic() - started) * 1e3)
             await self._faust_on_rebalance(assigned, revoked, newly, generation)
+        except _ToldToStopError:
+            log.info("told to stop while catching up: what was read so far is kept")
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
             raise
@@ -190,6 +196,8 @@ class Checkpoints:
             consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
         todo = set(logs)
         while todo:
+            if self._app.should_stop:
+                raise _ToldToStopError
             for place in list(todo):
                 if await consumer.position(place) >= ends[place]:
                     todo.discard(place)

@@ -1,0 +1,116 @@
+"""How a worker ends when it is asked to: after a last checkpoint and out of its group, or, where that hangs, hard and soon."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient
+from tests.support.flow import event
+from tests.support.reader import Committed
+from tests.support.workers import Fleet, Worker
+
+from tracegate.streams.admin import create_topics
+from tracegate.streams.settings import Settings
+from tracegate.streams.topics import STAGES, application_id
+from tracegate.streams.worker import EXIT_HARD
+
+pytestmark = pytest.mark.kafka
+
+DEADLINE_S = 60
+INPUTS = ("traces", "invocations", "strays", "sessions", "candidates")
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"end-{uuid.uuid4().hex[:8]}."
+
+
+@pytest.fixture
+def fleet(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Fleet]:
+    assert create_topics(Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix)).wrong == ()
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with Fleet(kafka, prefix, tmp_path, config) as fleet:
+        yield fleet
+
+
+def test_sigterm_under_load_ends_with_0_after_a_last_checkpoint_and_out_of_the_group(
+    kafka: str, prefix: str, fleet: Fleet
+) -> None:
+    application = application_id(prefix, STAGES)
+    worker = fleet.start("worker")
+    worker.until_ready()
+    producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
+    with Committed(kafka, prefix, application) as committed:
+        number, deadline = 0, time.monotonic() + DEADLINE_S
+        while len(committed.rows["sessions"]) < 20 or number % 400:  # at its end records are on their way
+            number += 1
+            name = f"session {number}"
+            document = event("session.ended", name, number % 7)
+            producer.produce(f"{prefix}invocations", json.dumps(document).encode(), name.encode(), number % 4)
+            if number % 20 == 0:
+                producer.flush(10)
+                committed.read(0.01)
+            assert time.monotonic() < deadline, worker.log.read_text()
+        assert worker.terminate(DEADLINE_S) == 0
+        while committed.read(1.0):
+            pass
+
+    admin = AdminClient({"bootstrap.servers": kafka})
+    group = admin.describe_consumer_groups([application])[application].result()
+    assert list(group.members) == []
+    told = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application)])[application].result()
+    offsets = {(place.topic, place.partition): place.offset for place in told.topic_partitions if place.offset >= 0}
+    rows = {
+        (topic, row.partition): offset
+        for row in committed.rows["changelog"]
+        if row.key == b"checkpoint/offsets"
+        for topic, offset in row.document.items()
+    }
+    # In between the group is told once a second only.
+    assert rows
+    assert offsets == rows
+
+
+@pytest.mark.parametrize(
+    "signals", [(signal.SIGTERM,), (signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGINT)]
+)
+def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the_same(
+    signals: tuple[signal.Signals, ...], fleet: Fleet
+) -> None:
+    patient = {
+        "TRACEGATE_SESSION_TIMEOUT_S": "40"
+    }  # the group waits longer for the frozen one than the worker may take to end
+    worker, frozen = fleet.start("a", **patient), fleet.start("b", **patient)
+    until_shared(worker, frozen)
+    frozen.freeze()
+    fleet.start("c", **patient)
+    deadline = time.monotonic() + DEADLINE_S
+    while worker.ask("/readyz")[1]["phase"] != "joining":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+    for each in signals:
+        worker.process.send_signal(each)
+        worker.until_stopping()  # two at once would be one
+
+    assert worker.process.wait(30) in (0, EXIT_HARD)  # without a bound: the 40 s that the group is patient
+    log = worker.log.read_text()
+    assert ("ends hard, which is as safe as a kill" in log) == (worker.process.returncode == EXIT_HARD)
+    assert "Traceback" not in log
+    assert len(signals) == 1 or "told again to stop" in log
+
+
+def until_shared(*workers: Worker) -> None:
+    """Wait until each has partitions."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not all(worker.until_ready()["partitions"] for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
