@@ -97,3 +97,36 @@ def test_rows_of_this_changelog_up_to_any_of_its_offsets_are_kept(reached: int, 
 )
 def test_other_rows_are_not_kept(source: str | None, reached: int, end: int, reason: str) -> None:
     assert reason in (misfit(source, reached, "c/1", end) or "")
+
+
+@pytest.mark.broker
+def test_a_second_worker_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+        first = fleet.start("a")
+        first.says("health: ")
+        second = fleet.start("b", TRACEGATE_STATE_DIR=str(first.state_dir))
+        assert second.process.wait(DEADLINE_S) == 1
+        log = second.log.read_text()
+        assert f"{first.state_dir / 'tracegate.assemble-score-gate'} is in use by another worker: give each" in log
+        assert "Traceback" not in log
+        first.until_ready()
+        first.kill()
+        assert fleet.start("b", TRACEGATE_STATE_DIR=str(first.state_dir)).until_ready()["ready"]
+
+
+@pytest.mark.broker
+def test_a_changelog_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("tracegate.assemble-score-gate-state-changelog", b"99", b"checkpoint/format", 2)
+        producer.flush(10)
+        worker = fleet.start("worker")
+        assert worker.process.wait(DEADLINE_S) not in (0, None)
+        log = worker.log.read_text()
+        assert "giving up, the process ends: the state of partition 2" in log
+        assert "was written by a newer Tracegate (format 99; this one reads up to 1)" in log
+        assert "Traceback" not in log

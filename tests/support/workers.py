@@ -28,6 +28,8 @@ class Worker:
     process: subprocess.Popen[bytes]
     state_dir: Path
     log: Path
+    since: int = 0
+    """Where its log begins in the file: what had its name before wrote there, too."""
 
     @property
     def ended(self) -> bool:
@@ -53,7 +55,7 @@ class Worker:
             AssertionError: it has not come to hold it, in that many seconds or before the process ended.
         """
         deadline = time.monotonic() + timeout
-        while text not in (found := self.log.read_text()):
+        while text not in (found := self.log.read_bytes()[self.since :].decode()):
             assert not self.ended, (
                 f"it ended with {self.process.returncode} and never said {text!r}:\n{self.log.read_text()}"
             )
@@ -174,6 +176,7 @@ class Fleet:
             program = ["tests.support.stuck_worker", stuck]
         if death:
             program = ["tests.support.dying_worker", *map(str, death)]
+        since = log.stat().st_size if log.exists() else 0
         with log.open("ab") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", *program, "worker", "--config", self._config],
@@ -182,6 +185,6 @@ class Fleet:
                 cwd=ROOT,
                 env=self._environment | {"TRACEGATE_STATE_DIR": str(state_dir)} | settings,
             )
-        worker = Worker(name, process, state_dir, log)
+        worker = Worker(name, process, state_dir, log, since)
         self.started.append(worker)
         return worker

@@ -12,8 +12,9 @@ from tests.support.flow import MemoryTable, Message
 
 from tracegate.streams.checkpoint import Checkpoints
 from tracegate.streams.faust_seam import End
-from tracegate.streams.lane import OFFSETS, QUEUE, Lane, StageSpec
+from tracegate.streams.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane, StageSpec
 from tracegate.streams.stage import Cut, Record, Rows
+from tracegate.streams.state_directory import FORMAT
 
 
 class Listing:
@@ -249,3 +250,16 @@ async def test_the_group_is_told_offsets_once_in_a_while_and_at_the_end() -> Non
     assert told == [{"a": 1}, {}, {"a": 3}, {}]
     assert lane.untold(1.2, last=True) == {"a": 4}
     assert lane.untold(9.0) == {}
+
+
+async def test_the_format_is_written_with_the_first_offsets_and_not_again() -> None:
+    table = MemoryTable()
+    for first, expected in ((0, [(FORMAT_ROW, b"%d" % FORMAT)]), (1, []), (2, [])):
+        lane, _ = make_lane(table, ("a",))
+        lane.astray()
+        lane.fetched(ends(lane), 100.0)
+        assert lane.cut() == Cut([], [], {})
+        await lane.take("a", records("a", 1, first=first))
+        rows = lane.cut().rows
+        table.write(0, rows, 0)
+        assert [row for row in rows if row[0] != OFFSETS] == expected

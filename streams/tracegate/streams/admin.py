@@ -14,6 +14,7 @@ from tracegate.streams.settings import Settings, confluent_options
 from tracegate.streams.topics import STAGES, CleanupPolicy, StageName, Topics, application_id, changelog
 
 _REQUEST_TIMEOUT_S = 10.0
+_TRANSACTIONS = "__transaction_state"
 
 
 class KafkaUnreachable(Exception):  # noqa: N818  # names the situation, as the message does
@@ -78,6 +79,32 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
     counts = cluster.partition_counts()
     problems = (_partition_problem(name, counts.get(name), settings, cluster) for name in names)
     return [problem for problem in problems if problem is not None]
+
+
+def check_transactions(settings: Settings, timeout_ms: int) -> list[str]:
+    """Give a sentence for whatever keeps the cluster from transactions that may last `timeout_ms`.
+
+    What the cluster does not let this user see is not checked; it then shows when the first partition is taken over.
+
+    Raises:
+        KafkaUnreachable: No broker answered within 10 s.
+    """
+    cluster = _Cluster(settings)
+    metadata = cluster.metadata()
+    options = cluster.broker_options()
+    problems = []
+    most, copies = options.get("transaction.max.timeout.ms"), options.get("transaction.state.log.replication.factor")
+    if most is not None and int(most) < timeout_ms:
+        problems.append(
+            f"the brokers' transaction.max.timeout.ms is {most}, and Tracegate's transactions ask for {timeout_ms}: raise it (Kafka's "
+            "default is 900000)"
+        )
+    if copies is not None and int(copies) > len(metadata.brokers) and _TRANSACTIONS not in metadata.topics:
+        problems.append(
+            f"the cluster cannot have transactions: its topic {_TRANSACTIONS} is to have {copies} copies and there are "
+            f"{len(metadata.brokers)} brokers; start more, or set transaction.state.log.replication.factor on the brokers"
+        )
+    return problems
 
 
 def reach(settings: Settings, timeout_s: float = 10.0) -> str | None:
@@ -173,6 +200,16 @@ class _Cluster:
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         answers = self._client.describe_configs(asked, request_timeout=_REQUEST_TIMEOUT_S)
         return {resource.name: answer.result()["cleanup.policy"].value for resource, answer in answers.items()}
+
+    def broker_options(self) -> dict[str, str | None]:
+        """Give the configuration of one broker; nothing where it may not be seen."""
+        broker = next(iter(self.metadata().brokers))
+        asked = ConfigResource(ResourceType.BROKER, str(broker))
+        try:
+            answer = self._client.describe_configs([asked], request_timeout=_REQUEST_TIMEOUT_S)[asked].result()
+        except KafkaException:
+            return {}
+        return {name: entry.value for name, entry in answer.items()}
 
     def create(self, wanted: Mapping[str, CleanupPolicy]) -> dict[str, str]:
         """Create topics and wait until they are known; give a sentence for each that was refused, by name."""

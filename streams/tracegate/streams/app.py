@@ -29,6 +29,7 @@ from tracegate.streams.scoring_apart import ScoringApart
 from tracegate.streams.scoring_wire import Setup
 from tracegate.streams.settings import Settings, aiokafka_options, confluent_options
 from tracegate.streams.stage import Read, Record, Stage
+from tracegate.streams.state_directory import state_folder
 from tracegate.streams.topics import StageName, Topics, application_id
 
 TABLE = "state"
@@ -60,7 +61,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         ScoringProcessDied: the scoring process does not start.
     """
     scoring = None
-    folder = Path(settings.state_dir) / application_id(settings.topic_prefix, stages)
+    folder = state_folder(settings, stages)
     if "score" in stages:
         scoring = ScoringApart(Setup.of(settings, plan), folder / "scoring-attempts.json")
     topics = Topics.of(settings.topic_prefix)

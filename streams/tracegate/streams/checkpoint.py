@@ -28,6 +28,7 @@ from tracegate.streams.delivery import Delivery
 from tracegate.streams.failure import in_words
 from tracegate.streams.faust_seam import End, Table, install, verify
 from tracegate.streams.lane import Lane, StageSpec
+from tracegate.streams.process import LAST_WORD
 from tracegate.streams.stage import Record
 from tracegate.streams.watchdog import Duty
 
@@ -109,8 +110,9 @@ class Checkpoints:
             self._forget()
             await self._stop_deliveries()
             await asyncio.gather(*(self._fence(number) for number in owned))
-            for table in self._app.tables.values():
-                await table.on_rebalance(assigned, revoked, newly, generation)  # opens the RocksDB files
+            with self._table.told():
+                for table in self._app.tables.values():
+                    await table.on_rebalance(assigned, revoked, newly, generation)  # opens the RocksDB files
             rows = await self._catch_up(owned) if owned else 0
             log.info("took over partitions %s: %d rows in %.0f ms", owned, rows, (monotonic() - started) * 1e3)
             await self._faust_on_rebalance(assigned, revoked, newly, generation)
@@ -229,7 +231,12 @@ class Checkpoints:
         if self.problems:
             return
         self.problems.append(f"the worker gives up: {type(error).__name__}; its log says more")
-        log.error("giving up, the process ends: %s", in_words(error) or f"{type(error).__name__}: {error}")
+        words = in_words(error)
+        log.error(
+            "giving up, the process ends: %s",
+            words or f"{type(error).__name__}: {error}",
+            extra={LAST_WORD: words is not None},
+        )
         hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])  # Faust's own stop may hang
         hard_exit.daemon = True
         hard_exit.start()

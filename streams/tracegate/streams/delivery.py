@@ -5,19 +5,35 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import (
+    IncompatibleBrokerVersion,
+    InvalidTransactionTimeout,
+    KafkaConnectionError,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedVersionError,
+)
 
+from tracegate.streams.failure import WorkerFailure
 from tracegate.streams.stage import Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
+FENCE_WITHIN_S = 60.0
+"""How long the cluster may take to hand out a transactional id. It waits for a former owner's open transaction to end, too."""
 MAX_BATCH_BYTES = 1_000_000
 """The largest batch, and so the largest record; under the 1 MiB that brokers accept by default."""
 
 Offsets = Mapping[TopicPartition, int]
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
 """What a batch takes of a record: key, value, timestamp, headers."""
+
+
+class NoTransactionsError(WorkerFailure):
+    """The cluster gives no transactions to this worker; the message says why and what to do."""
 
 
 class Delivery(Protocol):
@@ -49,7 +65,7 @@ class Transaction:
         group: str | None = None,
         changelog: TopicPartition | None = None,
     ) -> None:
-        self._group, self._changelog = group, changelog
+        self._id, self._group, self._changelog = transactional_id, group, changelog
         self._producer = AIOKafkaProducer(
             **options,
             transactional_id=transactional_id,
@@ -61,8 +77,20 @@ class Transaction:
         )
 
     async def start(self) -> None:
-        """Fence whoever had this transactional id; an open transaction of theirs is aborted."""
-        await self._producer.start()
+        """Fence whoever had this transactional id; an open transaction of theirs is aborted.
+
+        Raises:
+            NoTransactionsError: the cluster refuses, or does not come to it within a minute.
+        """
+        try:
+            async with asyncio.timeout(FENCE_WITHIN_S):
+                await self._producer.start()
+        except (KafkaError, TimeoutError) as error:
+            with suppress(Exception):
+                await self._producer.stop()
+            if isinstance(error, KafkaConnectionError):
+                raise
+            raise NoTransactionsError(_refusal(self._id, error)) from error
 
     async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         """Send everything in one transaction."""
@@ -119,6 +147,25 @@ class PlainSends:
     async def _send_all(self, batches: Mapping[TopicPartition, Sequence[_Content]]) -> dict[TopicPartition, int]:
         ends = await asyncio.gather(*(_send(self._producer, place, records) for place, records in batches.items()))
         return dict(zip(batches, ends, strict=True))
+
+
+def _refusal(transactional_id: str, error: BaseException) -> str:
+    what = f"Kafka gives no transactions to {transactional_id!r}"
+    if isinstance(error, InvalidTransactionTimeout):
+        return (
+            f"{what}: the brokers' transaction.max.timeout.ms is below the {TRANSACTION_TIMEOUT_MS} that Tracegate asks for; raise "
+            "it (Kafka's default is 900000)"
+        )
+    if isinstance(error, TransactionalIdAuthorizationFailed):
+        return f"{what}: the worker's user needs Write and Describe on the transactional ids that begin with its application id"
+    if isinstance(error, TimeoutError):
+        return (
+            f"{what}: no coordinator answered for {FENCE_WITHIN_S:g} s. A cluster with fewer brokers than its "
+            "transaction.state.log.replication.factor cannot make the topic __transaction_state; its brokers' logs say more"
+        )
+    if isinstance(error, IncompatibleBrokerVersion | UnsupportedVersionError):
+        return f"{what}: the cluster has none; use one that has, or accept copies after a crash with TRACEGATE_DELIVERY=at_least_once"
+    return f"{what} ({type(error).__name__}: {error})"
 
 
 def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Content]]:

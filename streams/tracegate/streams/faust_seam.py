@@ -6,7 +6,8 @@ Everything here is an inner part of Faust or aiokafka and may change with any re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from rocksdict import WriteBatch, WriteOptions
 
+from tracegate.streams.failure import WorkerFailure
 from tracegate.streams.fetched import read_as_parsed
 from tracegate.streams.stage import Record
 
@@ -181,6 +183,10 @@ def _no_log() -> WriteOptions:
     return options
 
 
+class LocalRowsError(WorkerFailure):
+    """The local rows of a partition cannot be opened or written; the message says why and what to do."""
+
+
 class Table:
     """Faust's table of one application, read and written by partition."""
 
@@ -195,7 +201,8 @@ class Table:
 
         The changelog is that log. After a crash the rows are those of an earlier moment, all of them, and `reached` says of which.
         """
-        self._store._db_for_partition(partition).set_write_options(_no_log())
+        with self.told(partition):
+            self._store._db_for_partition(partition).set_write_options(_no_log())
 
     def rows(self, partition: int) -> dict[bytes, bytes]:
         """All rows of a partition."""
@@ -216,7 +223,25 @@ class Table:
             else:
                 batch.put(key, value)
         batch.put(self._store.offset_key, str(offset).encode())
-        self._store._db_for_partition(partition).write(batch, _no_log())
+        # A flush in the background that failed shows here: RocksDB then takes no more writes. What is on disk is of one moment.
+        with self.told(partition):
+            self._store._db_for_partition(partition).write(batch, _no_log())
+
+    @contextmanager
+    def told(self, partition: int | None = None) -> Iterator[None]:
+        """Turn what RocksDB complains of, in the rows of this partition or of any, into what to do.
+
+        Raises:
+            LocalRowsError: it has complained.
+        """
+        try:
+            yield
+        except Exception as error:
+            whose = "local rows" if partition is None else f"partition {partition}: its local rows"
+            raise LocalRowsError(
+                f"{whose} in {self._store.path} cannot be opened or written ({error}). Nothing is lost: make room or mend the disk, and "
+                "start the worker again; if the rows are damaged, delete that folder, and they are rebuilt from the changelog"
+            ) from error
 
     def reached(self, partition: int) -> int:
         """Offset in the changelog up to which, inclusive, the rows are written; -1 if none is."""
@@ -225,7 +250,8 @@ class Table:
 
     def reach(self, partition: int, offset: int) -> None:
         """Note that the rows up to this offset, inclusive, are written."""
-        self._store.set_persisted_offset(TP(self.changelog, partition), offset)
+        with self.told(partition):
+            self._store.set_persisted_offset(TP(self.changelog, partition), offset)
 
     def source(self, partition: int) -> str | None:
         """The id of the changelog that the rows are from; None if nobody has noted it."""
@@ -235,8 +261,9 @@ class Table:
     def start_over(self, partition: int, source: str) -> int:
         """Throw all rows away, and note which changelog the next ones are from. Returns how many rows there were."""
         db, count = self._store._db_for_partition(partition), len(self.rows(partition))
-        db.delete(self._source_key)  # first, so that after a crash in here nobody takes the rest for whole
-        for key in list(db.keys()):
-            db.delete(key)
-        db.put(self._source_key, source.encode())
+        with self.told(partition):
+            db.delete(self._source_key)  # first, so that after a crash in here nobody takes the rest for whole
+            for key in list(db.keys()):
+                db.delete(key)
+            db.put(self._source_key, source.encode())
         return count

@@ -13,9 +13,12 @@ from faust.types import TP
 
 from tracegate.streams.faust_seam import End, Table
 from tracegate.streams.stage import Cut, Output, Read, Record, Stage
+from tracegate.streams.state_directory import FORMAT, check_format
 
 OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets, written with everything else: no broker can answer with older ones than the rows."""
+FORMAT_ROW = b"checkpoint/format"
+"""Row of the format of all rows of the partition; without it they are of format 1."""
 
 TICK_S = 0.02
 STALE_S = 1.0
@@ -100,6 +103,9 @@ class Lane:
             table: Caught up with its changelog.
             beginnings: By input topic, the first offset that there is.
             now: Seconds since 1970.
+
+        Raises:
+            StateDirectoryError: the rows are of a format that cannot be read.
         """
         self.number, self._specs = number, specs
         self.wake, self.lock = asyncio.Event(), asyncio.Lock()
@@ -121,6 +127,8 @@ class Lane:
         self._told: dict[str, int] = {}
         self._told_at = -math.inf
         rows = table.rows(number)
+        self._format = int(rows.get(FORMAT_ROW, b"0"))
+        check_format(self._format or 1, f"the state of partition {number}, in {table.changelog},")
         for spec in specs:
             prefix = spec.name.encode() + b"/"
             stage = spec.new(number, _reader(table, number, prefix), self.wake.set)
@@ -236,6 +244,9 @@ class Lane:
         if offsets:
             self.committed |= offsets
             rows.append((OFFSETS, orjson.dumps(self.committed)))
+            if self._format != FORMAT:
+                self._format = FORMAT
+                rows.append((FORMAT_ROW, b"%d" % FORMAT))
         return Cut(rows, outputs, offsets)
 
     def untold(self, now: float, *, last: bool = False) -> dict[str, int]:

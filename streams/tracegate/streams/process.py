@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 
 _REPEATED_EVERY_S = 30.0
+LAST_WORD = "last_word"
+"""An attribute of the record (`extra`) that says why the process ends, if that needs no traceback."""
 
 
 def spare_the_collector() -> None:
@@ -43,17 +45,22 @@ def log_to_stderr() -> None:
 
 
 class _Sparing(logging.Filter):
-    """Lets a client's complaint pass once in a while, not a hundred times a second, and no service's start and stop."""
+    """Lets a client's complaint pass once in a while, not a hundred times a second, and no service's start and stop.
+
+    Once a line has said why the process ends, each service would say so again, with a traceback.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._last: dict[tuple[str, str], float] = {}
+        self._over = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING and record.getMessage().startswith("[^"):
             return False
-        if _is_crash(record):
+        if self._over and record.getMessage().startswith("[^"):
             return False
+        self._over = self._over or getattr(record, LAST_WORD, False)
         if record.name.startswith("tracegate"):
             return True
         what = record.name, str(record.msg)
@@ -61,11 +68,3 @@ class _Sparing(logging.Filter):
             return False
         self._last[what] = record.created
         return True
-
-
-def _is_crash(record: logging.LogRecord) -> bool:
-    """Whether it is a service's own account, once for each service, of an end that has been put in words already."""
-    from tracegate.streams.failure import in_words
-
-    reason = record.exc_info[1] if record.exc_info else None
-    return record.name.startswith(("mode", "faust")) and in_words(reason) is not None

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 from tracegate.scorers.plan import Plan
-from tracegate.streams.admin import KafkaUnreachable, check_topics, create_topics, reach
+from tracegate.streams.admin import KafkaUnreachable, check_topics, check_transactions, create_topics, reach
+from tracegate.streams.delivery import TRANSACTION_TIMEOUT_MS
 from tracegate.streams.embedded import is_embedded
 from tracegate.streams.health import Health, bind
 from tracegate.streams.process import log_to_stderr, spare_the_collector
 from tracegate.streams.settings import Settings
-from tracegate.streams.topics import StageName
+from tracegate.streams.state_directory import claimed, state_folder
+from tracegate.streams.topics import StageName, application_id
 from tracegate.streams.watchdog import ASK_EVERY_S, Watch
 
 log = logging.getLogger(__name__)
@@ -39,6 +42,7 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
         NotReadyError: a topic is missing or wrong.
         EmbedderUnavailable: the embedder that the settings name cannot be loaded.
         PortTakenError: the web port cannot be had.
+        StateDirectoryError: the state directory is in use, or holds something else.
     """
     log_to_stderr()
     embedded = is_embedded(reach(settings))
@@ -50,8 +54,24 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
             "delivery is exactly_once, but the embedded broker has no transactions; "
             "use Apache Kafka, or set TRACEGATE_DELIVERY=auto"
         )
-    port = bind(settings.web_host, settings.web_port)
     transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
+    if transactions and (problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS)):
+        raise NotReadyError("\n".join(problems))
+    port = bind(settings.web_host, settings.web_port)
+    folder, application = state_folder(settings, stages), application_id(settings.topic_prefix, stages)
+    with claimed(folder, application, settings.partitions):
+        return _run_claimed(settings, plan, stages, port, transactions=transactions, embedded=embedded)
+
+
+def _run_claimed(
+    settings: Settings,
+    plan: Plan,
+    stages: Sequence[StageName],
+    port: socket.socket,
+    *,
+    transactions: bool,
+    embedded: bool,
+) -> int:
     _use_uvloop()  # before anything is made that belongs to an event loop
     from tracegate.streams.app import create_app
 
