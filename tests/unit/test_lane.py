@@ -83,6 +83,20 @@ async def test_while_an_input_is_behind_records_come_in_the_order_of_their_times
     assert stage.applied[4:] == [("a", [9])]
 
 
+async def test_a_record_from_the_future_lets_no_input_run_ahead_of_what_stands_behind_it() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+
+    await lane.take("b", records("b", 3, 900_000, 4))
+    await lane.take("a", records("a", 1, 900_000, 2, 5))
+
+    assert stage.applied == [("a", [1, 900_000, 2]), ("b", [3, 900_000, 4])]
+    await lane.take("b", records("b", 900_000, first=3))
+    assert stage.applied[2:] == [("b", [900_000])]  # and says nothing of what comes next in its own
+    lane.fetched(ends(lane), 100.0)
+    assert stage.applied[3:] == [("a", [5])]
+
+
 async def test_inputs_that_are_read_to_their_end_wait_for_nobody() -> None:
     lane, stage = make_lane()
     lane.astray()

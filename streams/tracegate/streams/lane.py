@@ -47,11 +47,14 @@ class Inbox:
     """The inputs of a stage. While one of them is behind, records come in the order of their timestamps, then of the inputs.
 
     So a backlog reaches the stage as it would have live, however far the broker lets one input run ahead of another. Records of one
-    topic stay in their order, whatever their timestamps.
+    topic stay in their order, whatever their timestamps. One from the future has no place in that order and is handed on as it comes:
+    to wait for its time would let the other inputs run ahead of all that stands behind it.
     """
 
     def __init__(self, stage: Stage, topics: Sequence[str]) -> None:
         self.stage = stage
+        self.latest = math.inf
+        """Timestamps beyond this one are of the future. Milliseconds since 1970."""
         self.behind: Collection[str] = topics
         self.waiting: dict[str, deque[Record]] = {topic: deque() for topic in topics}
         self._seen = dict.fromkeys(topics, 0)
@@ -59,12 +62,13 @@ class Inbox:
     def put(self, topic: str, records: Sequence[Record]) -> None:
         """Queue records of a topic."""
         self.waiting[topic].extend(records)
-        self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
+        if records[-1].timestamp <= self.latest:
+            self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
 
     def feed(self) -> int:
         """Hand a run of records of one topic to the stage, `SLICE` at most; gives how many. 0: the rest has to wait for another input."""
         turn = min(
-            ((queue[0].timestamp, place) for place, queue in enumerate(self.waiting.values()) if queue), default=None
+            ((self._due(queue), place) for place, queue in enumerate(self.waiting.values()) if queue), default=None
         )
         if turn is None:
             return 0
@@ -76,7 +80,8 @@ class Inbox:
             default=math.inf,
         )
         run: list[Record] = []
-        while queue and queue[0].timestamp <= until and len(run) < SLICE:
+        latest = self.latest
+        while queue and ((at := queue[0].timestamp) <= until or at > latest) and len(run) < SLICE:
             run.append(queue.popleft())
         if run:
             self.stage.apply(first, run)
@@ -85,8 +90,13 @@ class Inbox:
     def _next_of(self, topic: str) -> float:
         """The timestamp that a topic's next record will have, at least."""
         if self.waiting[topic]:
-            return self.waiting[topic][0].timestamp
+            return self._due(self.waiting[topic])
         return self._seen[topic] if topic in self.behind else math.inf
+
+    def _due(self, queue: deque[Record]) -> float:
+        """The timestamp by which the first of a queue has its turn."""
+        at = queue[0].timestamp
+        return at if at <= self.latest else 0.0
 
 
 class Lane:
@@ -137,6 +147,7 @@ class Lane:
             self.stages[spec.name] = stage
             inbox = self._inboxes[spec.name] = Inbox(stage, spec.inputs)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
+        self._tell(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset: the first record there is, else records that were lost in a rebalance would not be missed.
         self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
@@ -182,6 +193,7 @@ class Lane:
         """
         if now - self._ticked > STALE_S:
             self._ticked = now
+            self._tell(now)
             for spec in self._specs:
                 self.stages[spec.name].tick(now, spec.inputs)
 
@@ -209,6 +221,7 @@ class Lane:
         An input is at its end as of the moment at which the broker said so; that, and not now, is the time when all are.
         """
         due = now - self._ticked >= TICK_S
+        self._tell(now)
         self.lag = 0
         for spec in self._specs:
             inbox = self._inboxes[spec.name]
@@ -224,6 +237,10 @@ class Lane:
         if due:
             self._ticked = now
             self.wake.set()
+
+    def _tell(self, now: float) -> None:
+        for inbox in self._inboxes.values():
+            inbox.latest = (now + STALE_S) * 1000  # it is told again before it is as old
 
     def _fed(self, count: int) -> None:
         self.pending += count
