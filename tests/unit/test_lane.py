@@ -141,6 +141,19 @@ async def test_an_input_that_runs_ahead_is_paused_and_the_one_it_waits_for_is_no
     assert lane.full("b", 20_000)
 
 
+async def test_a_few_large_records_that_wait_fill_the_queue_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracegate.streams.lane.QUEUE_BYTES", 1_000)
+    lane, _ = make_lane()
+    lane.astray()
+
+    await lane.take("a", [Message("a", 0, 0, 1, None, b"x" * 999)])
+    assert not lane.full("a", 10)
+    await lane.take("a", [Message("a", 0, 1, 1, None, b"x")])
+    assert (lane.full("a", 10), lane.full("b", 10)) == (True, False)
+    lane.fetched(ends(lane), 100.0)
+    assert not lane.full("a", 10)
+
+
 async def test_records_that_were_taken_before_are_left_out() -> None:
     lane, stage = make_lane(inputs=("a",))
     await lane.take("a", records("a", 0, 1, 2))

@@ -29,6 +29,8 @@ TELL_S = 1.0
 """How often the consumer group is told the offsets. They are for those who watch its lag: what counts is the row."""
 QUEUE = 4_000
 """How many records of an input may wait for another input that is behind."""
+QUEUE_BYTES = 16 << 20
+"""And how many bytes of values."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ class Inbox:
         self.waiting[topic].extend(records)
         if records[-1].timestamp <= self.latest:
             self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
+
+    def full(self, topic: str) -> bool:
+        """Whether so much of a topic waits that no more should be fetched."""
+        queue = self.waiting[topic]
+        # Hardly ever is there a queue at all, so its bytes are not counted as it grows and shrinks.
+        return len(queue) >= QUEUE or (bool(queue) and sum(len(r.value or b"") for r in queue) >= QUEUE_BYTES)
 
     def feed(self) -> int:
         """Hand a run of records of one topic to the stage, `SLICE` at most; gives how many. 0: the rest has to wait for another input."""
@@ -156,7 +164,7 @@ class Lane:
     def full(self, topic: str, limit: int) -> bool:
         """Whether to leave this topic's records where they are."""
         inbox = self._inbox_of[topic]
-        return self.pending >= limit or len(inbox.waiting[topic]) >= QUEUE or inbox.stage.full()
+        return self.pending >= limit or inbox.full(topic) or inbox.stage.full()
 
     def busy(self) -> bool:
         """Whether a stage has as much to do as it takes."""
