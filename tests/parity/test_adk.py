@@ -110,6 +110,22 @@ async def test_trajectories_agree(case: str, options: dict[str, Any], outcome: l
     assert [session.value, session.status, [score.value for score in invocations]] == outcome
 
 
+@pytest.mark.parametrize(
+    ("case", "options", "outcome"),
+    [row[1:] for row in TRAJECTORIES if row[1] in CASES],
+    ids=lambda part: part if isinstance(part, str) else json.dumps(part),
+)
+async def test_the_matches_among_the_trajectory_metrics_agree_too(
+    case: str, options: dict[str, Any], outcome: list[Any]
+) -> None:
+    actual, expected = CASES[case]
+    turns = [make_turn(tools=actual, reference=Reference(tool_uses=expected))]
+    metric = f"trajectory_{options.get('mt', 'EXACT').lower()}_match"
+    plan = read_plan({"criteria": {metric: {"threshold": 1.0, "ignore_args": options.get("ignore", False)}}})
+    *invocations, session = await scores_of(plan, turns)
+    assert [session.value, session.status, [score.value for score in invocations]] == outcome
+
+
 async def test_where_adk_raises_for_want_of_an_expectation_nothing_is_evaluated() -> None:
     [row] = [row for row in TRAJECTORIES if row[1] == "expected None"]
     assert row[3] == ["ValueError", "expected_invocations is needed by this metric."]

@@ -13,6 +13,7 @@ from tracegate.schemas.invocation import FunctionCall
 from tracegate.schemas.reference import Reference
 from tracegate.scorers import Subject, ToolTrajectory
 from tracegate.scorers.tool_trajectory import SHOWN_CALLS, SHOWN_CHARACTERS, matches
+from tracegate.scorers.trajectory import TrajectoryPrecision, TrajectoryRecall
 
 scalars = st.sampled_from([None, True, False, 0, 1, 1.0, 0.0, -1, "1", "", "a"])
 values = st.recursive(
@@ -68,6 +69,33 @@ def test_any_order_is_each_expected_call_taking_an_equal_one(expected: Any, actu
         assert matches(expected, actual, "ANY_ORDER", ignore_args=ignore_args)
         return
     assert not matches(expected, actual, "ANY_ORDER", ignore_args=ignore_args)
+
+
+def share(metric: type[TrajectoryPrecision | TrajectoryRecall], expected: Any, actual: Any, ignore_args: bool) -> float:
+    subject = Subject(invocation=make_turn(tools=actual).invocation, reference=Reference(tool_uses=expected))
+    return metric(ignore_args=ignore_args).score(subject).value
+
+
+@given(calls, calls, flags)
+def test_recall_is_whole_exactly_when_the_calls_match_in_any_order(
+    expected: Any, actual: Any, ignore_args: bool
+) -> None:
+    recall = share(TrajectoryRecall, expected, actual, ignore_args)
+    assert (recall == 1.0) == matches(expected, actual, "ANY_ORDER", ignore_args=ignore_args)
+
+
+@given(calls, calls, flags)
+def test_precision_is_recall_with_the_sides_exchanged(expected: Any, actual: Any, ignore_args: bool) -> None:
+    if expected and actual:
+        precision = share(TrajectoryPrecision, expected, actual, ignore_args)
+        assert precision == share(TrajectoryRecall, actual, expected, ignore_args)
+
+
+@given(calls, calls, flags)
+def test_both_shares_count_the_same_calls(expected: Any, actual: Any, ignore_args: bool) -> None:
+    precision, recall = (share(kind, expected, actual, ignore_args) for kind in (TrajectoryPrecision, TrajectoryRecall))
+    if expected and actual:
+        assert round(precision * len(actual)) == round(recall * len(expected))
 
 
 @given(st.integers(0, 60), st.text(max_size=400), st.integers(0, 400), flags)

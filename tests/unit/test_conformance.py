@@ -23,9 +23,11 @@ from tracegate.scorers.testing import (
     check_its_values,
     sample_subjects,
 )
+from tracegate.scorers.trajectory import TrajectorySingleToolUse
 
 SCORERS: list[Scorer] = [
-    *(kind() for kind in BUILT_IN.values()),
+    *(kind() for kind in BUILT_IN.values() if kind is not TrajectorySingleToolUse),
+    TrajectorySingleToolUse(tool_name="find"),
     ToolTrajectory(match_type="ANY_ORDER", ignore_args=True),
     ResponseMatch(),
     TraceValue(),

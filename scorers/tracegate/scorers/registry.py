@@ -8,6 +8,14 @@ from tracegate.scorers.base import Scorer
 from tracegate.scorers.response_match import ResponseMatch
 from tracegate.scorers.spelling import did_you_mean
 from tracegate.scorers.tool_trajectory import ToolTrajectory
+from tracegate.scorers.trajectory import (
+    TrajectoryAnyOrderMatch,
+    TrajectoryExactMatch,
+    TrajectoryInOrderMatch,
+    TrajectoryPrecision,
+    TrajectoryRecall,
+    TrajectorySingleToolUse,
+)
 
 GROUP = "tracegate.scorers"
 """The entry point group in which a package offers scorers, by the metric's name."""
@@ -15,6 +23,12 @@ GROUP = "tracegate.scorers"
 BUILT_IN: dict[str, type[Scorer]] = {
     "tool_trajectory_avg_score": ToolTrajectory,
     "response_match_score": ResponseMatch,
+    "trajectory_exact_match": TrajectoryExactMatch,
+    "trajectory_in_order_match": TrajectoryInOrderMatch,
+    "trajectory_any_order_match": TrajectoryAnyOrderMatch,
+    "trajectory_precision": TrajectoryPrecision,
+    "trajectory_recall": TrajectoryRecall,
+    "trajectory_single_tool_use": TrajectorySingleToolUse,
 }
 
 UNSUPPORTED: dict[str, tuple[float, float] | None] = {

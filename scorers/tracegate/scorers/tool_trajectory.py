@@ -76,7 +76,7 @@ def matches(
         remaining = iter(actual)
         return all(any(_same(call, other, ignore_args) for other in remaining) for call in expected)
     # Counting hashed calls is linear; pairing them off one by one would take minutes for the longest invocations that fit a record.
-    key: Callable[[FunctionCall], Hashable] = _name if ignore_args else _call
+    key: Callable[[FunctionCall], Hashable] = name_key if ignore_args else call_key
     return Counter(map(key, expected)) <= Counter(map(key, actual))
 
 
@@ -84,11 +84,13 @@ def _same(one: FunctionCall, other: FunctionCall, ignore_args: bool) -> bool:
     return one.name == other.name and (ignore_args or one.args == other.args)
 
 
-def _name(call: FunctionCall) -> Hashable:
+def name_key(call: FunctionCall) -> Hashable:
+    """What is equal for calls of the same tool."""
     return call.name
 
 
-def _call(call: FunctionCall) -> Hashable:
+def call_key(call: FunctionCall) -> Hashable:
+    """What is equal for calls of the same tool with equal arguments."""
     return call.name, _frozen(call.args)
 
 
