@@ -16,7 +16,9 @@ from tracegate.schemas.invocation import FunctionCall, Level
 from tracegate.schemas.score import Cost, Score
 from tracegate.schemas.turns import Turn
 from tracegate.scorers import Measurement, Metric, Missing, Plan, Scorer, Subject, TraceValue, read_plan
-from tracegate.scorers.runner import NAMED, decision_score, sampling_point, trace_value_score
+from tracegate.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
+from tracegate.scorers.runner import NAMED, evaluate, sampling_point
+from tracegate.scorers.score_writer import decision_score, trace_value_score
 
 TURNS = [make_turn("i1", "yes"), make_turn("i2", "no"), make_turn("i3")]
 
@@ -428,3 +430,41 @@ async def test_who_asks_for_scores_can_be_cancelled() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+class Asks(Scorer):
+    judged: ClassVar[bool] = True
+
+    async def score(self, subject: Subject) -> Measurement:
+        assert subject.judge is not None
+        question = Question(metric="m", version="1", model="some", prompt="Is it?")
+        reply = await subject.judge.ask(question)
+        return Measurement(value=float(reply.text), cost=reply.cost)
+
+
+class Says:
+    """A judge that always says the same, or fails."""
+
+    def __init__(self, said: str | Exception) -> None:
+        self._said = said
+
+    async def ask(self, question: Question) -> Reply:
+        if isinstance(self._said, Exception):
+            raise self._said
+        return Reply(text=self._said, cost=Cost(input_tokens=7))
+
+
+@pytest.mark.parametrize(
+    ("judge", "outcome"),
+    [
+        (Says("0.75"), ("PASSED", None, "")),
+        (Says(BudgetSpent("0 of 5 USD are left today")), ("NOT_EVALUATED", "budget", "0 of 5 USD are left today")),
+        (Says(JudgeFailed("it\x1b hung up")), ("NOT_EVALUATED", "error", "JudgeFailed: it\\x1b hung up")),
+        (None, ("NOT_EVALUATED", "error", "no judge is there to be asked")),
+    ],
+)
+async def test_a_judge_answers_or_its_refusal_is_the_reason(judge: Judge | None, outcome: tuple[Any, ...]) -> None:
+    scores = await evaluate(plan_of(Asks()), make_session(), TURNS[:1], now=lambda: NOW, timeout_s=1, judge=judge)
+    first = scores[0]
+    assert (first.status, first.not_evaluated_because, first.rationale) == outcome
+    assert first.cost.input_tokens == (7 if first.value is not None else 0)

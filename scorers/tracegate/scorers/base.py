@@ -16,6 +16,7 @@ from tracegate.schemas.reference import Reference
 from tracegate.schemas.score import Cost
 from tracegate.schemas.session import Session
 from tracegate.schemas.trace import ReasoningTrace
+from tracegate.scorers.judge import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class Subject:
     invocation: Invocation | None = None
     trace: ReasoningTrace | None = None
     reference: Reference | None = None
+    judge: Judge | None = None
+    """Who may be asked; a scorer that is `judged` always finds one."""
 
     @property
     def response(self) -> str:
@@ -84,6 +87,8 @@ class Scorer(BaseModel, ABC):
     version: ClassVar[str] = "1"
     """Raise it when the same subject would get another value."""
     level: ClassVar[Level] = "invocation"
+    judged: ClassVar[bool] = False
+    """Whether it asks a judge."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The least and the greatest value; a threshold lies between them."""
 

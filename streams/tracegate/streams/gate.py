@@ -18,7 +18,7 @@ from tracegate.scorers.base import Measurement
 from tracegate.scorers.decision import decide, network_record
 from tracegate.scorers.novelty import Novelty
 from tracegate.scorers.plan import Plan
-from tracegate.scorers.runner import decision_score, trace_value_score
+from tracegate.scorers.score_writer import decision_score, trace_value_score
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.reading import Unusable
 from tracegate.streams.scopes import Scope, Scopes
