@@ -83,6 +83,7 @@ class Checkpoints:
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
         self._deliveries: dict[int, Delivery] = {}
+        self._partings: set[asyncio.Task[None]] = set()
         self._ends: Mapping[TP, End] = {}
         self._taking_over: list[int] | None = None
         self._steps = 0
@@ -168,12 +169,18 @@ class Checkpoints:
                 self._leave_or_clear(number, changelog_id, ends[place])
             count = await self._read_changelogs(consumer, logs, begins, ends)
         finally:
-            await consumer.stop()
+            self._part_with(consumer)
         for number in numbers:
             beginnings = {topic: begins[TopicPartition(topic, number)] for topic in self.inputs}
             lane = self.lanes[number] = Lane(number, self._specs, self._table, beginnings, seconds_now())
             lane.task = asyncio.create_task(self._run(lane))
         return count
+
+    def _part_with(self, consumer: AIOKafkaConsumer) -> None:
+        """Close its connections, and wait for nothing: by TLS, with a fetch under way, it took all of asyncio's 30 s to part."""
+        parting = asyncio.create_task(consumer.stop())
+        self._partings.add(parting)
+        parting.add_done_callback(self._partings.discard)
 
     def _leave_or_clear(self, number: int, changelog_id: str, end: int) -> None:
         """Throw a partition's local rows away if they are not the beginning of its changelog."""
