@@ -14,6 +14,8 @@ from tracegate.streams.settings import Settings, confluent_options
 from tracegate.streams.topics import STAGES, CleanupPolicy, StageName, Topics, application_id, changelog
 
 _REQUEST_TIMEOUT_S = 10.0
+_LOOK_EVERY_S = 1.0
+_REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _TRANSACTIONS = "__transaction_state"
 
 
@@ -160,9 +162,9 @@ class _Cluster:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._errors: list[str] = []
+        self._errors: list[KafkaError] = []
         # Errors come through the callback, for our message; librdkafka would also write them to stderr.
-        quiet = {"log_level": 0, "error_cb": lambda error: self._errors.append(error.str())}
+        quiet = {"log_level": 0, "error_cb": self._errors.append}
         try:
             self._client = AdminClient(confluent_options(settings) | quiet)
         except KafkaException as error:  # a TLS file that is none, an option this build of librdkafka lacks
@@ -177,16 +179,24 @@ class _Cluster:
 
     def metadata(self, timeout_s: float = _REQUEST_TIMEOUT_S) -> ClusterMetadata:
         # Always of all topics: to ask for one by name creates it where the cluster allows that.
-        try:
-            metadata = self._client.list_topics(timeout=timeout_s)
-        except KafkaException as error:
-            self._client.poll(0)  # hands the collected errors to the callback
-            reason = self._errors[0] if self._errors else error.args[0].str()
-            raise KafkaUnreachable(
-                f"no Kafka broker answered at {self._settings.kafka_bootstrap_servers} within {timeout_s:g} s ({reason}): "
-                "start one (`docker compose up`, or `tracegate broker` for a trial), or set "
-                "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"
-            ) from error
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                metadata = self._client.list_topics(timeout=max(0.0, min(left, _LOOK_EVERY_S)))
+                break
+            except KafkaException as error:
+                self._client.poll(0)  # hands the collected errors to the callback
+                refused = next((each for each in self._errors if each.code() in _REFUSALS), None)
+                if refused is not None:  # librdkafka would try again, and be refused again
+                    raise KafkaUnreachable(_locked_out(refused, self._settings)) from error
+                if left <= _LOOK_EVERY_S:
+                    reason = (self._errors or error.args)[0].str()
+                    raise KafkaUnreachable(
+                        f"no Kafka broker answered at {self._settings.kafka_bootstrap_servers} within {timeout_s:g} s ({reason}): "
+                        "start one (`docker compose up`, or `tracegate broker` for a trial), or set "
+                        "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"
+                    ) from error
         self._embedded = embedded.is_embedded(metadata.cluster_id)
         return metadata
 
@@ -240,6 +250,20 @@ class _Cluster:
             if not set(names) - self.partition_counts().keys():
                 return
             time.sleep(0.05)
+
+
+def _locked_out(error: KafkaError, settings: Settings) -> str:
+    where, why = settings.kafka_bootstrap_servers, error.str()
+    if error.code() == KafkaError._AUTHENTICATION:
+        return (
+            f"Kafka at {where} does not let user {settings.kafka_sasl_username!r} in ({why}): check TRACEGATE_KAFKA_SASL_USERNAME, "
+            "TRACEGATE_KAFKA_SASL_PASSWORD and TRACEGATE_KAFKA_SASL_MECHANISM"
+        )
+    return (
+        f"no TLS connection with Kafka at {where} ({why}): check TRACEGATE_KAFKA_SSL_CAFILE, which must hold the certificate of the "
+        "authority that signed the brokers', and, where they ask for this client's, TRACEGATE_KAFKA_SSL_CERTFILE and "
+        "TRACEGATE_KAFKA_SSL_KEYFILE"
+    )
 
 
 def _refusal(name: str, error: KafkaError, settings: Settings) -> str:
