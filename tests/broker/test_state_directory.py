@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.audit.committed import Committed
 from tests.support.flow import event, trace
-from tests.support.reader import Committed
 from tests.support.workers import Fleet, Worker
 
 from tracegate.streams.checkpoint import misfit

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.audit.committed import Committed, Row
 from tests.support.flow import event as dated_event
 from tests.support.flow import trace as dated_trace
-from tests.support.reader import Committed, Row
 from tests.support.workers import Fleet, Worker
 
 from tracegate.schemas.dead_letter import DeadLetter

@@ -143,14 +143,16 @@ async def test_a_new_owner_fences_the_old_one_whose_checkpoint_never_shows(groun
 CHECKPOINT_AND_DIE = """
 import asyncio, sys
 from aiokafka import TopicPartition
-from tests.support.dying_worker import arm
+from tests.support.dying_worker import Death, install
 from tracegate.streams.delivery import Transaction
 from tracegate.streams.stage import Output
 servers, group, source, results, changelog, step, moment = sys.argv[1:]
 async def main():
     owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group, TopicPartition(changelog, 0))
     await owner.start()
-    arm(step, moment, 1)
+    death = Death()
+    install(death)
+    death.draw(step, moment, 1)
     await owner.send([(b"k", b"dead")], [Output(results, 1, b"k", b"dead")], {TopicPartition(source, 0): 5})
 asyncio.run(main())
 """

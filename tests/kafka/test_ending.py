@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
+from tests.audit.committed import Committed
 from tests.support.flow import event
-from tests.support.reader import Committed
 from tests.support.workers import Fleet, Worker
 
 from tracegate.streams.admin import create_topics

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 from confluent_kafka import Producer
+from tests.audit.committed import Committed
 from tests.support.flow import event
 from tests.support.kafka_cluster import KafkaCluster
-from tests.support.reader import Committed
 from tests.support.workers import Fleet
 
 from tracegate.streams.admin import check_transactions, create_topics

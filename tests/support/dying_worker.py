@@ -1,7 +1,8 @@
-"""A worker that kills itself once, at a drawn step of a checkpoint: a kill from outside rarely hits these moments.
+"""A worker that kills itself at a step of a checkpoint, when it is told to: a kill from outside rarely hits these moments.
 
-`python -m tests.support.dying_worker STEP MOMENT COUNT worker ...`: at the COUNT-th call of STEP in this process, `before` it,
-`midway` (the request is under way) or `after` it. What follows are the arguments of `tracegate`.
+`python -m tests.support.dying_worker worker ...`, with the arguments of `tracegate`. Once there is the file that `TRACEGATE_TESTS_DEATH`
+names, which says `STEP MOMENT COUNT`, it dies at the COUNT-th call of STEP from then on, `before` it, `midway` (the request is under way)
+or `after` it.
 """
 
 from __future__ import annotations
@@ -10,61 +11,84 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
 STEPS = ("begin_transaction", "send_batch", "send_offsets_to_transaction", "commit_transaction", "store")
+WITHOUT_TRANSACTIONS = ("send_batch", "store")
+"""The steps that there are on an embedded broker."""
 MOMENTS = ("before", "midway", "after")
+VARIABLE = "TRACEGATE_TESTS_DEATH"
 
 
-def arm(step: str, moment: str, count: int) -> None:
-    """Make the process kill itself at that step."""
-    left = count
+class Death:
+    """When to die: never, until it is drawn, or until the file that says so is there."""
 
-    def due() -> bool:
-        nonlocal left
-        left -= 1
-        return left == 0
+    def __init__(self, file: Path | None = None) -> None:
+        self._file, self._step, self._moment, self._left = file, "", "", 0
 
-    if step == "store":
-        from tracegate.streams.faust_seam import Table
+    def draw(self, step: str, moment: str, count: int) -> None:
+        """Die at that step."""
+        self._step, self._moment, self._left = step, moment, count
 
-        write = Table.write
+    def due(self, step: str) -> bool:
+        """Count a call of a step, and say whether it is the one."""
+        if self._file is not None and self._file.exists():
+            drawn, moment, count = self._file.read_text().split()
+            self._file.unlink()
+            self.draw(drawn, moment, int(count))
+        if step != self._step:
+            return False
+        self._left -= 1
+        return self._left == 0
 
-        def write_rows(table: Any, partition: int, rows: Any, offset: int) -> Any:
-            if not due():
-                return write(table, partition, rows, offset)
-            if moment != "before":  # a batch of rows is written whole, or not at all
-                write(table, partition, rows, offset)
-            return die(step, moment)
+    @property
+    def moment(self) -> str:
+        """`before`, `midway` or `after` the call."""
+        return self._moment
 
-        Table.write = write_rows  # type: ignore[method-assign]
-        return
+    def come(self) -> None:
+        """End the process as SIGKILL does."""
+        os.write(2, f"killing itself: {self._step}, {self._moment}\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    real = getattr(AIOKafkaProducer, step)
 
+def install(death: Death) -> None:
+    """Put the steps of this process under its control."""
+    from tracegate.streams.faust_seam import Table
+
+    write = Table.write
+
+    def write_rows(table: Any, partition: int, rows: Any, offset: int) -> Any:
+        if not death.due("store"):
+            return write(table, partition, rows, offset)
+        if death.moment != "before":  # a batch of rows is written whole, or not at all
+            write(table, partition, rows, offset)
+        return death.come()
+
+    Table.write = write_rows  # type: ignore[method-assign]
+    for step in STEPS[:-1]:
+        setattr(AIOKafkaProducer, step, _watched(step, getattr(AIOKafkaProducer, step), death))
+
+
+def _watched(step: str, real: Any, death: Death) -> Any:
     async def call(producer: Any, *args: Any, **options: Any) -> Any:
-        if not due():
+        if not death.due(step):
             return await real(producer, *args, **options)
-        if moment == "midway":
+        if death.moment == "midway":
             under_way = asyncio.ensure_future(real(producer, *args, **options))
             await asyncio.wait({under_way}, timeout=0.002)
-        elif moment == "after":
+        elif death.moment == "after":
             await real(producer, *args, **options)
-        return die(step, moment)
+        return death.come()
 
-    setattr(AIOKafkaProducer, step, call)
-
-
-def die(step: str, moment: str) -> None:
-    """End the process as SIGKILL does."""
-    os.write(2, f"killing itself: {step}, {moment}\n".encode())
-    os.kill(os.getpid(), signal.SIGKILL)
+    return call
 
 
 if __name__ == "__main__":
     from tracegate.streams.cli import main
 
-    arm(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    main(sys.argv[4:])
+    install(Death(Path(os.environ[VARIABLE])))
+    main(sys.argv[1:])

@@ -8,23 +8,45 @@ from pathlib import Path
 
 import pytest
 from tests.support.kafka_cluster import KafkaCluster
+from tests.support.kafka_security import Certificates
 
 from tracegate.streams.embedded import EmbeddedBroker
+
+SERVERS, HOME = "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
+NEEDS_NODES = f"needs nodes of an Apache Kafka: set {HOME} to an unpacked download (kafka.apache.org, needs Java 17)"
+NEEDS_KAFKA = f"{NEEDS_NODES}, or {SERVERS} to a running cluster, for example after `docker compose up`"
 
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
     """Bootstrap servers of an Apache Kafka that the whole run shares: choose a topic prefix of your own."""
-    if servers := os.environ.get("TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"):
+    if servers := os.environ.get(SERVERS):
         yield servers
-    elif home := os.environ.get("KAFKA_HOME"):
-        with KafkaCluster(Path(home).absolute()) as cluster:
+    elif home := kafka_home():
+        with KafkaCluster(home) as cluster:
             yield cluster.bootstrap_servers
     else:
-        pytest.skip(
-            "needs an Apache Kafka: set KAFKA_HOME to an unpacked download (kafka.apache.org, needs Java 17), or "
-            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS to a running cluster, for example after `docker compose up`"
-        )
+        pytest.skip(NEEDS_KAFKA)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """The certificates of `secured_kafka`."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(certificates: Certificates) -> Iterator[KafkaCluster]:
+    """A node that also listens for TLS with a client's certificate, and for TLS with a password."""
+    home = kafka_home() or pytest.skip(NEEDS_NODES)
+    with KafkaCluster(home, certificates=certificates) as cluster:
+        yield cluster
+
+
+def kafka_home() -> Path | None:
+    """Where an Apache Kafka is unpacked, if the environment says so."""
+    home = os.environ.get(HOME)
+    return Path(home).absolute() if home else None
 
 
 @pytest.fixture

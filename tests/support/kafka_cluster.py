@@ -9,11 +9,13 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from tests.support.kafka_security import MECHANISMS, PASSWORD, USERS, Certificates
 
 START_TIMEOUT_S = 90
 
@@ -25,17 +27,28 @@ class KafkaCluster:
     every topic may have three replicas, two of which must have a record before it counts.
     """
 
-    def __init__(self, home: Path, nodes: int = 1) -> None:
+    def __init__(self, home: Path, nodes: int = 1, certificates: Certificates | None = None) -> None:
+        """Start nothing yet.
+
+        Args:
+            home: An unpacked distribution.
+            nodes: How many nodes.
+            certificates: If given, nodes also listen for TLS, which then asks for a client's certificate, and for TLS with a password.
+        """
         self._home = home
         self._numbers = range(1, nodes + 1)
+        self._certificates = certificates
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> KafkaCluster:
         self._folder = tempfile.TemporaryDirectory(prefix="tracegate-kafka-")
-        ports = _free_ports(2 * len(self._numbers))
-        self._broker_ports = dict(zip(self._numbers, ports, strict=False))
-        self._controller_ports = dict(zip(self._numbers, ports[len(self._numbers) :], strict=True))
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        ports = iter(_free_ports(4 * len(self._numbers)))
+        self._broker_ports, self._controller_ports, self._tls_ports, self._password_ports = (
+            dict(zip(self._numbers, ports, strict=False)) for _ in range(4)
+        )
+        cluster_id = "-"
+        while cluster_id.startswith("-"):  # which the command line would take for an option
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         try:
             for number in self._numbers:
                 self._format(number, cluster_id)
@@ -56,6 +69,16 @@ class KafkaCluster:
     def bootstrap_servers(self) -> str:
         """Every node, running or not: `host:port,host:port,...`."""
         return ",".join(f"127.0.0.1:{port}" for port in self._broker_ports.values())
+
+    @property
+    def tls_servers(self) -> str:
+        """The same nodes, by TLS with a client's certificate."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._tls_ports.values())
+
+    @property
+    def password_servers(self) -> str:
+        """The same nodes, by TLS with a user and a password."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._password_ports.values())
 
     def pid(self, number: int) -> int:
         """Give the process id of a node that was started."""
@@ -89,10 +112,20 @@ class KafkaCluster:
             if process.poll() is None:
                 self._wait_for(number, deadline)
 
+    def serves(self) -> bool:
+        """Whether every node serves, as far as it says within a second."""
+        return all(
+            process.poll() is None and _serves(self._client(number), number)
+            for number, process in self._processes.items()
+        )
+
+    def _client(self, number: int) -> AdminClient:
+        server = f"127.0.0.1:{self._broker_ports[number]}"
+        return AdminClient({"bootstrap.servers": server, "log_level": 0, "error_cb": lambda _: None})
+
     def _wait_for(self, number: int, deadline: float) -> None:
         # Each is asked itself: the others may still list a node that was killed a moment ago.
-        server = f"127.0.0.1:{self._broker_ports[number]}"
-        client = AdminClient({"bootstrap.servers": server, "log_level": 0, "error_cb": lambda _: None})
+        client = self._client(number)
         while not _serves(client, number):
             if self._ended_within(number, seconds=0.1) or time.monotonic() > deadline:
                 raise RuntimeError(f"Kafka node {number} does not serve; the end of its log:\n{self._tail(number)}")
@@ -108,7 +141,15 @@ class KafkaCluster:
         self._data(number).mkdir(parents=True)
         self._properties(number).write_text(self._configuration(number))
         done = subprocess.run(
-            [self._home / "bin/kafka-storage.sh", "format", "-t", cluster_id, "-c", self._properties(number)],
+            [
+                self._home / "bin/kafka-storage.sh",
+                "format",
+                "-t",
+                cluster_id,
+                "-c",
+                self._properties(number),
+                *self._users(),
+            ],
             capture_output=True,
             text=True,
             env=self._environment(),
@@ -122,7 +163,7 @@ class KafkaCluster:
         in_sync = 2 if copies > 2 else 1
         broker, controller = self._broker_ports[number], self._controller_ports[number]
         voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in self._controller_ports.items())
-        options = {
+        options: dict[str, object] = {
             "process.roles": "broker,controller",
             "node.id": number,
             "controller.quorum.voters": voters,
@@ -143,7 +184,39 @@ class KafkaCluster:
             "auto.create.topics.enable": "false",
             "log.cleaner.dedupe.buffer.size": 4_194_304,  # 128 MB by default: half of the heap
         }
+        if self._certificates is not None:
+            options |= self._secure(number, options)
         return "".join(f"{name}={value}\n" for name, value in options.items())
+
+    def _secure(self, number: int, options: Mapping[str, object]) -> dict[str, object]:
+        assert self._certificates is not None
+        more = f"SSL://127.0.0.1:{self._tls_ports[number]},SASL_SSL://127.0.0.1:{self._password_ports[number]}"
+        return {
+            "listeners": f"{options['listeners']},{more}",
+            "advertised.listeners": f"{options['advertised.listeners']},{more}",
+            "listener.security.protocol.map": f"{options['listener.security.protocol.map']},SSL:SSL,SASL_SSL:SASL_SSL",
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "listener.name.ssl.ssl.client.auth": "required",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": self._certificates.nodes,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": self._certificates.authority,
+            **{
+                f"listener.name.sasl_ssl.{mechanism.lower()}.sasl.jaas.config": (
+                    "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                )
+                for mechanism in MECHANISMS
+            },
+        }
+
+    def _users(self) -> list[str]:
+        if self._certificates is None:
+            return []
+        return [
+            word
+            for mechanism, user in USERS.items()
+            for word in ("--add-scram", f"{mechanism}=[name={user},password={PASSWORD}]")
+        ]
 
     def _environment(self) -> dict[str, str]:
         # LOG_DIR: stock start scripts otherwise write their logs into the distribution.

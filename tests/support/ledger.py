@@ -5,56 +5,22 @@ from __future__ import annotations
 import heapq
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from aiokafka.partitioner import murmur2
+from tests.support.scripts import Step, former_life, steps
 
 Document = dict[str, Any]
 
 PARTITIONS = 4
-DOMAINS = ("travel", "finance", "code", "Reisebüro", "의료")
-WORDS = [
-    "refund",
-    "ticket",
-    "flight",
-    "invoice",
-    "ledger",
-    "compile",
-    "branch",
-    "merge",
-    "patient",
-    "dose",
-    "hotel",
-    "train",
-    "seat",
-    "window",
-    "error",
-    "retry",
-    "policy",
-    "fare",
-    "balance",
-    "audit",
-    "transfer",
-    "account",
-    "deploy",
-    "test",
-    "review",
-    "scan",
-    "result",
-    "visit",
-    "table",
-    "search",
-    "booking",
-    "delay",
-    "change",
-    "cancel",
-    "confirm",
-]
-TOOLS = ("search", "book", "cancel", "lookup", "pay")
+MARKS = {"raises": 0.008, "returns-rubbish": 0.008, "is-no-number": 0.008, "hangs": 0.0015, "kills-once": 0.002}
+"""What the scorer of `unsteady.py` does over a session of which the id ends with `~` and this, and the share of such sessions."""
+POISON = "holds"
+"""The mark of a session over which it never gives its process back."""
 
 
 class Sending(NamedTuple):
@@ -66,8 +32,8 @@ class Sending(NamedTuple):
     key: bytes | None
     value: bytes
     headers: list[tuple[str, bytes]] = []
-    ahead_s: float = 0.0
-    """By how many seconds its timestamp lies ahead of the clock."""
+    at: float | None = None
+    """Its timestamp, in seconds since 1970; None: the moment at which it is sent."""
 
 
 class Refused(NamedTuple):
@@ -83,8 +49,8 @@ class Refused(NamedTuple):
 class Ledger:
     """Sessions of several domains, emitted a record at a time in any interleaving, and what became of the numbers.
 
-    Sessions have one to three turns and no, one or two traces; the trace comes before or after the end, some sessions never end, some
-    fall silent for a while. Records come out of order, twice, on wrong partitions and without a key, and some cannot be used at all.
+    Records come out of order, twice, late, on wrong partitions and without a key; some sessions fall silent for a while, some had a life
+    long before, and some records cannot be used at all.
     """
 
     seed: int
@@ -92,166 +58,155 @@ class Ledger:
     """Sessions that are under way at a time."""
     silence_s: float = 6.0
     """How long a session that falls silent does."""
+    late: float = 0.0
+    """The share of sessions, of each way of being late, with a record that comes after they have closed."""
+    former: float = 0.0
+    """The share of sessions that had a life so long before that it is a segment of its own."""
+    former_s: float = 150.0
+    """How long before."""
+    unsteady: float = 0.0
+    """The weight of `MARKS`: 1 for their shares as they stand there."""
+    poisonous: int = 0
+    """How many sessions hold the scoring process for ever."""
+    too_late_s: float | None = None
+    """How old the timestamp of a record must be to be refused for that; None: there is none."""
+    warm: bool = False
+    """Whether every partition knows what time it is. Set from outside: before that no record is too late."""
     events: dict[str, set[str]] = field(default_factory=dict)
     """By session, the canonical JSON of each event that was sent."""
-    traces: dict[str, Document] = field(default_factory=dict)
-    """By id, each trace that was sent."""
+    before: dict[str, str] = field(default_factory=dict)
+    """By session that had a former life, the one event of it."""
+    traces: dict[str, list[Document]] = field(default_factory=dict)
+    """By id, each trace that was sent: its contents, in their order."""
     session_of: dict[str, str] = field(default_factory=dict)
     """By trace id."""
+    doubled: set[str] = field(default_factory=set)
+    """Sessions of which a record was sent twice. Which of the two counts, and so its timestamp, their order of arrival decides."""
     refused: list[Refused] = field(default_factory=list)
     sent: Counter[str] = field(default_factory=Counter)
-    """Records by what they are; see `_account`."""
+    """Records by what they are."""
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
-        self._scripts: list[Iterator[Sending]] = []
-        self._later: list[tuple[float, int, Iterator[Sending] | Sending]] = []
+        self._scripts: list[Iterator[Sending | None]] = []
+        self._later: list[tuple[float, int, Iterator[Sending | None] | Sending]] = []
+        self._by_domain: dict[str, list[Document]] = defaultdict(list)
         self._made = self._number = 0
+        self._now = 0.0
 
     def records(self, count: int, now: float) -> list[Sending]:
         """The next records, as of now (seconds since 1970)."""
+        self._now = now
         due: list[Sending] = []
         while self._later and self._later[0][0] <= now:
-            _, _, later = heapq.heappop(self._later)
-            if isinstance(later, Sending):
-                due.append(later)
-            else:
-                self._scripts.append(later)
+            due += self._come(heapq.heappop(self._later)[2])
         while len(due) < count:
             while len(self._scripts) < self.live:
-                self._scripts.append(self._script(now))
-            due += self._next(self._random.randrange(len(self._scripts)), now)
+                self._scripts.append(self._script())
+            due += self._next(self._random.randrange(len(self._scripts)))
         return due
 
     def rest(self, now: float) -> list[Sending]:
         """All that is still to come, so that every session is whole."""
+        self._now = now
         due: list[Sending] = []
         while self._later or self._scripts:
-            for _, _, later in self._later:
-                if isinstance(later, Sending):
-                    due.append(later)
-                else:
-                    self._scripts.append(later)
-            self._later.clear()
+            while self._later:
+                due += self._come(heapq.heappop(self._later)[2])
             while self._scripts:
-                due += self._next(len(self._scripts) - 1, now)
+                due += self._next(len(self._scripts) - 1)
         return due
+
+    def final(self, trace_id: str) -> Document | None:
+        """What a trace was in the end."""
+        contents = self.traces.get(trace_id)
+        return contents[-1] if contents else None
 
     # A session
 
-    def _next(self, at: int, now: float) -> list[Sending]:
+    def _come(self, later: Iterator[Sending | None] | Sending) -> list[Sending]:
+        if isinstance(later, Sending):
+            return [later]
+        self._scripts.append(later)
+        return []
+
+    def _next(self, at: int) -> list[Sending]:
         rnd = self._random
-        sending = next(self._scripts[at], None)
-        if sending is None:
+        try:
+            sending = next(self._scripts[at])
+        except StopIteration:
             self._scripts[at] = self._scripts[-1]
             self._scripts.pop()
             return []
-        if rnd.random() < 0.003:
-            self._put_off(self._scripts.pop(at), now + self.silence_s)
+        if sending is None or (rnd.random() < 0.003 and b"~" + POISON.encode() not in sending.value):
+            self._put_off(self._scripts.pop(at), self.silence_s)
+        if sending is None:
+            return []
         found = [sending]
         if rnd.random() < 0.04:  # the same record again, at once or much later
             self.sent["duplicate"] += 1
-            again = self._placed(sending.topic, self._session(sending), sending.value, sending.headers)
+            session = self._session(sending)
+            self.doubled.add(session)
+            again = self._placed(sending.topic, session, sending.value, sending.headers)
             if rnd.random() < 0.5:
                 found.append(again)
             else:
-                self._put_off(again, now + rnd.uniform(0.2, 12))
+                self._put_off(again, rnd.uniform(0.2, 12))
         if rnd.random() < 0.02:
-            found.append(self._garbage(now))
+            found.append(self._garbage())
         return found
 
-    def _put_off(self, what: Iterator[Sending] | Sending, until: float) -> None:
+    def _put_off(self, what: Iterator[Sending | None] | Sending, seconds: float) -> None:
         self._number += 1
-        heapq.heappush(self._later, (until, self._number, what))
+        heapq.heappush(self._later, (self._now + seconds, self._number, what))
 
-    def _script(self, now: float) -> Iterator[Sending]:
-        rnd, name = self._random, f"s{self.seed}-{self._made}"
+    def _script(self) -> Iterator[Sending | None]:
+        """The records of a session; None: nothing for a while."""
+        rnd, name = self._random, self._name()
         self._made += 1
         self.events[name] = set()
-        domain = rnd.choice(DOMAINS)
-        records: list[tuple[str, Document]] = []
-        at = datetime.fromtimestamp(now, UTC)
-        for turn in range(rnd.randint(1, 3)):
-            records += [("invocations", event) for event in self._turn(name, turn)]
-        records += [("traces", self._trace(name, domain, n)) for n in range(rnd.choice((0, 1, 1, 1, 1, 2)))]
-        if rnd.random() < 0.85:
-            end = {"type": "session.ended", "session_id": name}
-            records.insert(len(records) - rnd.randint(0, 1), ("invocations", end))
-        for number, (topic, document) in enumerate(records):
-            if topic == "invocations":
-                document["occurred_at"] = (at + timedelta(milliseconds=number)).isoformat()
-        if rnd.random() < 0.3:
-            i = rnd.randrange(len(records) - 1)
-            records[i], records[i + 1] = records[i + 1], records[i]
-        return (self._account(name, topic, document) for topic, document in records)
+        if rnd.random() < self.former and not name.endswith(POISON):
+            at = self._now - self.former_s
+            step = former_life(name, at)
+            sending = self._account(name, step)
+            self.before[name] = canonical(step.document)
+            yield sending._replace(at=at)
+            yield None
+        poison = name.endswith(POISON)  # each revision of it would be tried for half a minute, so there is to be one
+        for step in steps(rnd, name, self._now, self._by_domain, late=0.0 if poison else self.late):
+            if poison:
+                yield self._account(name, step._replace(at_home=True))
+                continue
+            if step.arrival == "in time":
+                yield self._account(name, step)
+                continue
+            self.sent[step.arrival] += 1
+            wait, own_time = rnd.uniform(5, 15), step.arrival == "held back"
+            sending = self._account(name, step)
+            self._put_off(sending._replace(at=self._now if own_time else None), wait)
 
-    def _turn(self, session: str, turn: int) -> list[Document]:
-        rnd = self._random
-        about = {"session_id": session, "invocation_id": f"{session}/{turn}", "app_name": "agent"}
-        calls = [{"name": rnd.choice(TOOLS), "args": {"of": rnd.choice(WORDS)}} for _ in range(rnd.randint(0, 3))]
-        started: Document = {**about, "type": "invocation.started", "user_content": _text(self._sentence(6))}
-        if rnd.random() < 0.7:
-            expected = calls if rnd.random() < 0.7 else [*calls, {"name": "other", "args": {}}]
-            started["reference"] = {"tool_uses": expected}
-        events = [started]
-        for number, call in enumerate(calls):
-            call_id = f"call-{number}"
-            events.append({**about, "type": "tool.called", "call_id": call_id, **call})
-            events.append(
-                {**about, "type": "tool.returned", "call_id": call_id, "name": call["name"], "response": "ok"}
-            )
-        events.append({**about, "type": "invocation.completed", "final_response": _text(self._sentence(9))})
-        return events
-
-    def _trace(self, session: str, domain: str, number: int) -> Document:
-        rnd = self._random
-        known = [trace for trace in list(self.traces.values())[-50:] if trace["metadata"]["task_domain"] == domain]
-        if known and rnd.random() < 0.2:  # nearly the same as an earlier one
-            old = rnd.choice(known)
-            objective, steps = old["task"]["objective"], [dict(step) for step in old["steps"]]
-            steps[0]["content"] = f"{steps[0].get('content', '')} {rnd.choice(WORDS)}"
-        else:
-            objective, steps = self._sentence(6), [self._step(n) for n in range(rnd.randint(1, 9))]
-        metadata: Document = {
-            "created_at": "2026-01-31T12:00:00Z",
-            "task_domain": domain,
-            "success": rnd.random() < 0.85,
-            "quality_score": 0.5,
-            "visibility": "network" if rnd.random() < 0.9 else "org",
-            "privacy_level": "aggregated" if rnd.random() < 0.9 else "private",
-        }
-        if rnd.random() < 0.8:  # else the record's key names the session
-            metadata["session_id"] = session
-        return {
-            "@context": "https://openknowledgepulse.org/schema/v1",
-            "@type": "ReasoningTrace",
-            "id": f"kp:trace:{session}-{number}",
-            "metadata": metadata,
-            "task": {"objective": objective},
-            "steps": steps,
-            "outcome": {"result_summary": self._sentence(4), "confidence": round(rnd.uniform(0.5, 1), 3)},
-        }
-
-    def _step(self, number: int) -> Document:
-        rnd = self._random
-        kind = rnd.choice(("thought", "tool_call", "observation", "error_recovery"))
-        step: Document = {"step_id": number, "type": kind, "content": self._sentence(8)}
-        if kind == "tool_call":
-            step["tool"] = {"name": rnd.choice(TOOLS)}
-        return step
-
-    def _sentence(self, words: int) -> str:
-        return " ".join(self._random.choices(WORDS, k=words))
+    def _name(self) -> str:
+        rnd, name = self._random, f"s{self.seed}-{self._made}"
+        if self.poisonous and rnd.random() < 0.01:
+            self.poisonous -= 1
+            return f"{name}~{POISON}"
+        if self.unsteady:
+            for mark, share in MARKS.items():
+                if rnd.random() < share * self.unsteady:
+                    return f"{name}~{mark}"
+        return name
 
     # A record
 
-    def _account(self, session: str, topic: str, document: Document) -> Sending:
+    def _account(self, session: str, step: Step) -> Sending:
         """Enter a record that has to be joined, and choose how it is identified and where it goes."""
+        topic, document, _, at_home = step
         headers: list[tuple[str, bytes]] = []
         self.sent["joined"] += 1
         if topic == "traces":
-            self.traces[document["id"]] = document
+            self.traces.setdefault(document["id"], []).append(document)
             self.session_of[document["id"]] = session
+            self._by_domain[document["metadata"]["task_domain"]].append(document)
         else:
             self._number += 1
             kind = self._random.random()
@@ -260,47 +215,48 @@ class Ledger:
             elif kind < 0.9:
                 headers.append(("ce_id", b"c%d" % self._number))
             self.events[session].add(canonical(document))
-        return self._placed(topic, session, json.dumps(document, ensure_ascii=False).encode(), headers)
+        value = json.dumps(document, ensure_ascii=False).encode()
+        if at_home:
+            return Sending(topic, home(session), session.encode(), value, headers)
+        return self._placed(topic, session, value, headers)
 
     def _placed(self, topic: str, session: str, value: bytes, headers: list[tuple[str, bytes]]) -> Sending:
         rnd, key, at_home = self._random, session.encode(), home(session)
         if rnd.random() < 0.9:
-            return self._sent(Sending(topic, at_home, key, value, headers), session)
+            return Sending(topic, at_home, key, value, headers)
         named_inside = b'"session_id"' in value
-        lost_key = named_inside and rnd.random() < 0.5
-        return self._sent(Sending(topic, rnd.randrange(PARTITIONS), None if lost_key else key, value, headers), session)
-
-    def _sent(self, sending: Sending, session: str) -> Sending:
-        self.sent["forwarded"] += sending.partition != home(session)
-        return sending
+        lost_key, partition = named_inside and rnd.random() < 0.5, rnd.randrange(PARTITIONS)
+        self.sent["forwarded"] += partition != at_home
+        return Sending(topic, partition, None if lost_key else key, value, headers)
 
     def _session(self, sending: Sending) -> str:
         document = json.loads(sending.value)
         return self.session_of[document["id"]] if sending.topic == "traces" else str(document["session_id"])
 
-    def _garbage(self, now: float) -> Sending:
+    def _garbage(self) -> Sending:
         self._number += 1
         number, rnd = self._number, self._random
-        at = datetime.fromtimestamp(now, UTC).isoformat()
+        at = datetime.fromtimestamp(self._now, UTC).isoformat()
         event = {"type": "session.ended", "session_id": f"g{number}", "occurred_at": at}
         trace = {"@type": "ReasoningTrace", "id": f"kp:trace:g{number}"}
-        topic, value, reason = rnd.choice(
-            [
-                ("invocations", b'{"number": %d' % number, "not_json"),
-                ("traces", b"\xff\xfe%d" % number, "not_json"),
-                ("invocations", b"[%d]" % number, "not_an_object"),
-                ("invocations", _json({**event, "type": "unheard.of"}), "invalid"),
-                ("invocations", _json({**event, "occurred_at": at.partition("+")[0]}), "invalid"),
-                ("traces", _json(trace), "invalid"),
-                ("traces", b"", "empty"),
-                ("invocations", _json({**event, "x": number}), "future_timestamp"),
-            ]
-        )
-        key = b"g%d" % number
+        kinds: list[tuple[str, bytes, str, float | None]] = [
+            ("invocations", b'{"number": %d' % number, "not_json", None),
+            ("traces", b"\xff\xfe%d" % number, "not_json", None),
+            ("invocations", b"[%d]" % number, "not_an_object", None),
+            ("invocations", _json({**event, "type": "unheard.of"}), "invalid", None),
+            ("invocations", _json({**event, "occurred_at": at.partition("+")[0]}), "invalid", None),
+            ("traces", _json(trace), "invalid", None),
+            ("traces", b"", "empty", None),
+            ("invocations", _json({**event, "x": number}), "future_timestamp", self._now + 1800),
+        ]
+        key, partition = b"g%d" % number, rnd.randrange(PARTITIONS)
+        if self.too_late_s and self.warm:
+            kinds.append(("invocations", _json({**event, "x": number}), "late", self._now - self.too_late_s))
+        topic, value, reason, timestamp = rnd.choice(kinds)
+        if reason == "late":
+            partition = home(key.decode())  # elsewhere it would be forwarded first
         self.refused.append(Refused(topic, key, value, reason))
-        return Sending(
-            topic, rnd.randrange(PARTITIONS), key, value, ahead_s=600 if reason == "future_timestamp" else 0.0
-        )
+        return Sending(topic, partition, key, value, at=timestamp)
 
 
 def home(session: str) -> int:
@@ -315,7 +271,3 @@ def canonical(document: object) -> str:
 
 def _json(document: Document) -> bytes:
     return json.dumps(document).encode()
-
-
-def _text(text: str) -> Document:
-    return {"parts": [{"text": text}], "role": "user"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.reader import Committed
+from tests.audit.committed import Committed
 from tests.support.workers import Fleet
 
 from tracegate.streams.admin import create_topics

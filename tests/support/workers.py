@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests.support.dying_worker import VARIABLE as DEATH
 
 ROOT = Path(__file__).parents[2]
 SESSION_TIMEOUT_S = 6.0
@@ -35,6 +38,11 @@ class Worker:
     def ended(self) -> bool:
         """Whether the process is gone."""
         return self.process.poll() is not None
+
+    @property
+    def serves(self) -> bool:
+        """Whether it lives and has taken over partitions."""
+        return not self.ended and b"took over partitions" in self.log.read_bytes()[self.since :]
 
     def children(self) -> list[int]:
         """The process ids of its children."""
@@ -105,6 +113,12 @@ class Worker:
         self.process.kill()
         self.process.wait()
 
+    def doom(self, step: str, moment: str, count: int) -> None:
+        """Have it kill itself at a step of a checkpoint; it must have been started as a mortal one, and serve."""
+        fresh = _death_of(self.log).with_suffix(".new")
+        fresh.write_text(f"{step} {moment} {count}")
+        fresh.replace(_death_of(self.log))  # it must never read half of it
+
     def freeze(self) -> None:
         """Stop it where it stands; it notices nothing."""
         self.process.send_signal(signal.SIGSTOP)
@@ -124,10 +138,16 @@ class Worker:
 
 
 class Fleet:
-    """The workers of one application: all stages, on the topics under one prefix."""
+    """Workers on the topics under one prefix."""
 
     def __init__(
-        self, bootstrap_servers: str, prefix: str, folder: Path, config: Path, embedder: str = "hashing"
+        self,
+        bootstrap_servers: str,
+        prefix: str,
+        folder: Path,
+        config: Path,
+        embedder: str = "hashing",
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._folder, self._config = folder, config
         self._environment = os.environ | {
@@ -140,6 +160,7 @@ class Fleet:
             "TRACEGATE_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
             "TRACEGATE_HEARTBEAT_INTERVAL_S": "1.5",
             "TRACEGATE_WEB_PORT": "0",
+            **(variables or {}),
         }
         self.started: list[Worker] = []
 
@@ -149,14 +170,20 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Kill all that run."""
         for worker in self.started:
             worker.kill()
 
     def start(
         self,
         name: str,
-        death: tuple[str, str, int] | None = None,
         *,
+        stages: str | None = None,
+        state_dir: Path | None = None,
+        mortal: bool = False,
         hanging: bool = False,
         stuck: str | None = None,
         **settings: str,
@@ -165,26 +192,34 @@ class Fleet:
 
         Args:
             name: Names the state directory and the log.
-            death: Where it shall kill itself: step, moment and count, as `dying_worker` takes them.
+            stages: Those that it runs, separated by commas; all if not said.
+            state_dir: If it shall not be one of the fleet's folder.
+            mortal: Whether it can be doomed.
             hanging: Whether it shall never come to an orderly end.
             stuck: What of it shall stand still, as `stuck_worker` takes it.
             settings: More of its settings, by variable.
         """
-        state_dir, log = self._folder / f"state-{name}", self._folder / f"{name}.log"
+        state_dir, log = state_dir or self._folder / f"state-{name}", self._folder / f"{name}.log"
         program = ["tests.support.hanging_worker" if hanging else "tracegate.streams.cli"]
         if stuck:
             program = ["tests.support.stuck_worker", stuck]
-        if death:
-            program = ["tests.support.dying_worker", *map(str, death)]
+        if mortal:
+            program = ["tests.support.dying_worker"]
         since = log.stat().st_size if log.exists() else 0
+        _death_of(log).unlink(missing_ok=True)
         with log.open("ab") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", *program, "worker", "--config", self._config],
+                [sys.executable, "-m", *program, "worker", "--config", self._config]
+                + (["--stages", stages] if stages else []),
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
-                env=self._environment | {"TRACEGATE_STATE_DIR": str(state_dir)} | settings,
+                env=self._environment | {"TRACEGATE_STATE_DIR": str(state_dir), DEATH: str(_death_of(log))} | settings,
             )
         worker = Worker(name, process, state_dir, log, since)
         self.started.append(worker)
         return worker
+
+
+def _death_of(log: Path) -> Path:
+    return log.with_suffix(".death")

@@ -1,0 +1,145 @@
+"""Reads what was committed. Shares no code with the worker: plain JSON and a consumer."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.support.ledger import PARTITIONS
+
+Document = dict[str, Any]
+
+INPUTS = ("traces", "invocations", "strays", "sessions", "candidates")
+OUTPUTS = ("results", "network", "dead-letters")
+CHANGELOG = "changelog"
+STAGES = ("assemble", "score", "gate")
+STAGE_OF = dict(zip(INPUTS, ("assemble", "assemble", "assemble", "score", "gate"), strict=True))
+
+
+class Row(NamedTuple):
+    """A committed record."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes]]
+    timestamp: int
+    """Milliseconds since 1970."""
+
+    @property
+    def document(self) -> Document:
+        """The value, which must be a JSON object."""
+        found: Document = json.loads(self.value or b"")
+        return found
+
+
+class Committed:
+    """All that `read_committed` shows of the topics under a prefix and of its applications' changelogs, as far as it was read."""
+
+    def __init__(self, bootstrap_servers: str, prefix: str, *applications: str) -> None:
+        self._applications = applications
+        changelogs = {f"{application}-state-changelog": CHANGELOG for application in applications}
+        self._names = {f"{prefix}{topic}": topic for topic in (*INPUTS, *OUTPUTS)} | changelogs
+        self.rows: dict[str, list[Row]] = {topic: [] for topic in self._names.values()}
+        self._counts: dict[tuple[str, int], Document] = {}
+        self._ends: dict[tuple[str, int], int] = {}
+        quiet = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "error_cb": lambda _: None}
+        self._admin = AdminClient(quiet)
+        self._consumer = Consumer(
+            {
+                **quiet,
+                "group.id": "reader-of-tests",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.assign(
+            [TopicPartition(name, number, OFFSET_BEGINNING) for name in self._names for number in range(PARTITIONS)]
+        )
+
+    def __enter__(self) -> Committed:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def read(self, seconds: float) -> int:
+        """Read on for so long. Returns how many records there were, rows of changelogs left out: state is cleared up long after."""
+        until, count = time.monotonic() + seconds, 0
+        while (left := until - time.monotonic()) > 0:
+            for message in self._consumer.consume(5_000, min(0.5, left)):
+                if error := message.error():
+                    if error.retriable() or not error.fatal():  # a broker that was killed; the client tries again
+                        continue
+                    raise RuntimeError(error)
+                topic = self._names[message.topic()]
+                count += topic != CHANGELOG
+                self._keep(topic, message)
+        return count
+
+    def _keep(self, topic: str, message: Any) -> None:
+        _, timestamp = message.timestamp()
+        place = message.partition(), message.offset()
+        row = Row(*place, message.key(), message.value(), message.headers() or [], timestamp)
+        self.rows[topic].append(row)
+        self._ends[topic, row.partition] = row.offset
+        if topic == CHANGELOG and row.key is not None and row.key.endswith(b"/#"):
+            self._counts[row.key.decode().removesuffix("/#"), row.partition] = row.document
+
+    def unread(self) -> list[str]:
+        """Inputs in which there is a committed record above the group's committed offset.
+
+        Raises:
+            KafkaException: no broker told.
+        """
+        offsets: dict[tuple[str, int], int] = {}
+        for application in self._applications:
+            asked = ConsumerGroupTopicPartitions(application)
+            answer = self._admin.list_consumer_group_offsets([asked])[application].result(timeout=30)
+            offsets |= {(self._names[place.topic], place.partition): place.offset for place in answer.topic_partitions}
+        return [
+            f"{topic}[{partition}]: committed {offsets.get((topic, partition))}, last record {last}"
+            for (topic, partition), last in sorted(self._ends.items())
+            if topic in INPUTS and offsets.get((topic, partition), -1) <= last
+        ]
+
+    def everything_is_read(self) -> bool:
+        """Whether the groups' offsets stand at the end of every input, as far as a broker tells."""
+        try:
+            return not self.unread()
+        except KafkaException:
+            return False
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """By stage, what the stage counted, over all partitions."""
+        total: dict[str, Counter[str]] = {stage: Counter() for stage in STAGES}
+        for (stage, _), counted in self._counts.items():
+            total[stage].update(counted)
+        return total
+
+    def counted_partitions(self, stage: str) -> set[int]:
+        """The partitions in which a stage has finished a checkpoint."""
+        return {partition for name, partition in self._counts if name == stage}
+
+    def is_at_rest(self) -> bool:
+        """Whether every stage has consumed all that was read of its inputs, and no session is open."""
+        counts = self.counts()
+        waiting = {
+            stage: sum(len(self.rows[topic]) for topic in INPUTS if STAGE_OF[topic] == stage) for stage in STAGES
+        }
+        consumed = {stage: counts[stage]["consumed"] for stage in STAGES}
+        assemble = counts["assemble"]
+        return consumed == waiting and assemble["opened"] + assemble["reopened"] == assemble["closed"]
+
+    def sessions(self) -> Iterator[Document]:
+        """The closed segments."""
+        return (row.document for row in self.rows["sessions"])

@@ -1,0 +1,173 @@
+"""Claims about `candidates` and `network`: what follows from each session, and every decision recomputed from the log."""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from tests.audit.committed import Document, Row
+from tests.audit.evidence import Evidence, Version, accepted
+from tests.audit.scores import TRAJECTORY
+from tests.support.ledger import canonical, home
+
+CLOSE = 1e-5
+"""How far a novelty or value may lie from the one recomputed here."""
+
+
+def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
+    """Each revision gives one of each trace of which content or verdict changed, and none of the others, in this order."""
+    verdicts = _verdicts(e)
+    expected: dict[str, list[tuple[Version, str]]] = defaultdict(list)
+    for published in e.revisions.values():
+        sent: dict[str, tuple[str, str | None]] = {}
+        for each in published:
+            if e.poisonous(each.place[0]):
+                continue
+            for trace in each.document["traces"]:
+                now = canonical(trace), verdicts.get(each.version)
+                if sent.get(trace["id"]) != now:
+                    sent[trace["id"]] = now
+                    expected[trace["id"]].append((each.version, now[0]))
+    found: dict[str, list[tuple[Version, str]]] = defaultdict(list)
+    for _, candidate in e.candidates:
+        found[candidate["trace"]["id"]].append((_version(candidate), canonical(candidate["trace"])))
+    for trace_id in {**expected, **found}:
+        if found[trace_id] != expected[trace_id]:
+            came, wanted = ([version for version, _ in each[trace_id]] for each in (found, expected))
+            yield f"trace {trace_id} is candidates {came}, not {wanted}" + ", of other content" * (came == wanted)
+
+
+def candidates_are_in_their_scope(e: Evidence) -> Iterator[str]:
+    """A scope is one partition, named after the domain, and a candidate carries its session's verdict."""
+    partitions: dict[str, set[int]] = defaultdict(set)
+    verdicts = _verdicts(e)
+    for row, candidate in e.candidates:
+        trace_id, scope = candidate["trace"]["id"], candidate["scope"]
+        partitions[scope].add(row.partition)
+        if not scope.startswith(candidate["trace"]["metadata"]["task_domain"].casefold()):
+            yield f"candidate {trace_id} is in scope {scope}"
+        verdict = verdicts.get(_version(candidate))
+        if candidate["required"][TRAJECTORY]["status"] != verdict:
+            yield f"candidate {trace_id} carries another verdict than {verdict}"
+    yield from (f"scope {name} is in partitions {found}" for name, found in partitions.items() if len(found) > 1)
+
+
+def every_decision_follows_from_the_log(e: Evidence) -> Iterator[str]:
+    """Novelty, value and decision, from the candidates before it. A revised trace replaces its own vector where it stands."""
+    rings: dict[str, dict[str, npt.NDArray[np.float64]]] = defaultdict(dict)
+    for row, candidate in e.candidates:
+        trace_id, ring = candidate["trace"]["id"], rings[candidate["scope"]]
+        vector = np.frombuffer(base64.b64decode(candidate["embedding"]["data"]), "<f4").astype(np.float64)
+        vector /= np.linalg.norm(vector)
+        cosines = [float(vector @ other) for name, other in ring.items() if name != trace_id]
+        novelty = 1 - max(cosines) if cosines else 0.5
+        if trace_id not in ring and len(ring) == e.gate["cache_size"]:
+            del ring[next(iter(ring))]
+        ring[trace_id] = vector
+        _, segment, revision = _version(candidate)
+        said, decision = (e.said.get((trace_id, segment, revision, metric)) for metric in ("trace_value", "gate"))
+        if said is None or decision is None:
+            yield f"no decision on {trace_id}, revision {revision}"
+            continue
+        value = _worth(candidate["trace"], novelty)
+        if abs(said["details"]["novelty"] - novelty) > CLOSE:
+            yield f"{trace_id}: novelty {said['details']['novelty']}, recomputed {novelty}"
+        if abs(said["value"] - value) > CLOSE:
+            yield f"{trace_id}: value {said['value']}, recomputed {value}"
+        if (decision["details"]["partition"], decision["details"]["offset"]) != (row.partition, row.offset):
+            yield f"{trace_id}: decided at {decision['details']}, not at {row[:2]}"
+        if abs(value - e.gate["threshold"]) > CLOSE and accepted(decision) != _accepts(e, candidate, value):
+            yield f"{trace_id}: {decision['rationale']} with a value of {value}"
+
+
+def network_holds_what_was_accepted(e: Evidence) -> Iterator[str]:
+    """The last record of each trace is what its last decision says."""
+    last = {row.key: row.value for row in _network(e)}
+    for trace_id, (_, stands) in _decisions(e).items():
+        if (last.get(trace_id.encode()) is not None) != stands:
+            yield f"trace {trace_id} is {'not ' if stands else ''}on network in the end"
+
+
+def network_says_it_once(e: Evidence) -> Iterator[str]:
+    """A record for each acceptance, a tombstone where one is taken back, in the order of the decisions.
+
+    A tombstone where nothing stands changes nothing: the gate sends one where it cannot know.
+    """
+    found: dict[str, list[Document | None]] = defaultdict(list)
+    for row in _network(e):
+        name = (row.key or b"").decode()
+        if row.value is not None or found[name][-1:] not in ([], [None]):
+            found[name].append(None if row.value is None else row.document)
+        if row.partition != home(name) or (row.value is not None and row.document["id"] != name):
+            yield f"network: a record under key {name} in partition {row.partition}"
+    decisions = {trace_id: each[0] for trace_id, each in _decisions(e).items()}
+    for name in {**found, **decisions}:
+        expected = decisions.get(name, [])
+        if found[name] != expected:
+            times, wanted = len(found[name]), len(expected)
+            yield f"network: trace {name} is there {times} times, not {wanted}, or otherwise than it was sent"
+
+
+def _decisions(e: Evidence) -> dict[str, tuple[list[Document | None], bool]]:
+    """By trace, what its decisions put on network, a document or None for a tombstone, and whether it stands there in the end."""
+    found: dict[str, tuple[list[Document | None], bool]] = {}
+    for _, candidate in e.candidates:
+        trace = candidate["trace"]
+        _, segment, revision = _version(candidate)
+        said, decision = (e.said.get((trace["id"], segment, revision, metric)) for metric in ("trace_value", "gate"))
+        if said is None or decision is None:
+            continue
+        records, stands = found.get(trace["id"], ([], False))
+        if accepted(decision):
+            metadata = {name: content for name, content in trace["metadata"].items() if name != "session_id"}
+            records.append({**trace, "metadata": {**metadata, "quality_score": said["value"]}})
+        elif stands:
+            records.append(None)
+        found[trace["id"]] = records, accepted(decision)
+    return found
+
+
+def _network(e: Evidence) -> list[Row]:
+    return sorted(e.rows["network"], key=lambda row: row[:2])
+
+
+def _verdicts(e: Evidence) -> dict[Version, str]:
+    return {
+        (found["session_id"], found["segment"], found["revision"]): found["status"]
+        for found in e.results
+        if found["level"] == "session" and found["metric"] == TRAJECTORY
+    }
+
+
+def _version(candidate: Document) -> Version:
+    return candidate["session_id"], candidate["segment"], candidate["revision"]
+
+
+def _accepts(e: Evidence, candidate: Document, value: float) -> bool:
+    metadata = candidate["trace"]["metadata"]
+    return bool(
+        value >= e.gate["threshold"]
+        and metadata["visibility"] == "network"
+        and metadata["privacy_level"] != "private"
+        and all(candidate["required"][name]["status"] == "PASSED" for name in e.gate["required"])
+    )
+
+
+def _worth(trace: Document, novelty: float) -> float:
+    types = [step["type"] for step in trace["steps"]]
+    tools = [step["tool"]["name"] for step in trace["steps"] if "tool" in step]
+    success, recoveries = trace["metadata"]["success"], types.count("error_recovery")
+    complexity = min(1.0, len(set(types)) / 8 + 0.3 * (recoveries > 0) + len(types) / 100)
+    diversity = min(1.0, 3 * len(set(tools)) / len(types))
+    confidence = trace["outcome"]["confidence"] * (1.0 if success else 0.3)
+    value = 0.25 * complexity + 0.35 * novelty + 0.15 * diversity + 0.25 * confidence
+    if types == ["thought"]:
+        value = 0.1
+    if recoveries >= 2 and success:
+        value = min(1.0, value + 0.1)
+    if len(set(tools)) == 1:
+        value = max(0.0, value - 0.1)
+    return float(min(1.0, max(0.0, value)))

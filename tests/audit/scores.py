@@ -1,0 +1,113 @@
+"""Claims about `results`: a score for everything that is measured, of every revision, once, and the right one."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.audit.committed import Document
+from tests.audit.evidence import Evidence
+
+TRAJECTORY = "tool_trajectory_avg_score"
+UNSTEADY = "unsteady"
+NOT_EVALUATED = {"raises": "error", "returns-rubbish": "error", "is-no-number": "error", "hangs": "timeout"}
+"""Why the unsteady scorer has no value for a session with this mark."""
+
+
+def every_result_is_there(e: Evidence) -> Iterator[str]:
+    """What is measured of each revision, and what the gate says of each candidate."""
+    yield from (f"missing: {result}" for result in (_expected(e) - _found(e)))
+
+
+def no_result_is_doubled(e: Evidence) -> Iterator[str]:
+    """An id and a revision stand for one result, and nothing is measured that is not there."""
+    ids = Counter((found["result_id"], found["revision"]) for found in e.results)
+    yield from (f"result {result} is there {times} times" for result, times in ids.items() if times > 1)
+    yield from (f"of nothing: {result}" for result in (_found(e) - _expected(e)))
+
+
+def an_id_stands_for_one_subject(e: Evidence) -> Iterator[str]:
+    """All revisions of a score have one id, and nothing else has it."""
+    ids: dict[tuple[object, ...], str] = {}
+    subjects: dict[str, tuple[object, ...]] = {}
+    for found in e.results:
+        subject = _subject(found)
+        if ids.setdefault(subject, found["result_id"]) != found["result_id"]:
+            yield f"{subject} has two ids"
+        if subjects.setdefault(found["result_id"], subject) != subject:
+            yield f"{found['result_id']} stands for {subject} and {subjects[found['result_id']]}"
+
+
+def trajectories_are_right(e: Evidence) -> Iterator[str]:
+    """Each is recomputed from the events of the revision."""
+    expected: dict[tuple[object, ...], float | None] = {}
+    for each in e.scored():
+        values = []
+        for name, (calls, reference) in invocations(each.document).items():
+            value = None if reference is None else float(calls == reference)
+            expected[*each.version, name] = value
+            values.append(value)
+        known = [value for value in values if value is not None]
+        expected[*each.version, None] = sum(known) / len(known) if known else None
+    for found in e.results:
+        if found["metric"] == TRAJECTORY:
+            place = found["session_id"], found["segment"], found["revision"], found["invocation_id"]
+            value = expected.get(place)
+            if found["value"] != value and (None in (found["value"], value) or abs(found["value"] - value) > 1e-12):
+                yield f"{place}: trajectory {found['value']}, not {value}"
+
+
+def failures_cost_their_own_score(e: Evidence) -> Iterator[str]:
+    """The unsteady scorer has a value wherever it gives one, and the reason where it does not."""
+    for found in e.results:
+        if found["metric"] == UNSTEADY:
+            name = found["session_id"]
+            because = NOT_EVALUATED.get(name.partition("~")[2])
+            value = None if because else (zlib.crc32(name.encode()) % 101) / 100
+            if (found["value"], found["not_evaluated_because"]) != (value, because):
+                yield f"{name}: {found['value']}, {found['not_evaluated_because']}, not {value}, {because}"
+
+
+def invocations(session: Document) -> dict[str, tuple[list[Document], list[Document] | None]]:
+    """By invocation, the tools called and the tools expected."""
+    calls: dict[str, list[Document]] = {}
+    expected: dict[str, list[Document]] = {}
+    for event in session["events"]:
+        if event["type"] == "session.ended":
+            continue
+        name = event["invocation_id"]
+        calls.setdefault(name, [])
+        if event["type"] == "tool.called":
+            calls[name].append({"name": event["name"], "args": event["args"]})
+        if "reference" in event:
+            expected[name] = event["reference"]["tool_uses"]
+    if not calls:
+        return {trace["id"]: ([], None) for trace in session["traces"]}
+    return {name: (called, expected.get(name)) for name, called in calls.items()}
+
+
+def _expected(e: Evidence) -> Counter[tuple[object, ...]]:
+    expected: Counter[tuple[object, ...]] = Counter()
+    for each in e.scored():
+        for name in invocations(each.document):
+            expected[*each.version, "invocation", name, TRAJECTORY] += 1
+        expected[*each.version, "session", None, TRAJECTORY] += 1
+        if e.unsteady:
+            expected[*each.version, "session", None, UNSTEADY] += 1
+    for _, candidate in e.candidates:
+        version = candidate["session_id"], candidate["segment"], candidate["revision"]
+        for metric in ("trace_value", "gate"):
+            expected[*version, "trace", candidate["trace"]["id"], metric] += 1
+    return expected
+
+
+def _found(e: Evidence) -> Counter[tuple[object, ...]]:
+    return Counter(
+        (r["session_id"], r["segment"], r["revision"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"])
+        for r in e.results
+    )
+
+
+def _subject(r: Document) -> tuple[object, ...]:
+    return r["session_id"], r["segment"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"]

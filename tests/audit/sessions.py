@@ -1,0 +1,121 @@
+"""Claims about `sessions`: every record is in one of them, whole, in its place, and no revision loses anything."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tests.audit.evidence import Evidence, Place
+from tests.support.ledger import canonical, home
+
+
+def no_record_is_lost(e: Evidence) -> Iterator[str]:
+    """What was sent is in the last revision of a segment."""
+    events, traces = _found(e)
+    for name, sent in e.ledger.events.items():
+        for event in sent - set(events[name]):
+            yield f"session {name}: lost {event}"
+    for trace_id in e.ledger.traces:
+        if not traces[trace_id]:
+            yield f"trace {trace_id} is in no session"
+
+
+def no_record_is_doubled_or_made_up(e: Evidence) -> Iterator[str]:
+    """What is in a session was sent, for that session, and is there once."""
+    events, traces = _found(e)
+    for name, found in events.items():
+        sent = e.ledger.events.get(name)
+        if sent is None:
+            yield f"session {name} was never sent"
+            continue
+        for event, times in found.items():
+            if event not in sent:
+                yield f"session {name}: never sent {event}"
+            elif times > 1:
+                yield f"session {name}: {times} times {event}"
+    for trace_id, times in traces.items():
+        if times > 1:
+            yield f"trace {trace_id} is in {times} segments"
+    for each in e.sessions:
+        name, _ = each.place
+        for trace in each.document["traces"]:
+            if e.ledger.session_of.get(trace["id"]) != name:
+                yield f"trace {trace['id']} is in session {name}"
+            if trace not in e.ledger.traces.get(trace["id"], []):
+                yield f"trace {trace['id']} differs from what was sent"
+
+
+def the_last_content_of_a_trace_stands(e: Evidence) -> Iterator[str]:
+    """The last revision holds of each trace what was sent of it last."""
+    for each in e.last.values():
+        for trace in each.document["traces"]:
+            if trace != e.ledger.final(trace["id"]):
+                yield f"trace {trace['id']} of {each.version} is not what was sent last"
+
+
+def records_are_in_their_segment(e: Evidence) -> Iterator[str]:
+    """A session has one segment, and one more before it if it had a former life; nothing else lies beyond the grace."""
+    for name, sent in e.ledger.events.items():
+        former = {e.ledger.before[name]} if name in e.ledger.before else set()
+        expected = [former, sent - former] if former else [sent]
+        count = 1 + max((segment for each, segment in e.last if each == name), default=-1)
+        found = [_events(e, (name, number)) for number in range(count)]
+        if found != expected:
+            yield f"session {name}: {len(found)} segments of {[*map(len, found)]} events, not of {[*map(len, expected)]}"
+
+
+def segments_are_whole(e: Evidence) -> Iterator[str]:
+    """Numbered from 0, at home, under their key, in the order of events, closed for the right reason."""
+    segments: dict[str, set[int]] = defaultdict(set)
+    for each in e.sessions:
+        name, segment, _ = each.version
+        segments[name].add(segment)
+        if each.row.partition != home(name) or each.row.key != name.encode():
+            yield f"session {name} is under key {each.row.key!r} in partition {each.row.partition}"
+        moments = [event["occurred_at"] for event in each.document["events"]]
+        if any(earlier > later for earlier, later in pairwise(moments)):
+            yield f"{each.version}: events out of order"
+        ended = any(event["type"] == "session.ended" for event in each.document["events"])
+        if each.document["closed_because"] != ("session.ended" if ended else "idle"):
+            yield f"{each.version} was closed because of {each.document['closed_because']}"
+    for name, numbers in segments.items():
+        if numbers != set(range(len(numbers))):
+            yield f"session {name} has segments {sorted(numbers)}"
+
+
+def revisions_follow_each_other(e: Evidence) -> Iterator[str]:
+    """Numbered 0, 1, 2, ... in the order of the partition, each with all that was in the one before, and with more."""
+    for place, published in e.revisions.items():
+        numbers = [each.document["revision"] for each in published]
+        if numbers != list(range(len(numbers))):
+            yield f"{place} has revisions {numbers}"
+        for former, later in pairwise(published):
+            before, after = _contents(former.document), _contents(later.document)
+            if not before[0] <= after[0] or not before[1] <= after[1]:
+                yield f"revision {later.version} lacks what the one before it held"
+            if _plain(former.document) == _plain(later.document):
+                yield f"revision {later.version} says nothing new"
+
+
+def _found(e: Evidence) -> tuple[dict[str, Counter[str]], Counter[str]]:
+    """By session its events, and the traces, over the last revisions of all segments."""
+    events: dict[str, Counter[str]] = defaultdict(Counter)
+    traces: Counter[str] = Counter()
+    for (name, _), each in e.last.items():
+        events[name].update(canonical(event) for event in each.document["events"])
+        traces.update(trace["id"] for trace in each.document["traces"])
+    return events, traces
+
+
+def _events(e: Evidence, place: Place) -> set[str]:
+    each = e.last.get(place)
+    return {canonical(event) for event in each.document["events"]} if each else set()
+
+
+def _contents(session: dict[str, list[dict[str, str]]]) -> tuple[set[str], set[str]]:
+    return {canonical(event) for event in session["events"]}, {trace["id"] for trace in session["traces"]}
+
+
+def _plain(session: dict[str, object]) -> str:
+    return canonical({"events": session["events"], "traces": session["traces"]})

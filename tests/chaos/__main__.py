@@ -1,0 +1,85 @@
+"""Rounds of chaos by hand, for as long as one likes: `python -m tests.chaos --rounds 50 --out chaos.jsonl`."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
+
+import typer
+from rich.console import Console
+from tests.chaos.ground import Ground
+from tests.chaos.round import play
+from tests.chaos.rounds import RoundsFile, faults_found, tables
+from tests.chaos.scenario import Broker, draw
+from tests.support.kafka import NEEDS_KAFKA
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="File of finished rounds; what is in it is not played again.")],
+    seed: Annotated[int, typer.Option(help="Seed of the first round; each has the one after.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="How many, those in the file included.")] = 50,
+    broker: Annotated[Literal["kafka", "embedded", "both"], typer.Option(help="What they are played on.")] = "both",
+    load: Annotated[float, typer.Option(min=5, help="Seconds of load in a round.")] = 40.0,
+    rate: Annotated[int, typer.Option(min=10, help="Records a second.")] = 150,
+    logs: Annotated[Path | None, typer.Option(help="Folder for the logs of rounds that found something.")] = None,
+    report: Annotated[bool, typer.Option("--report", help="Only print the table over the file.")] = False,
+) -> None:
+    """Play rounds of load and faults, audit each, and print a table over all rounds in the file.
+
+    Exit code 1: something was lost, doubled or different, or a round could not be played.
+
+    Example: `KAFKA_HOME=~/kafka python -m tests.chaos --seed 1 --rounds 50 --out chaos.jsonl --logs chaos-logs`
+    """
+    file = RoundsFile(out)
+    if not report:
+        signal.signal(signal.SIGTERM, _leave)
+        _play(file, range(seed, seed + rounds), broker, load, rate, logs)
+    console.print(tables(file.lines))
+    raise typer.Exit(any(map(faults_found, file.lines)))
+
+
+def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int, logs: Path | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="tracegate-chaos-") as name, Ground(Path(name)) as ground:
+        brokers: list[Broker] = [each for each in ground.brokers if broker in (each, "both")]
+        if not brokers:
+            console.print(NEEDS_KAFKA)
+            raise typer.Exit(2)
+        for kind, why in ground.impossible.items():
+            console.print(f"skipped: {kind} ({why})")
+        for seed in seeds:
+            if seed in file.seeds:
+                continue
+            scenario = draw(seed, brokers=brokers, impossible=[*ground.impossible], load_s=load_s, rate=rate)
+            folder = Path(name) / str(seed)
+            folder.mkdir()
+            with console.status(str(scenario)) as status:
+                try:
+                    outcome = play(
+                        scenario,
+                        *ground.of(scenario),
+                        folder,
+                        lambda phase, status=status, scenario=scenario: status.update(f"{scenario}: {phase}"),
+                    )
+                    line = outcome.line()
+                except Exception as error:  # noqa: BLE001  # the next rounds are none the worse for it
+                    line = {"seed": seed, "error": f"{type(error).__name__}: {error}"}
+            file.append(line)
+            found = faults_found(line)
+            if found and logs is not None:
+                shutil.copytree(folder, logs / str(seed), ignore=shutil.ignore_patterns("state-*", "disk"))
+            shutil.rmtree(folder, ignore_errors=True)
+            console.print(f"{scenario}: {line.get('error') or ('nothing' if not found else f'{found} faults')} found")
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    typer.run(main)

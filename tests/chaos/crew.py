@@ -1,0 +1,258 @@
+"""The workers of a round, and what happens to them, to their scorers, their disks and the brokers."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from tests.audit.committed import STAGES
+from tests.chaos.scenario import Drawn, Scenario
+from tests.chaos.small_disk import SmallDisk
+from tests.support.kafka_cluster import KafkaCluster
+from tests.support.workers import Fleet, Worker
+
+RESTART_S = 1.0
+"""A worker that ends is started again so long after its last start, at the earliest."""
+TERMINATION_S = 30.0
+"""How long an orderly end may take before it is a fault of its own."""
+DOOMED_S = 5.0
+"""How long after the load a worker may still come to the step at which it is to die."""
+ZOMBIE_S = 4.0
+"""How long a worker that was replaced may live on after it woke."""
+
+
+@dataclass
+class Post:
+    """A place for a worker, which is taken again when the worker ends."""
+
+    name: str
+    stages: str | None
+    state_dir: Path | None = None
+    worker: Worker | None = None
+    started_at: float = 0.0
+    doomed: bool = False
+
+
+class Crew:
+    """Keeps the workers of a scenario running, and lets its faults come as they are due."""
+
+    def __init__(self, fleet: Fleet, scenario: Scenario, cluster: KafkaCluster | None, disk: SmallDisk | None) -> None:
+        self._fleet, self._scenario, self._cluster, self._disk = fleet, scenario, cluster, disk
+        self.tally: Counter[str] = Counter()
+        """Faults that happened, by kind."""
+        self.ends: Counter[str] = Counter()
+        """How workers ended that nobody had ended."""
+        self._passed_s = 0.0
+        self._number = 0
+        self._due: list[tuple[float, int, Callable[[], bool]]] = []
+        self._posts: list[Post] = []
+        self._lives: Counter[str] = Counter()
+        self._leaving: list[tuple[Worker, float]] = []
+        self._stopped: set[int] = set()
+        self._scale(scenario.workers)
+        for fault in scenario.faults:
+            self._at(fault.at_s, lambda fault=fault: self._do(fault))  # type: ignore[misc]
+
+    @property
+    def load_s(self) -> float:
+        """How long the load is."""
+        return self._scenario.load_s
+
+    def go_on(self, passed_s: float) -> None:
+        """Do what is due after so many seconds of load, and start again what has ended."""
+        self._passed_s = passed_s
+        waiting = []
+        while self._due and self._due[0][0] <= passed_s:
+            item = heapq.heappop(self._due)
+            if not item[2]():
+                waiting.append(item)  # nobody it could happen to yet
+        for item in waiting:
+            heapq.heappush(self._due, item)
+        self._see_off()
+        leaving = [worker for worker, _ in self._leaving]
+        for post in self._posts:
+            if post.worker is None and any(worker.name == post.name for worker in leaving):
+                continue  # its state directory is still in use
+            if post.worker is None or post.worker.ended:
+                self._note_end(post)
+                if monotonic() - post.started_at >= RESTART_S:
+                    self._start(post)
+
+    def calm(self, passed_s: float) -> bool:
+        """Whether no fault is under way; those that have not begun do not begin any more."""
+        self._due = [item for item in self._due if item[1] < 0]
+        heapq.heapify(self._due)
+        self.go_on(passed_s)
+        doomed = [post for post in self._posts if post.doomed]
+        if passed_s > self._scenario.load_s + DOOMED_S:
+            for post in doomed:
+                self._kill_early(post)
+        serving = all(post.worker is not None and post.worker.serves for post in self._posts)
+        return not self._due and not self._leaving and not doomed and serving
+
+    def release(self) -> None:
+        """End what was stopped and would never notice that its worker is gone."""
+        for pid in self._stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    # Posts
+
+    def _start(self, post: Post) -> None:
+        self._lives[post.name] += 1
+        post.started_at, post.doomed = monotonic(), False
+        post.worker = self._fleet.start(post.name, stages=post.stages, state_dir=post.state_dir, mortal=True)
+
+    def _note_end(self, post: Post) -> None:
+        if post.worker is None:
+            return
+        code = post.worker.process.returncode
+        if post.doomed and code == -signal.SIGKILL:
+            self.tally["killed at a step"] += 1
+        else:
+            self.ends[f"exit code {code}"] += 1
+        post.worker, post.doomed = None, False
+
+    def _scale(self, count: int) -> None:
+        """Have so many workers, of each stage if these are apart."""
+        stages: list[str | None] = [*STAGES] if self._scenario.split else [None]
+        wanted = [(f"{stage or 'worker'}-{number}", stage) for number in range(count) for stage in stages]
+        names = {name for name, _ in wanted}
+        for post in [post for post in self._posts if post.name not in names]:
+            self._posts.remove(post)
+            if post.worker is not None and not post.worker.ended:
+                self._terminate(post.worker)
+        for name, stage in wanted:
+            if all(post.name != name for post in self._posts):
+                self._number += 1
+                state_dir = self._disk.folder / name if self._disk and not self._posts else None
+                post = Post(name, stage, state_dir)
+                self._posts.append(post)
+                self._start(post)
+
+    # Faults. Each says whether it could be done.
+
+    def _at(self, at_s: float, what: Callable[[], bool]) -> None:
+        self._number += 1
+        heapq.heappush(self._due, (at_s, self._number, what))
+
+    def _do(self, fault: Drawn) -> bool:
+        if fault.kind == "scaled":
+            self.tally[fault.kind] += 1
+            self._scale(fault.workers)
+            return True
+        if fault.kind == "node killed":
+            return self._kill_node(fault)
+        within_reach = [post for post in self._posts if self._can(fault, post)]
+        if not within_reach:
+            return False
+        post = within_reach[int(fault.pick * len(within_reach))]
+        worker = post.worker
+        assert worker is not None
+        if fault.kind != "killed at a step":  # that is counted when it has come to its step
+            self.tally[fault.kind] += 1
+        match fault.kind:
+            case "killed":
+                worker.kill()
+                post.worker = None
+            case "killed at a step":
+                assert fault.death is not None
+                post.doomed = True
+                worker.doom(*fault.death)
+            case "state lost":
+                worker.kill()
+                shutil.rmtree(worker.state_dir, ignore_errors=True)
+                post.worker = None
+            case "terminated":
+                self._terminate(worker)
+                post.worker = None
+            case "frozen":
+                worker.freeze()
+                self._later(fault.for_s, worker.thaw)
+            case "frozen and replaced":
+                worker.freeze()
+                self._replace(post, worker, fault.for_s)
+            case "disk full":
+                assert self._disk is not None
+                self._disk.fill()
+                self._later(fault.for_s, self._disk.clear)
+            case _:
+                for pid in worker.children():
+                    self._stop(pid, signal.SIGKILL if fault.kind == "scorer killed" else signal.SIGSTOP)
+        return True
+
+    def _can(self, fault: Drawn, post: Post) -> bool:
+        """Whether it can happen to the worker at a post: some things only to one that serves."""
+        if post.worker is None or post.worker.ended or post.doomed:
+            return False
+        match fault.kind:
+            case "disk full":
+                return post.state_dir is not None and post.worker.serves
+            case "scorer killed" | "scorer frozen":
+                return post.stages in (None, "score") and post.worker.serves
+            case "killed at a step":
+                return post.worker.serves
+            case _:
+                return True
+
+    def _later(self, seconds: float, what: Callable[[], object]) -> None:
+        """Undo something, also after the load."""
+        self._number += 1
+        heapq.heappush(self._due, (self._passed_s + seconds, -self._number, lambda: (what(), True)[1]))
+
+    def _replace(self, post: Post, frozen: Worker, for_s: float) -> None:
+        self._number += 1
+        self._posts[self._posts.index(post)] = successor = Post(f"{post.name}-for-{self._number}", post.stages)
+        self._start(successor)
+
+        def thaw() -> None:
+            frozen.thaw()
+            self._later(ZOMBIE_S, lambda: self._terminate(frozen))
+
+        self._later(for_s, thaw)
+
+    def _terminate(self, worker: Worker) -> None:
+        """Ask it to end; `_see_off` sees that it does."""
+        worker.process.terminate()
+        self._leaving.append((worker, monotonic() + TERMINATION_S))
+
+    def _see_off(self) -> None:
+        for item in list(self._leaving):
+            worker, deadline = item
+            if worker.ended:
+                self.ends[f"exit code {worker.process.returncode} after SIGTERM"] += 1
+            elif monotonic() > deadline:
+                worker.kill()
+                self.ends[f"no end within {TERMINATION_S:g} s of SIGTERM"] += 1
+            else:
+                continue
+            self._leaving.remove(item)
+
+    def _kill_early(self, post: Post) -> None:
+        if post.worker is not None and not post.worker.ended:
+            post.worker.kill()
+        post.worker, post.doomed = None, False
+        self.tally["killed before its step"] += 1
+
+    def _kill_node(self, fault: Drawn) -> bool:
+        cluster = self._cluster
+        if cluster is None or not cluster.serves():
+            return False
+        node = 1 + int(fault.pick * self._scenario.nodes)
+        self.tally[fault.kind] += 1
+        cluster.kill(node)
+        self._later(fault.for_s, lambda: cluster.start(node))
+        return True
+
+    def _stop(self, pid: int, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+            self._stopped.add(pid)

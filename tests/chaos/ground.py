@@ -1,0 +1,67 @@
+"""The brokers that rounds are played on, started when first asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from tests.chaos.scenario import Broker, Kind, Scenario
+from tests.chaos.small_disk import can_mount
+from tests.support.kafka import SERVERS, kafka_home
+from tests.support.kafka_cluster import KafkaCluster
+
+from tracegate.streams.embedded import EmbeddedBroker
+
+
+class Place(NamedTuple):
+    """Where a round is played."""
+
+    bootstrap_servers: str
+    cluster: KafkaCluster | None
+    """The nodes, if they are ours to kill."""
+
+
+class Ground:
+    """Clusters of one and of three nodes, or one that is there; they live as long as the `with` block."""
+
+    def __init__(self, folder: Path) -> None:
+        self._stack = ExitStack()
+        self._clusters: dict[int, KafkaCluster] = {}
+        self._servers, self._home = os.environ.get(SERVERS), kafka_home()
+        self.impossible: dict[Kind, str] = {}
+        """Faults that cannot be had here, and why."""
+        if self._servers:
+            self.impossible["node killed"] = f"the nodes of {SERVERS} are not ours"
+        if not can_mount(folder):
+            self.impossible["disk full"] = "only root may mount a small disk"
+
+    def __enter__(self) -> Ground:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def brokers(self) -> Collection[Broker]:
+        """Those that can be had."""
+        return ("kafka", "embedded") if self._servers or self._home else ("embedded",)
+
+    def of(self, scenario: Scenario) -> Place:
+        """The brokers that a round asks for. Those of an embedded round are its own."""
+        if scenario.broker == "embedded":
+            return Place(self._stack.enter_context(EmbeddedBroker()).bootstrap_servers, None)
+        if self._servers:
+            return Place(self._servers, None)
+        if scenario.nodes not in self._clusters:
+            if self._home is None:
+                raise LookupError("no Apache Kafka to play on; ask `brokers` first")
+            cluster = KafkaCluster(self._home, scenario.nodes)
+            self._clusters[scenario.nodes] = self._stack.enter_context(cluster)
+        cluster = self._clusters[scenario.nodes]
+        return Place(cluster.bootstrap_servers, cluster)

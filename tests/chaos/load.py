@@ -1,0 +1,72 @@
+"""Sends a ledger's records at a steady rate, and notes how many there were."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import Message, Producer
+from tests.support.ledger import Ledger, Sending
+
+FLUSH_S = 60.0
+
+
+class NotSentError(RuntimeError):
+    """The broker did not take a record, so the ledger would be wrong."""
+
+
+class Load:
+    """The agents of a ledger, and their producer."""
+
+    def __init__(self, ledger: Ledger, bootstrap_servers: str, prefix: str, rate: int, *, idempotent: bool) -> None:
+        self._ledger, self._prefix, self._rate = ledger, prefix, rate
+        quiet = {"log_level": 0, "error_cb": lambda _: None}
+        options = {"bootstrap.servers": bootstrap_servers, "enable.idempotence": idempotent, "linger.ms": 5}
+        self._producer = Producer({**quiet, **options})
+        self._began = time.monotonic()
+        self._refused: list[str] = []
+        self.sent = 0
+        """Records handed to the producer."""
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    def restart(self) -> None:
+        """Begin to count the time."""
+        self._began = time.monotonic()
+
+    def go_on(self, seconds: float) -> None:
+        """Send what comes in so many seconds."""
+        self._send(self._ledger.records(max(1, round(self._rate * seconds)), time.time()))
+
+    def finish(self) -> None:
+        """Send all that is left of the ledger's sessions, and wait until the broker has everything.
+
+        Raises:
+            NotSentError: it did not take a record.
+        """
+        self._send(self._ledger.rest(time.time()))
+        left = self._producer.flush(FLUSH_S)
+        if left or self._refused:
+            raise NotSentError(f"{left} records not sent within {FLUSH_S:g} s, and refused: {self._refused[:3]}")
+
+    def _send(self, sendings: Iterable[Sending]) -> None:
+        now = time.time()
+        for topic, partition, key, value, headers, at in sendings:
+            self._producer.produce(
+                self._prefix + topic,
+                value,
+                key,
+                partition,
+                on_delivery=self._delivered,
+                timestamp=int((now if at is None else at) * 1000),
+                headers=headers,
+            )
+            self.sent += 1
+        self._producer.poll(0)
+
+    def _delivered(self, error: object, message: Message) -> None:
+        if error is not None:
+            self._refused.append(f"{message.topic()}: {error}")

@@ -1,0 +1,158 @@
+"""What happens in a round: drawn from its seed, before it begins."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+from tests.support.dying_worker import MOMENTS, STEPS, WITHOUT_TRANSACTIONS
+
+Kind = Literal[
+    "killed",
+    "killed at a step",
+    "frozen",
+    "frozen and replaced",
+    "terminated",
+    "scaled",
+    "state lost",
+    "node killed",
+    "disk full",
+    "scorer killed",
+    "scorer frozen",
+]
+Broker = Literal["kafka", "embedded"]
+
+SHARES: dict[Kind, float] = {
+    "killed": 2,
+    "killed at a step": 4,
+    "frozen": 2,
+    "frozen and replaced": 2,
+    "terminated": 1,
+    "state lost": 1,
+    "node killed": 3,
+    "disk full": 0.7,
+    "scorer killed": 0.7,
+    "scorer frozen": 0.4,
+}
+UNFENCED: Collection[Kind] = ("killed", "killed at a step", "terminated", "state lost", "scorer killed")
+"""What a broker without transactions is not harmed by: it cannot fence a worker that wakes up."""
+LONGER_THAN_THE_SESSION_S = (7.0, 11.0)
+
+
+class Drawn(NamedTuple):
+    """One fault."""
+
+    at_s: float
+    """Seconds after the load began."""
+    kind: Kind
+    pick: float
+    """Which worker or node, from 0 to 1."""
+    for_s: float = 0.0
+    """How long, if it does not pass by itself."""
+    death: tuple[str, str, int] | None = None
+    """Step, moment and count."""
+    workers: int = 0
+    """How many there shall be afterwards, when scaled."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A round."""
+
+    seed: int
+    broker: Broker
+    nodes: int
+    workers: int
+    split: bool
+    """Whether each stage is an application of its own, in processes of its own."""
+    poisonous: int
+    """Sessions that hold the scoring process for ever."""
+    load_s: float
+    rate: int
+    """Records a second."""
+    faults: tuple[Drawn, ...]
+
+    @property
+    def small_disk(self) -> bool:
+        """Whether a worker's disk is filled."""
+        return any(fault.kind == "disk full" for fault in self.faults)
+
+    def __str__(self) -> str:
+        return (
+            f"seed {self.seed}: {self.broker}, {self.nodes} nodes, {self.workers} workers{' a stage' * self.split}, "
+            f"{len(self.faults)} faults"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What of it goes into the record of a round."""
+        found = asdict(self)
+        del found["seed"], found["faults"]
+        return found
+
+
+def draw(
+    seed: int,
+    *,
+    brokers: Collection[Broker] = ("kafka", "embedded"),
+    impossible: Collection[Kind] = (),
+    load_s: float = 40.0,
+    rate: int = 150,
+) -> Scenario:
+    """The scenario of a seed.
+
+    Args:
+        seed: What it follows from.
+        brokers: Those that it may run on; on the embedded one every fifth does.
+        impossible: Faults that this machine or broker cannot be given.
+        load_s: Seconds of load.
+        rate: Records a second.
+    """
+    rnd = random.Random(f"chaos {seed}")
+    embedded = "kafka" not in brokers or ("embedded" in brokers and seed % 5 == 0)
+    nodes = 1 if embedded or "node killed" in impossible or rnd.random() < 0.4 else 3
+    workers = rnd.choice((1, 2, 2, 4))
+    split = not embedded and workers < 4 and rnd.random() < 0.25
+    scaled = not embedded and not split and rnd.random() < 0.25
+    shares = {kind: share for kind, share in SHARES.items() if kind not in impossible}
+    if nodes < 3:
+        shares.pop("node killed", None)
+    if embedded:
+        shares = {kind: share for kind, share in shares.items() if kind in UNFENCED}
+        load_s = min(load_s, 20.0)
+    count = round(rnd.uniform(7, 10) * load_s / 40)
+    moments = sorted(rnd.uniform(1, load_s) for _ in range(count))
+    kinds = rnd.choices([*shares], [*shares.values()], k=count)
+    steps = WITHOUT_TRANSACTIONS if embedded else STEPS
+    faults = [_fault(rnd, at, kind, steps) for at, kind in zip(moments, kinds, strict=True)]
+    if scaled:
+        workers = 1
+        faults += [
+            Drawn(load_s * rnd.uniform(0.1, 0.3), "scaled", 0, workers=4),
+            Drawn(load_s * rnd.uniform(0.6, 0.8), "scaled", 0, workers=2),
+        ]
+    return Scenario(
+        seed=seed,
+        broker="embedded" if embedded else "kafka",
+        nodes=nodes,
+        workers=workers,
+        split=split,
+        poisonous=rnd.choice((0, 0, 1)),
+        load_s=load_s,
+        rate=rate,
+        faults=tuple(sorted(faults)),
+    )
+
+
+def _fault(rnd: random.Random, at_s: float, kind: Kind, steps: Collection[str]) -> Drawn:
+    pick, for_s, death = rnd.random(), 0.0, None
+    if kind in ("frozen", "frozen and replaced"):
+        for_s = rnd.uniform(*LONGER_THAN_THE_SESSION_S)
+    elif kind in ("node killed", "disk full"):
+        for_s = rnd.uniform(2, 8)
+    elif kind == "killed at a step":
+        step = rnd.choice([*steps])
+        often = 2 if step == "send_offsets_to_transaction" else 25  # once a second, and with every checkpoint
+        death = step, rnd.choice(MOMENTS), rnd.randint(1, often)
+    return Drawn(at_s, kind, pick, for_s, death)

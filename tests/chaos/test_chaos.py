@@ -1,0 +1,52 @@
+"""Nothing is lost, doubled or changed, whatever happens to workers, scorers, disks and nodes: a few rounds of `python -m tests.chaos`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.audit.claims import HEADINGS
+from tests.chaos.ground import Ground
+from tests.chaos.round import play
+from tests.chaos.scenario import Scenario, draw
+from tests.support.kafka import NEEDS_KAFKA
+
+SEEDS = (2, 7, 9, 10, 22)
+"""Among them: one worker, two, one to four to two, each stage apart; three nodes, the embedded broker, a full disk, freezes."""
+LOAD_S = 25.0
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with Ground(tmp_path_factory.mktemp("ground")) as ground:
+        yield ground
+
+
+def scenario_of(seed: int, ground: Ground) -> Scenario:
+    scenario = draw(seed, impossible=[*ground.impossible], load_s=LOAD_S)
+    if scenario.broker not in ground.brokers:
+        pytest.skip(NEEDS_KAFKA)
+    return scenario
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_under_faults_nothing_is_lost_doubled_or_changed(seed: int, ground: Ground, tmp_path: Path) -> None:
+    scenario = scenario_of(seed, ground)
+
+    line = play(scenario, *ground.of(scenario), tmp_path).line()
+
+    sys.stdout.write(json.dumps(line, indent=1, ensure_ascii=False))
+    assert line["found"] == {}
+    assert sum(line["faults"].values()) >= 3, f"hardly anything happened: {line['faults']}"
+    assert {heading: line[heading] for heading in HEADINGS} == dict.fromkeys(HEADINGS, 0)
+
+
+@pytest.mark.chaos
+def test_every_fault_can_be_had_here(ground: Ground) -> None:
+    if ground.impossible:
+        pytest.skip("; ".join(f"{kind}: {why}" for kind, why in ground.impossible.items()))

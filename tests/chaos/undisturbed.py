@@ -1,0 +1,75 @@
+"""The same records once more, past one worker that nothing happens to: do the scores say the same?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import Producer
+from tests.audit.committed import Committed, Document
+from tests.support.ledger import Ledger
+
+LATER = {"evaluated_at", "cost", "revision"}
+"""What may differ: how late a record came decides how many revisions there are, not what the last one says."""
+BY_ORDER = {"novelty", "nearest", "novelty_missing"}
+"""What of a trace's value follows from the order of the candidates of several sessions."""
+
+
+def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> int:
+    """Send what agents sent to the topics under another prefix: same bytes, timestamps, partitions and order. Returns how many."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "linger.ms": 5})
+    count = 0
+    for topic in ("traces", "invocations"):
+        for row in committed.rows[topic]:
+            producer.produce(
+                prefix + topic, row.value, row.key, row.partition, timestamp=row.timestamp, headers=row.headers
+            )
+            producer.poll(0)
+            count += 1
+    if left := producer.flush(60):
+        raise RuntimeError(f"{left} of {count} records could not be copied")
+    return count
+
+
+def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) -> Iterator[str]:
+    """A sentence for each score whose last revision is another one, or that only one of the two runs has."""
+    ours, theirs = _last(ledger, disturbed), _last(ledger, undisturbed)
+    for result_id in {**ours, **theirs}:
+        one, other = ours.get(result_id), theirs.get(result_id)
+        if one != other:
+            yield f"score {result_id}: {_unlike(one, other)}"
+
+
+def _last(ledger: Ledger, committed: Committed) -> Mapping[str, Document]:
+    last: dict[str, Document] = {}
+    for row in committed.rows["results"]:
+        found = row.document
+        if found["metric"] == "gate" or found["session_id"] not in ledger.events:
+            continue
+        known = last.get(found["result_id"])
+        if known is None or known["revision"] <= found["revision"]:
+            last[found["result_id"]] = found
+    return {result_id: _comparable(found, ledger) for result_id, found in last.items()}
+
+
+def _comparable(score: Document, ledger: Ledger) -> Document:
+    kept = {name: content for name, content in score.items() if name not in LATER}
+    if (
+        score["session_id"] in ledger.doubled or score["metric"] == "trace_value"
+    ):  # of a value: of what changed its trace last
+        del kept["occurred_at"]
+    if score["metric"] == "trace_value":
+        kept["details"] = {name: content for name, content in score["details"].items() if name not in BY_ORDER}
+        for name in ("value", "status", "rationale"):
+            del kept[name]
+    return kept
+
+
+def _unlike(one: Document | None, other: Document | None) -> str:
+    if one is None or other is None:
+        there: Any = one or other
+        return f"only {'undisturbed' if one is None else 'disturbed'}: {there['session_id']}, {there['metric']}"
+    names = [name for name in one if one[name] != other.get(name)]
+    return f"{one['session_id']}, {one['metric']}: " + "; ".join(
+        f"{name} is {one[name]!r} disturbed, {other.get(name)!r} undisturbed" for name in names
+    )
