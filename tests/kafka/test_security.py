@@ -1,0 +1,156 @@
+"""Kafka by TLS, with a password or a client's certificate: every client of a worker or a command gets in, or says why not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.audit.committed import Committed
+from tests.support.flow import event, trace
+from tests.support.kafka_cluster import KafkaCluster
+from tests.support.kafka_security import PASSWORD, USERS, Certificates
+from tests.support.workers import Fleet, Worker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+Variables = dict[str, str]
+PATIENCE_S = 90
+WRONG_PASSWORD = "wrong-horse-7d20"
+NEVER_GIVES_UP_S = 60
+"""A command that has not ended by then tries again for ever."""
+SESSIONS = 6
+
+
+def by_password(kafka: KafkaCluster, certificates: Certificates, mechanism: str) -> Variables:
+    return {
+        "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": kafka.password_servers,
+        "TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "TRACEGATE_KAFKA_SASL_MECHANISM": mechanism,
+        "TRACEGATE_KAFKA_SASL_USERNAME": USERS[mechanism],
+        "TRACEGATE_KAFKA_SASL_PASSWORD": PASSWORD,
+        "TRACEGATE_KAFKA_SSL_CAFILE": str(certificates.authority),
+    }
+
+
+def by_certificate(kafka: KafkaCluster, certificates: Certificates) -> Variables:
+    return {
+        "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": kafka.tls_servers,
+        "TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SSL",
+        "TRACEGATE_KAFKA_SSL_CAFILE": str(certificates.authority),
+        "TRACEGATE_KAFKA_SSL_CERTFILE": str(certificates.client),
+        "TRACEGATE_KAFKA_SSL_KEYFILE": str(certificates.client_key),
+    }
+
+
+@pytest.fixture(params=[*USERS, "certificate"])
+def way_in(request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certificates: Certificates) -> Variables:
+    """The variables of each way in."""
+    if request.param == "certificate":
+        return by_certificate(secured_kafka, certificates)
+    return by_password(secured_kafka, certificates, request.param)
+
+
+def tracegate(*arguments: str, prefix: str, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tracegate.streams.cli", *arguments],
+        env={**os.environ, "TRACEGATE_TOPIC_PREFIX": prefix, **variables},
+        capture_output=True,
+        text=True,
+        timeout=NEVER_GIVES_UP_S,
+        check=False,
+    )
+
+
+def sample(folder: Path, first: int) -> Path:
+    """A file of sessions, each with one trace and its end."""
+    file = folder / f"{first}.jsonl"
+    names = [f"s{number}" for number in range(first, first + SESSIONS)]
+    documents = [each for name in names for each in (trace(name, name), event("session.ended", name, 1))]
+    file.write_text("".join(json.dumps(each) + "\n" for each in documents))
+    return file
+
+
+def until(holds: Callable[[], bool], committed: Committed, worker: Worker) -> None:
+    """Read on until it holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        if worker.ended or time.monotonic() > deadline:
+            found = {topic: len(rows) for topic, rows in committed.rows.items()}
+            pytest.fail(f"it did not come about; there are {found}, and the worker says\n{worker.log.read_text()}")
+        committed.read(0.1)
+
+
+def test_topics_are_made_records_emitted_sessions_scored_and_state_caught_up(
+    secured_kafka: KafkaCluster, way_in: Variables, tmp_path: Path
+) -> None:
+    prefix = f"secured-{uuid.uuid4().hex[:8]}."
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    said = [tracegate("topics", "create", prefix=prefix, variables=way_in)]
+    assert said[0].returncode == 0, said[0].stderr
+    with (
+        # By the listener that asks for nothing.
+        Committed(secured_kafka.bootstrap_servers, prefix, f"{prefix}assemble-score-gate") as committed,
+        Fleet(way_in["TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"], prefix, tmp_path, config, variables=way_in) as fleet,
+    ):
+        for life in range(2):
+            worker = fleet.start("worker")
+            said.append(tracegate("emit", str(sample(tmp_path, life * SESSIONS)), prefix=prefix, variables=way_in))
+            assert said[-1].returncode == 0, said[-1].stderr
+            until(lambda life=life: len(committed.rows["results"]) == 2 * (life + 1) * SESSIONS, committed, worker)  # type: ignore[misc]
+            assert worker.terminate(30) == 0
+            shutil.rmtree(worker.state_dir)  # the second life has to read all of it from Kafka
+        log = worker.log.read_text()
+
+    takeovers = [line.partition("took over")[2] for line in log.splitlines() if "took over" in line]
+    assert len(takeovers) == 2
+    assert ": 0 rows" in takeovers[0]
+    assert ": 0 rows" not in takeovers[1]
+    assert PASSWORD not in log + "".join(each.stdout + each.stderr for each in said)
+
+
+@pytest.fixture(params=["wrong password", "unknown user", "authority not trusted", "no certificate of the client"])
+def locked_out(
+    request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certificates: Certificates
+) -> tuple[Variables, str]:
+    """Variables that open nothing, and what the message has to name."""
+    password = by_password(secured_kafka, certificates, "SCRAM-SHA-512")
+    user = password["TRACEGATE_KAFKA_SASL_USERNAME"]
+    match request.param:
+        case "wrong password":
+            return password | {"TRACEGATE_KAFKA_SASL_PASSWORD": WRONG_PASSWORD}, f"does not let user '{user}' in"
+        case "unknown user":
+            return password | {"TRACEGATE_KAFKA_SASL_USERNAME": "nobody"}, "does not let user 'nobody' in"
+        case "authority not trusted":
+            del password["TRACEGATE_KAFKA_SSL_CAFILE"]
+            return password, "check TRACEGATE_KAFKA_SSL_CAFILE"
+        case _:
+            certificate = by_certificate(secured_kafka, certificates)
+            del certificate["TRACEGATE_KAFKA_SSL_CERTFILE"], certificate["TRACEGATE_KAFKA_SSL_KEYFILE"]
+            return certificate, "TRACEGATE_KAFKA_SSL_CERTFILE and TRACEGATE_KAFKA_SSL_KEYFILE"
+
+
+@pytest.mark.parametrize("command", [("worker",), ("emit", "FILE"), ("topics", "create"), ("topics", "check")])
+def test_who_is_not_let_in_is_told_why_once_without_the_password(
+    locked_out: tuple[Variables, str], command: tuple[str, ...], tmp_path: Path
+) -> None:
+    variables, names = locked_out
+    arguments = [str(sample(tmp_path, 0)) if word == "FILE" else word for word in command]
+    state = {"TRACEGATE_STATE_DIR": str(tmp_path / "state")}
+
+    ended = tracegate(*arguments, prefix="locked-out.", variables=variables | state)
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert names in ended.stderr
+    assert variables["TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"] in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    for secret in (PASSWORD, WRONG_PASSWORD, "Traceback"):
+        assert secret not in ended.stderr
