@@ -6,6 +6,7 @@ import json
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_one_is_shown_escaped_and_written_raw(dlq: Dlq) -> None:
     assert dlq("show", "0:0", "--raw") == (0, value, "")
     cut = dlq("show", "0:1", "--raw")
     assert (cut.code, cut.out) == (1, b"x" * 65_536)
-    assert "the first 65536 of 70000 bytes; tracegate.traces[0]@4 has the whole" in cut.err
+    assert "the first 65536 of 70000 bytes; tracegate.traces[0]@4 does not hold the whole any more" in cut.err
     missing = dlq("show", "3:5")
     assert (missing.code, missing.out) == (1, b"")
     assert "holds no dead letter 3:5" in missing.err
@@ -114,6 +115,37 @@ def test_a_dead_letter_is_sent_once_unless_asked_again(dlq: Dlq) -> None:
     assert sorted(row.key() for row in rows(dlq, "traces")) == [b"key 0", b"key 1", b"key 2"]
     assert dlq("replay", "0:0", "--again").out == b"1 dead letters sent: 1 to tracegate.traces\n"
     assert len(rows(dlq, "traces")) == 4
+
+
+WHOLE = b"x" * 300_000
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "there"),
+    [(1, 1, True), (1, 0, False), (1, 2, False), (2, 0, False), (9, 0, False)],
+    ids=["there", "another record", "not there yet", "an empty partition", "no partition"],
+)
+def test_a_value_that_was_cut_is_sent_whole_if_its_topic_still_has_it(
+    partition: int, offset: int, there: bool, dlq: Dlq
+) -> None:
+    producer = Producer({"bootstrap.servers": dlq.servers})
+    for value in (b"another", WHOLE):
+        producer.produce("tracegate.sessions", value, b"s", 1)
+    producer.flush(10)
+    cut = replace(letter(1, topic="sessions", value=WHOLE), offset=offset)
+    dlq.put([cut])
+    if partition != 1:
+        forged = [*cut.wire_headers(), ("tracegate.partition", str(partition).encode())]
+        producer.produce("tracegate.dead-letters", cut.wire_value(), b"s", 1, headers=forged)
+        producer.flush(10)
+    name = "1:0" if partition == 1 else "1:1"
+
+    raw, replayed = dlq("show", name, "--raw"), dlq("replay", name)
+
+    assert (raw.code, raw.out) == ((0, WHOLE) if there else (1, WHOLE[:65_536]))
+    assert replayed.code == (0 if there else 1)
+    sent = [row.value() for row in rows(dlq, "sessions") if row.headers()]
+    assert sent == [WHOLE] * there
 
 
 def test_a_named_one_that_is_not_there_is_said_and_the_others_are_sent(dlq: Dlq) -> None:

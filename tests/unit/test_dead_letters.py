@@ -151,7 +151,7 @@ def test_a_forged_origin_leads_nowhere() -> None:
 @pytest.mark.parametrize(
     ("changes", "because"),
     [
-        ({"size": 70_000}, r"only the first 65536 of 70000 bytes are kept; the whole is at acme.traces\[2\]@17"),
+        ({"size": 70_000}, r"first 65536 of 70000 bytes are kept, and acme.traces\[2\]@17 does not hold the whole"),
         ({"left_out": 70_000}, r"key and headers were left out \(70000 bytes\)"),
         ({"topic": TOPICS.strays}, "does not say from which topic"),
         ({"topic": "other.traces"}, "'other.traces' is no input of a stage under this prefix"),
@@ -159,6 +159,7 @@ def test_a_forged_origin_leads_nowhere() -> None:
         ({"partition": 4}, "has no partition 4"),
         ({"partition": -1}, "has no partition -1"),
         ({"key": b"k" * (KEPT_BYTES - 40)}, "with those of a replay"),
+        ({"value": b"x" * 1_000_000}, "at most 1000000 are sent"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_the_reason(changes: dict[str, Any], because: str) -> None:

@@ -28,8 +28,6 @@ VERSIONS = ["1.29", kubernetes_validate.latest_version()]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
 HASHED = re.compile(r"^(tracegate-(?:settings|eval))-[a-z0-9]{10}$")
-WEB = {"TRACEGATE_WEB_HOST"} - VARIABLES
-"""Of the page that answers the probes."""
 
 every = pytest.mark.parametrize("name", KUSTOMIZATIONS)
 
@@ -119,7 +117,7 @@ def test_every_kustomization_is_tested() -> None:
 def test_every_variable_is_one_of_ours(name: str) -> None:
     named = variables_in(yaml.safe_dump_all(manifests(name)))
     assert named >= {"TRACEGATE_GROUP_INSTANCE_ID", "TRACEGATE_PARTITIONS", "TRACEGATE_STATE_DIR"}
-    assert named <= VARIABLES | WEB
+    assert named <= VARIABLES
 
 
 @every

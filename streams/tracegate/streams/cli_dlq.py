@@ -93,7 +93,8 @@ def show(
 ) -> None:
     """Show one dead letter: reason, where it came from, headers and value; control characters escaped.
 
-    Exit code 1: there is no such dead letter, or `--raw` and it keeps only the beginning of the value.
+    Of a value above 64 kB the beginning is kept; `--raw` fetches the whole from where it came from, if it is still there. Exit code 1:
+    it is not, or there is no such dead letter.
 
     Example: `tracegate dlq show 2:17 --raw > record.json`
     """
@@ -118,8 +119,9 @@ def replay(
 ) -> None:
     """Send dead letters back to the topics that they came from, each once: what was replayed before is left out.
 
-    Key, value and headers are those of the record; its timestamp is now. Mend the cause first: what is still unusable becomes another dead
-    letter. Exit code 1: one could not be sent, or a named one does not exist.
+    Key, value and headers are those of the record; its timestamp is now. A value above 64 kB is fetched from where it came from, if it is
+    still there. Mend the cause first: what is still unusable becomes another dead letter. Exit code 1: one could not be sent, or a named
+    one does not exist.
 
     Example: `tracegate dlq replay --reason scoring_failed --since 1d --dry-run`
     """

@@ -19,6 +19,7 @@ from tracegate.schemas.dead_letter import printable
 from tracegate.streams.cli_errors import FAILED
 from tracegate.streams.cli_terminal import complain, progress_bar
 from tracegate.streams.dead_letters import DeadLetters, Found, LetterId, Wanted
+from tracegate.streams.originals import Originals
 from tracegate.streams.replay import Step, replay
 from tracegate.streams.settings import Settings
 
@@ -47,7 +48,7 @@ def show_and_tell(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
         DeadLettersError: the topic is missing or wrong or cannot be read.
     """
     _quiet()
-    found = asyncio.run(_only(settings, letter_id))
+    found = asyncio.run(_only(settings, letter_id, whole=raw))
     if found is None:
         complain(_missing(settings, letter_id))
         return FAILED
@@ -57,9 +58,8 @@ def show_and_tell(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
     sys.stdout.buffer.write(found.letter.value or b"")
     if found.letter.size is None:
         return 0
-    complain(
-        f"{letter_id}: these are the first {len(found.letter.value or b'')} of {found.letter.size} bytes; {_where(found)} has the whole"
-    )
+    kept = f"these are the first {len(found.letter.value or b'')} of {found.letter.size} bytes"
+    complain(f"{letter_id}: {kept}; {_where(found)} does not hold the whole any more")
     return FAILED
 
 
@@ -104,11 +104,11 @@ async def _latest(meant: AsyncIterator[Found], limit: int) -> tuple[list[Found],
     return [found for _, _, found in sorted(kept, key=lambda each: each[:2])], count
 
 
-async def _only(settings: Settings, letter_id: LetterId) -> Found | None:
+async def _only(settings: Settings, letter_id: LetterId, *, whole: bool) -> Found | None:
     only = None
-    async with DeadLetters(settings) as letters:
+    async with DeadLetters(settings) as letters, Originals(settings) as originals:
         async for found in letters.matching(Wanted(frozenset({letter_id}))):
-            only = found
+            only = await originals.completed(found) if whole else found
     return only
 
 

@@ -12,12 +12,14 @@ from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from tracegate.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
 from tracegate.streams.admin import check_partitions, reach
 from tracegate.streams.dead_letters import DeadLetters, DeadLettersError, Found, Wanted
-from tracegate.streams.delivery import Delivery, PlainSends, Transaction
+from tracegate.streams.delivery import MAX_BATCH_BYTES, Delivery, PlainSends, Transaction
 from tracegate.streams.embedded import is_embedded
+from tracegate.streams.originals import Originals
 from tracegate.streams.settings import Settings, aiokafka_options
 from tracegate.streams.stage import Output, envelope_size
 from tracegate.streams.topics import Topics
@@ -67,16 +69,16 @@ async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bo
     if problems := await asyncio.to_thread(check_partitions, settings, inputs):
         raise DeadLettersError("\n".join(problems))
     if dry_run:
-        async with DeadLetters(settings) as letters:
+        async with DeadLetters(settings) as letters, Originals(settings) as originals:
             async for found in letters.matching(wanted):
-                yield _judged(found, topics, settings.partitions, again)[0]
+                yield (await _judged(found, originals, topics, settings.partitions, again))[0]
         return
     sender = _Sender(settings, transactions=settings.delivery != "at_least_once" and not embedded)
     try:
         await sender.start()  # before anything is read: from now on nobody else sends
-        async with DeadLetters(settings, up_to_all=True) as letters:
+        async with DeadLetters(settings, up_to_all=True) as letters, Originals(settings) as originals:
             async for found in letters.matching(wanted):
-                step, output = _judged(found, topics, settings.partitions, again)
+                step, output = await _judged(found, originals, topics, settings.partitions, again)
                 if output is None:
                     yield step
                     continue
@@ -103,7 +105,7 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     place = f"{letter.topic}[{letter.partition}]@{letter.offset}"
     if letter.size is not None:
         raise NotReplayable(
-            f"only the first {KEPT_BYTES} of {letter.size} bytes are kept; the whole is at {place} for as long as that topic keeps it"
+            f"only the first {KEPT_BYTES} of {letter.size} bytes are kept, and {place} does not hold the whole any more"
         )
     if letter.left_out is not None:
         raise NotReplayable(f"its key and headers were left out ({letter.left_out} bytes); they are at {place}")
@@ -122,14 +124,19 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
         raise NotReplayable(
             f"its key and headers would have {size} bytes with those of a replay; at most {KEPT_BYTES} are taken"
         )
+    size = DefaultRecordBatchBuilder.estimate_size_in_bytes(letter.key, letter.value, headers)
+    if size > MAX_BATCH_BYTES:
+        raise NotReplayable(f"it would take {size} bytes to send; at most {MAX_BATCH_BYTES} are sent")
     return Output(topic, letter.partition, letter.key, letter.value, headers)
 
 
-def _judged(found: Found, topics: Topics, partitions: int, again: bool) -> tuple[Step, Output | None]:
+async def _judged(
+    found: Found, originals: Originals, topics: Topics, partitions: int, again: bool
+) -> tuple[Step, Output | None]:
     if found.replayed and not again:
         return Step(found, "already_replayed"), None
     try:
-        output = resend(found, topics, partitions)
+        output = resend(await originals.completed(found), topics, partitions)
     except NotReplayable as why:
         return Step(found, "refused", because=str(why)), None
     return Step(found, "would_send", (output.topic, output.partition)), output
