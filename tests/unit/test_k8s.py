@@ -169,7 +169,7 @@ def test_every_stage_runs_in_one_deployment_that_has_its_topics_made(name: str) 
 def test_the_probes_ask_the_workers_page(name: str) -> None:
     for _, _, container in workers(name):
         (port,) = container["ports"]
-        assert (port["name"], port["containerPort"]) == ("web", getattr(Settings(), "web_port", 6066))
+        assert (port["name"], port["containerPort"]) == ("web", Settings().web_port)
         asked = {
             kind: (container[kind]["httpGet"]["path"], container[kind]["httpGet"]["port"])
             for kind in ("startupProbe", "livenessProbe", "readinessProbe")
