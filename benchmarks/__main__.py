@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tests.support.kafka_cluster import KafkaCluster
 
-from benchmarks import cosine, growth, hot_scope, latency, response_match, throughput
+from benchmarks import cosine, exactly_once, growth, hot_scope, latency, response_match, takeover, throughput
 from benchmarks.machine import description
 from tracegate.streams.embedded import EmbeddedBroker
 
-NEEDS_KAFKA = {"throughput", "latency"}
+NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once"}
 
 
 def main(names: list[str]) -> None:
@@ -41,6 +41,9 @@ def main(names: list[str]) -> None:
         every: dict[str, Callable[[], object]] = {
             "throughput": on_kafka,
             "latency": from_last_event_to_score,
+            "takeover": lambda: takeover.run(servers),
+            "rebuild": lambda: takeover.lost(servers),
+            "exactly-once": lambda: exactly_once.run(servers),
             "embedded": on_embedded,
             "growth": growth.run,
             "cosine": cosine.main,

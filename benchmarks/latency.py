@@ -27,7 +27,7 @@ def run(servers: str, rate: float, rounds: int = 3) -> None:
 
 
 def one(
-    servers: str, rate: float, seconds: float = 20.0, open_at_a_time: int = 2_000
+    servers: str, rate: float, seconds: float = 20.0, open_at_a_time: int = 2_000, *, transactions: bool = True
 ) -> dict[str, tuple[float, float]]:
     """Print and return p50 and p99 in milliseconds; sessions of the first five seconds are not counted."""
     prefix = f"latency{time.time_ns()}."
@@ -40,6 +40,7 @@ def one(
             "TRACEGATE_STATE_DIR": folder,
             "TRACEGATE_EMBEDDER": "none",
             "TRACEGATE_CLOSE_LINGER_S": "0",
+            "TRACEGATE_DELIVERY": "exactly_once" if transactions else "at_least_once",
         }
         command = [sys.executable, "-m", "benchmarks.timed_worker", "assemble,score,gate", "1000000000", "1000000000"]
         worker = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

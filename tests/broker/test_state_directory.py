@@ -13,7 +13,7 @@ from tests.audit.committed import Committed
 from tests.support.flow import event, trace
 from tests.support.workers import Fleet, Worker
 
-from tracegate.streams.checkpoint import misfit
+from tracegate.streams.catch_up import misfit
 from tracegate.streams.embedded import EmbeddedBroker
 
 DEADLINE_S = 60

@@ -15,6 +15,7 @@ from typing import Any
 from aiokafka.consumer.fetcher import Fetcher
 
 from tracegate.streams import watchdog, worker
+from tracegate.streams.catch_up import CatchUp
 from tracegate.streams.checkpoint import Checkpoints
 from tracegate.streams.cli import main
 
@@ -54,7 +55,7 @@ def arm(what: str) -> None:
     elif what == "checkpoint":
         Checkpoints._commit = hang  # type: ignore[method-assign]
     elif what == "catch-up":
-        Checkpoints._read_changelogs = hang  # type: ignore[method-assign, assignment]
+        CatchUp._to_the_end = hang  # type: ignore[method-assign, assignment]
     elif what == "loop":
         hold_the_loop()
     else:

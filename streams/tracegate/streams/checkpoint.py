@@ -20,9 +20,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Literal
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from faust.types import TP
 
+from tracegate.streams.catch_up import CatchUp, ToldToStopError
 from tracegate.streams.clock import seconds_now
 from tracegate.streams.delivery import Delivery
 from tracegate.streams.failure import in_words
@@ -43,10 +44,6 @@ EXIT_FAILED = 70
 
 Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
 """Where a worker is: not yet connected, waiting for the group, taking partitions over, at work, on its way out."""
-
-
-class _ToldToStopError(Exception):
-    """The worker ends in the middle of a catch-up."""
 
 
 class Checkpoints:
@@ -83,7 +80,6 @@ class Checkpoints:
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
         self._deliveries: dict[int, Delivery] = {}
-        self._partings: set[asyncio.Task[None]] = set()
         self._ends: Mapping[TP, End] = {}
         self._taking_over: list[int] | None = None
         self._steps = 0
@@ -114,10 +110,10 @@ class Checkpoints:
             with self._table.told():
                 for table in self._app.tables.values():
                     await table.on_rebalance(assigned, revoked, newly, generation)  # opens the RocksDB files
-            rows = await self._catch_up(owned) if owned else 0
-            log.info("took over partitions %s: %d rows in %.0f ms", owned, rows, (monotonic() - started) * 1e3)
+            what = await self._catch_up(owned) if owned else "nothing to do"
+            log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, what)
             await self._faust_on_rebalance(assigned, revoked, newly, generation)
-        except _ToldToStopError:
+        except ToldToStopError:
             log.info("told to stop while catching up: what was read so far is kept")
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
@@ -147,77 +143,29 @@ class Checkpoints:
         delivery = self._delivery(number)
         await delivery.start()
         self._deliveries[number] = delivery
-        self._steps += 1
+        self._step()
 
-    async def _catch_up(self, numbers: Sequence[int]) -> int:
-        """Bring the table up to the committed end of its changelog, and make the lanes. Returns the rows read."""
-        consumer = AIOKafkaConsumer(
-            **self._options,
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            max_partition_fetch_bytes=4 << 20,
-            fetch_max_wait_ms=20,
-        )
-        changelog_id, _ = await asyncio.gather(self._changelog_id(), consumer.start())
-        try:
-            logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
-            sources = [TopicPartition(topic, number) for topic in self.inputs for number in numbers]
-            consumer.assign([*logs, *sources])  # together: each wait for metadata costs 0.3 s
-            consumer.pause(*sources)
-            ends, begins = await consumer.end_offsets(list(logs)), await consumer.beginning_offsets([*logs, *sources])
-            for place, number in logs.items():
-                self._leave_or_clear(number, changelog_id, ends[place])
-            count = await self._read_changelogs(consumer, logs, begins, ends)
-        finally:
-            self._part_with(consumer)
+    async def _catch_up(self, numbers: Sequence[int]) -> str:
+        """Bring the table up to the committed end of its changelog, and make the lanes. Returns what there was to do."""
+        began = monotonic()
+        catch_up = CatchUp(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
+        beginnings = await catch_up.read(numbers, self._changelog_id(), self.inputs)
+        read = monotonic()
         for number in numbers:
-            beginnings = {topic: begins[TopicPartition(topic, number)] for topic in self.inputs}
-            lane = self.lanes[number] = Lane(number, self._specs, self._table, beginnings, seconds_now())
+            firsts = {topic: beginnings[TopicPartition(topic, number)] for topic in self.inputs}
+            lane = self.lanes[number] = Lane(number, self._specs, self._table, firsts, seconds_now())
             lane.task = asyncio.create_task(self._run(lane))
-        return count
+            self._step()
+            await asyncio.sleep(0)  # to load a large one takes its time
+            if self.problems or self._app.should_stop:
+                raise ToldToStopError
+        return (
+            f"{catch_up.rows} rows, {catch_up.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
+            f"and {(monotonic() - read) * 1e3:.0f} ms to load"
+        )
 
-    def _part_with(self, consumer: AIOKafkaConsumer) -> None:
-        """Close its connections, and wait for nothing: by TLS, with a fetch under way, it took all of asyncio's 30 s to part."""
-        parting = asyncio.create_task(consumer.stop())
-        self._partings.add(parting)
-        parting.add_done_callback(self._partings.discard)
-
-    def _leave_or_clear(self, number: int, changelog_id: str, end: int) -> None:
-        """Throw a partition's local rows away if they are not the beginning of its changelog."""
-        self._table.open(number)
-        reached = self._table.reached(number)
-        reason = misfit(self._table.source(number), reached, changelog_id, end)
-        if reason is None:
-            return
-        count = self._table.start_over(number, changelog_id)
-        if reached >= 0 or count:  # else the partition is new here
-            log.warning("partition %d: threw away %d local rows, to read them from Kafka: %s", number, count, reason)
-
-    async def _read_changelogs(
-        self,
-        consumer: AIOKafkaConsumer,
-        logs: Mapping[TopicPartition, int],
-        begins: Mapping[TopicPartition, int],
-        ends: Mapping[TopicPartition, int],
-    ) -> int:
-        count = 0
-        for place, number in logs.items():
-            consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
-        todo = set(logs)
-        while todo:
-            if self._app.should_stop:
-                raise _ToldToStopError
-            for place in list(todo):
-                if await consumer.position(place) >= ends[place]:
-                    todo.discard(place)
-                    if ends[place]:  # transaction markers end the log; Faust would wait for a record there
-                        self._table.reach(logs[place], ends[place] - 1)
-            if todo:
-                for place, records in (await consumer.getmany(*todo, timeout_ms=20)).items():
-                    count += len(records)
-                    self._steps += 1
-                    self._table.write(logs[place], ((r.key, r.value) for r in records), records[-1].offset)
-        return count
+    def _step(self) -> None:
+        self._steps += 1
 
     async def revoke(self) -> None:
         """A last checkpoint of every lane; whatever comes of it, their memory goes."""
@@ -372,17 +320,3 @@ class Checkpoints:
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
         if self.finished is not None:
             self.finished(lane)
-
-
-def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str | None:
-    """Why local rows, up to offset `reached` (-1: none) of the changelog `source`, cannot be the beginning of this changelog.
-
-    None if they can. Contents tell nothing: compaction may have removed what the rows were made of.
-    """
-    if source is None:
-        return f"nothing says from which changelog they are; it is now {changelog_id}"
-    if source != changelog_id:
-        return f"they are from the changelog {source}, and it is now {changelog_id}: broker or topic were made anew"
-    if reached >= end:
-        return f"they reach offset {reached} of the changelog, which ends before {end}: it has lost records"
-    return None

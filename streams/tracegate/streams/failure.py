@@ -15,7 +15,7 @@ def in_words(error: BaseException | None) -> str | None:
         return str(error)
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return (
-            "another worker has taken over a partition of this one, which was frozen, cut off, or slower than the session timeout: "
-            "nothing is lost; start the worker again"
+            "Kafka takes no more transactions from this worker: another one has taken over a partition, or a transaction was open for too "
+            "long. That is how it ends for one that was frozen, cut off or starved of CPU; nothing is lost; start it again"
         )
     return None

@@ -58,7 +58,7 @@ class _Sparing(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING and record.getMessage().startswith("[^"):
             return False
-        if self._over and record.getMessage().startswith("[^"):
+        if self._over and (record.name == "asyncio" or record.getMessage().startswith("[^")):
             return False
         self._over = self._over or getattr(record, LAST_WORD, False)
         if record.name.startswith("tracegate"):

@@ -1,0 +1,315 @@
+"""How long partitions stand still when workers die, come and go, and how fast a lost state directory is rebuilt. Needs Apache Kafka."""
+
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from benchmarks.workload import record
+from tracegate.streams.admin import create_topics
+from tracegate.streams.clock import utc_now
+from tracegate.streams.partitioner import partition_of
+from tracegate.streams.settings import Settings
+from tracegate.streams.topics import STAGES, Topics, application_id
+
+PARTITIONS = 4
+EVERY_S = 0.03
+"""A session for each partition."""
+WARM_S, TAIL_S = 6.0, 12.0
+DOMAINS = 100
+AHEAD = 5_000
+"""How many sessions a worker may be behind while topics are filled."""
+
+
+def run(servers: str, rounds: int = 3) -> None:
+    """Print every round and the medians."""
+    for static in (True, False):
+        found = [killed(servers, static=static) for _ in range(rounds)]
+        name = "static" if static else "dynamic"
+        print(f"MEDIAN killed and restarted, {name} member: {statistics.median(found):.1f} s ({_range(found)})")
+    found = [come_and_gone(servers) for _ in range(rounds)]
+    for place, name in enumerate(("joins", "leaves by SIGTERM")):
+        silences = [each[place] for each in found]
+        print(
+            f"MEDIAN longest silence of a partition as a second worker {name}: {statistics.median(silences):.1f} s ({_range(silences)})"
+        )
+
+
+def killed(servers: str, *, static: bool) -> float:
+    """Seconds from SIGKILL, with a restart at once, until every partition has a committed result that is new."""
+    with Fleet(servers) as fleet:
+        fleet.start("a", static=static)
+        fleet.load(WARM_S)
+        fleet.kill("a")
+        at = fleet.mark()
+        fleet.start("a", static=static)
+        fleet.until_each_has_news(at)
+        waits = [first - at for first in fleet.first.values()]
+        print(
+            f"  killed and restarted, {'static' if static else 'dynamic'} member: {max(waits):.1f} s until every partition goes on"
+        )
+        return max(waits)
+
+
+def come_and_gone(servers: str) -> tuple[float, float]:
+    """Longest silence of any partition, in seconds, as a second worker joins, and as it leaves."""
+    with Fleet(servers) as fleet:
+        fleet.start("a")
+        fleet.load(WARM_S)
+        fleet.mark()
+        fleet.start("b")
+        fleet.load(TAIL_S)
+        joined = fleet.longest
+        fleet.mark()
+        fleet.workers["b"].send_signal(signal.SIGTERM)
+        fleet.load(TAIL_S)
+        left = fleet.longest
+        code = fleet.workers["b"].wait(30)
+        print(
+            f"  longest silence: {joined:.1f} s as a second worker joins, {left:.1f} s as it leaves (exit code {code})"
+        )
+        return joined, left
+
+
+def lost(servers: str, sessions: int = 100_000, vectors: int = 100_000) -> None:
+    """Print how long a worker without its state directory takes to rebuild it from the changelog."""
+    with Fleet(servers, gate={"cache_size": 2 * vectors // DOMAINS}, linger_s="0", gap_s="1000000") as fleet:
+        fleet.start("a", TRACEGATE_EMBEDDER="hashing")
+        fleet.fill(sessions, vectors)
+        fleet.workers["a"].send_signal(signal.SIGTERM)
+        code = fleet.workers["a"].wait(60)
+        kept = _took_over(fleet, "a", code)
+        print(f"  with its state directory: {kept}")
+        shutil.rmtree(fleet.folder / "state-a")
+        began = time.perf_counter()
+        fleet.start("a", TRACEGATE_EMBEDDER="hashing")
+        print(f"  without it: {_took_over(fleet, 'a')}; {time.perf_counter() - began:.1f} s from its start")
+
+
+def _took_over(fleet: "Fleet", name: str, code: int | None = None) -> str:
+    """What the worker says of its last taking over; it is started first if it has ended."""
+    log = fleet.folder / f"{name}.log"
+    if code is not None:
+        log.write_text("")
+        fleet.start(name, TRACEGATE_EMBEDDER="hashing")
+    deadline = time.monotonic() + 300
+    while not (found := re.findall(r"took over partitions (.*)", log.read_text())):
+        if time.monotonic() > deadline or fleet.workers[name].poll() is not None:
+            raise RuntimeError(f"it took nothing over:\n{log.read_text()}")
+        time.sleep(0.01)
+    if code is not None:
+        fleet.workers[name].terminate()
+        fleet.workers[name].wait(30)
+        log.write_text("")
+    return str(found[-1])
+
+
+def _range(values: list[float]) -> str:
+    return f"{min(values):.1f} to {max(values):.1f}"
+
+
+class Fleet:
+    """Workers on topics of their own, a steady load, and who is silent for how long."""
+
+    def __init__(
+        self, servers: str, *, gate: dict[str, object] | None = None, linger_s: str = "0.05", gap_s: str = "300"
+    ) -> None:
+        prefix = f"takeover{time.time_ns()}."
+        create_topics(Settings(kafka_bootstrap_servers=servers, topic_prefix=prefix))
+        self.topics, self._servers = Topics.of(prefix), servers
+        self._application = application_id(prefix, STAGES)
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._environment = os.environ | {
+            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers,
+            "TRACEGATE_TOPIC_PREFIX": prefix,
+            "TRACEGATE_EMBEDDER": "none",
+            "TRACEGATE_CLOSE_LINGER_S": linger_s,
+            "TRACEGATE_IDLE_GAP_S": gap_s,
+            "TRACEGATE_WEB_PORT": "0",
+        }
+        self._config = {"criteria": {}, "gate": gate or {}}
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "linger.ms": 2, "queue.buffering.max.messages": 500_000}
+        )
+        self._reader = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": prefix,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 20,
+                "enable.auto.commit": False,
+            }
+        )
+        self._reader.assign([TopicPartition(self.topics.results, number, 0) for number in range(PARTITIONS)])
+        self._homes = self._names()
+        self.first: dict[int, float] = {}
+        self.longest = 0.0
+        self._last: dict[int, float] = {}
+        self._sent_at: dict[str, float] = {}
+        self._since = 0.0
+        self.read = 0
+
+    def __enter__(self) -> "Fleet":
+        self._folder = tempfile.TemporaryDirectory(prefix="tracegate-takeover-")
+        self.folder = Path(self._folder.name)
+        (self.folder / "config.json").write_bytes(orjson.dumps(self._config))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for worker in self.workers.values():
+            worker.kill()
+            worker.wait()
+        self._reader.close()
+        self._folder.cleanup()
+
+    def start(self, name: str, *, static: bool = False, **settings: str) -> None:
+        """Start a worker; its state directory is that of its name."""
+        own = {"TRACEGATE_STATE_DIR": str(self.folder / f"state-{name}")} | settings
+        if static:
+            own["TRACEGATE_GROUP_INSTANCE_ID"] = name
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.workers[name] = subprocess.Popen(
+                [sys.executable, "-m", "tracegate.streams.cli", "worker", "--config", self.folder / "config.json"],
+                env=self._environment | own,
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self, name: str) -> None:
+        """End a worker at once."""
+        self.workers[name].kill()
+        self.workers[name].wait()
+
+    def _names(self) -> Iterator[list[str]]:
+        """Names of sessions, one at home in each partition."""
+        number = 0
+        while True:
+            found: dict[int, str] = {}
+            while len(found) < PARTITIONS:
+                number += 1
+                found.setdefault(partition_of(b"s%d" % number, PARTITIONS), f"s{number}")
+            yield [found[place] for place in range(PARTITIONS)]
+
+    def _send(self, session_id: str, number: int, domain: str | None = None) -> None:
+        is_trace, value = record(session_id, number, utc_now())
+        if domain is not None:
+            document = orjson.loads(value)
+            document["metadata"]["task_domain"] = domain
+            value = orjson.dumps(document)
+        key = session_id.encode()
+        topic = self.topics.traces if is_trace else self.topics.invocations
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition_of(key, PARTITIONS))
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+    def _poll(self, timeout: float) -> None:
+        messages = self._reader.consume(1_000, timeout)
+        now = time.perf_counter()
+        for message in messages:
+            if message.error() or b'"gate"' not in message.value():
+                continue
+            self.read += 1
+            number = message.partition()
+            if self._sent_at.pop(orjson.loads(message.value())["session_id"], 0.0) >= self._since:
+                self.first.setdefault(number, now)
+            self._silent(number, now)
+            self._last[number] = now
+
+    def _silent(self, number: int, now: float) -> None:
+        if number in self._last:
+            self.longest = max(self.longest, now - max(self._last[number], self._since))
+
+    def _step(self) -> None:
+        for name in next(self._homes):
+            self._sent_at[name] = time.perf_counter()
+            self._send(name, 9)
+            self._send(name, 10)
+        self._producer.poll(0)
+        until = time.perf_counter() + EVERY_S
+        while (left := until - time.perf_counter()) > 0:
+            self._poll(left)
+
+    def load(self, seconds: float) -> None:
+        """Send sessions, and look how long no partition has a result; at first until each has one."""
+        while len(self._last) < PARTITIONS:
+            self._step()
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            self._step()
+        for number in range(PARTITIONS):
+            self._silent(number, time.perf_counter())
+
+    def mark(self) -> float:
+        """Begin to count from now on."""
+        self._since = time.perf_counter()
+        self.first.clear()
+        self.longest = 0.0
+        return self._since
+
+    def until_each_has_news(self, since: float) -> None:
+        """Load on until each partition has a result of a session that was sent later."""
+        while len(self.first) < PARTITIONS:
+            self._step()
+            if time.perf_counter() - since > 120:
+                raise RuntimeError("not every partition goes on after 120 s")
+
+    def fill(self, sessions: int, vectors: int) -> None:
+        """Leave so many sessions open, of three events each, and send so many traces through the gate; at the pace of the worker."""
+        for number in range(vectors):
+            name = f"done-{number}"
+            self._send(name, 9, f"domain-{number % DOMAINS}")
+            self._send(name, 10)
+            while number - self.read > AHEAD:
+                self._producer.poll(0)
+                self._poll(0.1)
+                self.check()
+        for number in range(sessions):
+            for event in range(3):
+                self._send(f"open-{number}", event)
+            if number % AHEAD == AHEAD - 1:
+                self.until_read()
+        self.until_read()
+
+    def until_read(self) -> None:
+        """Wait until the worker has told the group that it has read every event, and no candidate is left."""
+        self._producer.flush(60)
+        inputs = [
+            TopicPartition(topic, n)
+            for topic in (self.topics.invocations, self.topics.candidates)
+            for n in range(PARTITIONS)
+        ]
+        admin = AdminClient({"bootstrap.servers": self._servers})
+        while True:
+            self._poll(0.1)
+            self.check()
+            # The last place before an end may be a transaction's marker.
+            asked = ConsumerGroupTopicPartitions(self._application, inputs)
+            told = admin.list_consumer_group_offsets([asked])[self._application].result().topic_partitions
+            ends = admin.list_offsets({place: OffsetSpec.latest() for place in inputs})
+            if all(place.offset >= ends[place].result().offset - 1 for place in told):
+                return
+
+    def check(self) -> None:
+        """See that every worker runs.
+
+        Raises:
+            RuntimeError: one does not.
+        """
+        for name, worker in self.workers.items():
+            if worker.poll() is not None:
+                raise RuntimeError(f"worker {name} ended:\n{(self.folder / f'{name}.log').read_text()}")
