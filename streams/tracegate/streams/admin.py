@@ -14,6 +14,8 @@ from tracegate.streams.settings import Settings, confluent_options
 from tracegate.streams.topics import STAGES, CleanupPolicy, StageName, Topics, application_id, changelog
 
 _REQUEST_TIMEOUT_S = 10.0
+_HEARSAY_S = 30.0
+"""How long a broker may not have heard of a topic that the controller has made."""
 _LOOK_EVERY_S = 1.0
 _REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _TRANSACTIONS = "__transaction_state"
@@ -208,8 +210,16 @@ class _Cluster:
         if self.embedded or not names:
             return {}
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        answers = self._client.describe_configs(asked, request_timeout=_REQUEST_TIMEOUT_S)
-        return {resource.name: answer.result()["cleanup.policy"].value for resource, answer in answers.items()}
+        deadline = time.monotonic() + _HEARSAY_S
+        while True:
+            answers = self._client.describe_configs(asked, request_timeout=_REQUEST_TIMEOUT_S)
+            try:
+                return {resource.name: answer.result()["cleanup.policy"].value for resource, answer in answers.items()}
+            except KafkaException as error:
+                # Another broker answers than the one that knew of the topics.
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def broker_options(self) -> dict[str, str | None]:
         """Give the configuration of one broker; nothing where it may not be seen."""
@@ -245,10 +255,9 @@ class _Cluster:
         return refusals
 
     def _wait_for(self, names: Collection[str]) -> None:
-        """Wait until the broker that answers has heard from the controller; it takes milliseconds, 10 s at most."""
-        for _ in range(200):
-            if not set(names) - self.partition_counts().keys():
-                return
+        """Wait until the broker that answers has heard from the controller, which takes milliseconds unless it was just started."""
+        deadline = time.monotonic() + _HEARSAY_S
+        while set(names) - self.partition_counts().keys() and time.monotonic() < deadline:
             time.sleep(0.05)
 
 
