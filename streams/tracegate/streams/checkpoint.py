@@ -93,7 +93,7 @@ class Checkpoints:
             app.topics.add(
                 app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
             )
-        install(app, self)
+        install(app, self, self._table.changelog)
         self._faust_on_rebalance = app.tables.on_rebalance
         app.tables.on_rebalance = self._on_rebalance
 

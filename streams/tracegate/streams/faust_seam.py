@@ -32,7 +32,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (TableManager, ("on_rebalance",)),
     (
         Store,
-        ("_db_for_partition", "_visible_items", "offset_key", "persisted_offset", "set_persisted_offset"),
+        ("_db_for_partition", "offset_key", "persisted_offset", "set_persisted_offset"),
     ),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
@@ -135,8 +135,11 @@ def _ends(consumer: Any) -> Iterable[tuple[TP, End]]:
             yield TP(tp.topic, tp.partition), End(state.position, stable, state.timestamp / 1000)
 
 
-def install(app: Any, intake: Intake) -> None:
-    """Hand all records of the intake's inputs to it, in batches, and let it act before partitions are given up."""
+def install(app: Any, intake: Intake, changelog: str) -> None:
+    """Hand all records of the intake's inputs to it, in batches, and let it act before partitions are given up.
+
+    The changelog's records are left as they are parsed, too: Faust itself reads none, as the table is caught up before it looks.
+    """
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
         logger = driver.logger
@@ -174,7 +177,7 @@ def install(app: Any, intake: Intake) -> None:
             await super().wait_empty()
 
     app.transport.Consumer = Consumer
-    read_as_parsed(intake.inputs)
+    read_as_parsed({*intake.inputs, changelog})
 
 
 def _no_log() -> WriteOptions:
@@ -206,8 +209,10 @@ class Table:
 
     def rows(self, partition: int) -> dict[bytes, bytes]:
         """All rows of a partition."""
-        items = self._store._visible_items(self._store._db_for_partition(partition))
-        return {key: value for key, value in items if key != self._source_key}
+        rows: dict[bytes, bytes] = dict(self._store._db_for_partition(partition).items())
+        for hidden in (self._store.offset_key, self._source_key):
+            rows.pop(hidden, None)
+        return rows
 
     def read(self, partition: int, key: bytes) -> bytes | None:
         """One row."""
@@ -260,10 +265,12 @@ class Table:
 
     def start_over(self, partition: int, source: str) -> int:
         """Throw all rows away, and note which changelog the next ones are from. Returns how many rows there were."""
-        db, count = self._store._db_for_partition(partition), len(self.rows(partition))
+        db = self._store._db_for_partition(partition)
+        keys = set(db.keys())
+        count = len(keys - {self._store.offset_key, self._source_key})
         with self.told(partition):
             db.delete(self._source_key)  # first, so that after a crash in here nobody takes the rest for whole
-            for key in list(db.keys()):
+            for key in keys:
                 db.delete(key)
             db.put(self._source_key, source.encode())
         return count

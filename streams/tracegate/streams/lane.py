@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -147,10 +147,10 @@ class Lane:
         rows = table.rows(number)
         self._format = int(rows.get(FORMAT_ROW, b"0"))
         check_format(self._format or 1, f"the state of partition {number}, in {table.changelog},")
+        shares = _shares(rows)
         for spec in specs:
-            prefix = spec.name.encode() + b"/"
-            stage = spec.new(number, _reader(table, number, prefix), self.wake.set)
-            stage.load({key[len(prefix) :]: row for key, row in rows.items() if key.startswith(prefix)})
+            stage = spec.new(number, _reader(table, number, spec.name.encode() + b"/"), self.wake.set)
+            stage.load(shares.pop(spec.name.encode(), {}))
             stage.tick(now, spec.inputs)
             self.stages[spec.name] = stage
             inbox = self._inboxes[spec.name] = Inbox(stage, spec.inputs)
@@ -297,6 +297,15 @@ class Lane:
             self.task.cancel()
         for stage in self.stages.values():
             stage.drop()
+
+
+def _shares(rows: Mapping[bytes, bytes]) -> dict[bytes, dict[bytes, bytes]]:
+    """The rows of each stage, by its name, under their keys without it."""
+    shares: dict[bytes, dict[bytes, bytes]] = defaultdict(dict)
+    for key, row in rows.items():
+        name, _, own = key.partition(b"/")
+        shares[name][own] = row
+    return shares
 
 
 def _reader(table: Table, partition: int, prefix: bytes) -> Read:

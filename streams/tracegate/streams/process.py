@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 
 _REPEATED_EVERY_S = 30.0
+_OF_NO_USE = "Warning: Task timed out!", "Please make sure it's hanging before restart"
+"""What Faust says of a catch-up that takes longer than the session timeout. The watchdogs judge what stands still."""
 LAST_WORD = "last_word"
 """An attribute of the record (`extra`) that says why the process ends, if that needs no traceback."""
 
@@ -57,6 +59,8 @@ class _Sparing(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING and record.getMessage().startswith("[^"):
+            return False
+        if any(words in str(record.msg) for words in _OF_NO_USE):
             return False
         if self._over and (record.name == "asyncio" or record.getMessage().startswith("[^")):
             return False
