@@ -48,8 +48,10 @@ def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int,
     with tempfile.TemporaryDirectory(prefix="tracegate-chaos-") as name, Ground(Path(name)) as ground:
         brokers: list[Broker] = [each for each in ground.brokers if broker in (each, "both")]
         if not brokers:
-            console.print(NEEDS_KAFKA)
+            console.print(NEEDS_KAFKA, style="red")
             raise typer.Exit(2)
+        if broker != "embedded" and "kafka" not in brokers:
+            console.print(f"all rounds on the embedded broker: {NEEDS_KAFKA}")
         for kind, why in ground.impossible.items():
             console.print(f"skipped: {kind} ({why})")
         for seed in seeds:

@@ -32,7 +32,7 @@ from tracegate.streams.settings import Settings
 from tracegate.streams.topics import STAGES, StageName, application_id
 
 STEP_S = 0.05
-WARM_PATIENCE_S = 90.0
+WARM_PATIENCE_S = 180.0
 PATIENCE_S = 60.0
 """How long nothing at all may come before a round is taken to be at its end."""
 GRACE_S, GUARD_S, TOO_LATE_S = 60.0, 300.0, 900.0

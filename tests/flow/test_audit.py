@@ -1,0 +1,172 @@
+"""The audit of chaos: it finds nothing in what the stages make of a ledger, and whatever is taken away, doubled or changed of that."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from tests.audit import claims
+from tests.audit.committed import CHANGELOG, INPUTS, OUTPUTS, STAGES, Committed, Row
+from tests.audit.evidence import Evidence
+from tests.support.flow import START, TOPICS, Flow
+from tests.support.ledger import PARTITIONS, Ledger
+
+from tracegate.scorers.embedding import HashingEmbedder
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.assemble import Closing
+
+CONFIG = {
+    "criteria": {"tool_trajectory_avg_score": 0.5},
+    "gate": {"threshold": 0.6, "required": ["tool_trajectory_avg_score"], "cache_size": 8},
+}
+EVERY = (claims.EXACTLY_ONCE, claims.WITHIN_THE_GRACE)
+Rows = dict[str, list[Row]]
+
+
+class Seen:
+    """What a reader of the flow's topics has seen."""
+
+    def __init__(self, rows: Rows, counts: dict[str, Counter[str]]) -> None:
+        self.rows, self._counts = rows, counts
+        self.left: list[str] = []
+
+    def counts(self) -> dict[str, Counter[str]]:
+        return self._counts
+
+    def unread(self) -> list[str]:
+        return self.left
+
+
+async def played() -> tuple[Ledger, Seen]:
+    """A ledger, and what came of it."""
+    ledger = Ledger(5, live=20, late=0.2, former=0.05, too_late_s=900)
+    closing = Closing(idle_gap=4_000, linger=500, grace=60_000, guard=300_000)
+    flow = Flow(PARTITIONS, read_plan(json.dumps(CONFIG)), HashingEmbedder(), closing)
+    flow.pass_time(60 * 86_400)  # after the traces were made
+    for step in range(60):
+        ledger.warm = step > 10
+        for sending in ledger.records(15, flow.now) if step < 59 else ledger.rest(flow.now):
+            at = (sending.at or flow.now) - START
+            topic = getattr(TOPICS, sending.topic)
+            flow.send(topic, sending.value, sending.key, partition=sending.partition, headers=sending.headers, at=at)
+        await flow.settle()
+        flow.pass_time(0.25)
+    for _ in range(4):
+        flow.pass_time(20)
+        await flow.settle()
+    rows = {
+        name: [
+            Row(m.partition, m.offset, m.key, m.value, list(m.headers), m.timestamp)
+            for m in flow.read(getattr(TOPICS, name.replace("-", "_")))
+        ]
+        for name in (*INPUTS, *OUTPUTS)
+    }
+    return ledger, Seen(rows | {CHANGELOG: []}, {stage: Counter(flow.tally(stage)) for stage in STAGES})
+
+
+@pytest.fixture(scope="module")
+def round_() -> tuple[Ledger, Seen]:
+    import asyncio
+
+    return asyncio.run(played())
+
+
+CLAIMS = {claim.__name__: claim for group in EVERY for named in group.values() for claim in named}
+
+
+def test_nothing_is_found_in_what_the_stages_make_of_a_ledger(round_: tuple[Ledger, Seen]) -> None:
+    ledger, seen = round_
+    evidence = Evidence(ledger, cast("Committed", seen), CONFIG)
+
+    assert claims.faults(evidence, *EVERY) == {}
+    revisions = Counter(len(published) for published in evidence.revisions.values())
+    assert revisions[2] > 5  # else it would say nothing of revisions
+    assert any(row.value is None for row in seen.rows["network"])
+    assert {letter.reason for letter in evidence.letters} >= {"late", "future_timestamp", "not_json"}
+    assert ledger.before
+
+
+def last_with(rows: Rows, topic: str, holds: Callable[[Any], bool]) -> int:
+    return max(at for at, row in enumerate(rows[topic]) if row.value is not None and holds(row.document))
+
+
+def drop(topic: str, holds: Callable[[Any], bool] = bool) -> Callable[[Rows], None]:
+    def change(rows: Rows) -> None:
+        del rows[topic][last_with(rows, topic, holds)]
+
+    return change
+
+
+def again(topic: str, holds: Callable[[Any], bool] = bool) -> Callable[[Rows], None]:
+    def change(rows: Rows) -> None:
+        row = rows[topic][last_with(rows, topic, holds)]
+        rows[topic].append(row._replace(offset=1_000_000))
+
+    return change
+
+
+def edit(topic: str, what: Callable[[Any], object], holds: Callable[[Any], bool] = bool) -> Callable[[Rows], None]:
+    def change(rows: Rows) -> None:
+        at = last_with(rows, topic, holds)
+        document = rows[topic][at].document
+        what(document)
+        rows[topic][at] = rows[topic][at]._replace(value=json.dumps(document).encode())
+
+    return change
+
+
+def is_(metric: str) -> Callable[[Any], bool]:
+    return lambda found: bool(found["metric"] == metric and found["value"] is not None)
+
+
+def revised(session: Any) -> bool:
+    return bool(session["revision"] == 1 and session["traces"])
+
+
+def letter(rows: Rows, change: Callable[[list[Row]], object]) -> None:
+    change(rows["dead-letters"])
+
+
+TRAJECTORY, EVENTS = "tool_trajectory_avg_score", "events"
+MUTATIONS: dict[str, Callable[[Rows], None]] = {
+    "no_record_is_lost": edit("sessions", lambda s: s[EVENTS].pop(), lambda s: len(s[EVENTS]) > 1),
+    "every_result_is_there": drop("results", is_(TRAJECTORY)),
+    "garbage_is_a_dead_letter": lambda rows: letter(rows, list.pop),
+    "network_holds_what_was_accepted": drop("network"),
+    "no_result_is_doubled": again("results"),
+    "network_says_it_once": again("network"),
+    "nothing_else_is_a_dead_letter": lambda rows: letter(rows, lambda letters: letters.append(letters[0])),
+    "no_record_is_doubled_or_made_up": edit("sessions", lambda s: s[EVENTS].append(s[EVENTS][0]), lambda s: s[EVENTS]),
+    "the_last_content_of_a_trace_stands": edit("sessions", lambda s: s["traces"][0].update(id="x"), revised),
+    "segments_are_whole": edit("sessions", lambda s: s.update(closed_because="size_limit")),
+    "revisions_follow_each_other": edit("sessions", lambda s: s.update(revision=2), lambda s: s["revision"] == 1),
+    "records_are_in_their_segment": edit("sessions", lambda s: s.update(segment=s["segment"] + 1)),
+    "every_decision_follows_from_the_log": edit(
+        "results", lambda r: r["details"].update(novelty=r["details"]["novelty"] + 0.001), is_("trace_value")
+    ),
+    "every_change_of_a_trace_is_one_candidate": drop("candidates"),
+    "candidates_are_in_their_scope": edit("candidates", lambda c: c["required"][TRAJECTORY].update(status="ODD")),
+    "an_id_stands_for_one_subject": edit("results", lambda r: r.update(result_id="x"), lambda r: r["revision"] == 1),
+    "trajectories_are_right": edit("results", lambda r: r.update(value=r["value"] + 0.5), is_(TRAJECTORY)),
+    "strays_were_forwarded_once": drop("strays"),
+    "coverage_adds_up": drop("results", is_(TRAJECTORY)),
+}
+NEED_MORE = {"failures_cost_their_own_score", "nothing_is_left_unread"}
+"""A scorer that fails, and consumer groups: neither is here."""
+
+
+def test_every_claim_is_broken_below() -> None:
+    assert CLAIMS.keys() - NEED_MORE == MUTATIONS.keys()
+
+
+@pytest.mark.parametrize("claim", MUTATIONS)
+def test_what_is_taken_away_doubled_or_changed_is_found(claim: str, round_: tuple[Ledger, Seen]) -> None:
+    ledger, seen = round_
+    rows = {topic: list(each) for topic, each in seen.rows.items()}
+
+    MUTATIONS[claim](rows)
+
+    assert list(CLAIMS[claim](Evidence(ledger, cast("Committed", Seen(rows, seen.counts())), CONFIG)))
