@@ -35,7 +35,9 @@ STEP_S = 0.05
 WARM_PATIENCE_S = 180.0
 PATIENCE_S = 60.0
 """How long nothing at all may come before a round is taken to be at its end."""
-GRACE_S, GUARD_S, TOO_LATE_S = 60.0, 300.0, 900.0
+GRACE_S, FORMER_S, GUARD_S, TOO_LATE_S = 240.0, 450.0, 900.0, 1500.0
+"""Far enough apart, and from what a round takes, that no pause decides what belongs together: in a backlog strays come as late as the
+backlog is long, and beyond the grace they would be a segment of their own."""
 VARIABLES = {
     "TRACEGATE_GRACE_S": f"{GRACE_S:g}",
     "TRACEGATE_GUARD_S": f"{GUARD_S:g}",
@@ -110,6 +112,7 @@ def play(
         scenario.seed,
         late=LATE,
         former=0.004,
+        former_s=FORMER_S,
         unsteady=1.0,
         poisonous=scenario.poisonous,
         too_late_s=TOO_LATE_S,
