@@ -189,7 +189,7 @@ class _Cluster:
                 break
             except KafkaException as error:
                 self._client.poll(0)  # hands the collected errors to the callback
-                refused = next((each for each in self._errors if each.code() in _REFUSALS), None)
+                refused = next(filter(_is_refusal, self._errors), None)
                 if refused is not None:  # librdkafka would try again, and be refused again
                     raise KafkaUnreachable(_locked_out(refused, self._settings)) from error
                 if left <= _LOOK_EVERY_S:
@@ -259,6 +259,11 @@ class _Cluster:
         deadline = time.monotonic() + _HEARSAY_S
         while set(names) - self.partition_counts().keys() and time.monotonic() < deadline:
             time.sleep(0.05)
+
+
+def _is_refusal(error: KafkaError) -> bool:
+    # By TLS 1.3 a client's certificate is refused after the handshake, which librdkafka reports as a connection that broke.
+    return error.code() in _REFUSALS or "SSL routines" in error.str()
 
 
 def _locked_out(error: KafkaError, settings: Settings) -> str:

@@ -1,0 +1,68 @@
+"""The catch-up of a table, and what it does not wait for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+
+from tracegate.streams import catch_up
+from tracegate.streams.catch_up import CatchUp
+
+
+class EmptyTable:
+    changelog = "changelog"
+
+    def open(self, partition: int) -> None:
+        """It is."""
+
+    def reached(self, partition: int) -> int:
+        return -1
+
+    def source(self, partition: int) -> str:
+        return "id"
+
+
+class NeverEndingConsumer:
+    """Reads empty topics, and parts from its broker for ever, as by TLS with a fetch under way."""
+
+    def __init__(self, **options: object) -> None:
+        """Whatever they are."""
+
+    async def start(self) -> None:
+        """At once."""
+
+    async def stop(self) -> None:
+        await asyncio.Event().wait()
+
+    def assign(self, places: Collection[TopicPartition]) -> None:
+        """All of them."""
+
+    def pause(self, *places: TopicPartition) -> None:
+        """All of them."""
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        """Nothing is there."""
+
+    async def position(self, place: TopicPartition) -> int:
+        return 0
+
+    async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 0)
+
+    beginning_offsets = end_offsets
+
+
+async def test_it_does_not_wait_for_a_connection_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catch_up, "AIOKafkaConsumer", NeverEndingConsumer)
+    table: Any = EmptyTable()
+
+    async def changelog_id() -> str:
+        return "id"
+
+    found = await CatchUp(table, {}, lambda: None, lambda: False).read([3], changelog_id(), ["a"])
+
+    assert found == {TopicPartition("a", 3): 0}
