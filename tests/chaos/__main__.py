@@ -74,7 +74,9 @@ def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int,
             file.append(line)
             found = faults_found(line)
             if found and logs is not None:
-                shutil.copytree(folder, logs / str(seed), ignore=shutil.ignore_patterns("state-*", "disk"))
+                shutil.copytree(
+                    folder, logs / str(seed), ignore=shutil.ignore_patterns("state-*", "disk"), dirs_exist_ok=True
+                )
             shutil.rmtree(folder, ignore_errors=True)
             console.print(f"{scenario}: {line.get('error') or ('nothing' if not found else f'{found} faults')} found")
 

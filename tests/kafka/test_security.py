@@ -107,7 +107,7 @@ def test_topics_are_made_records_emitted_sessions_scored_and_state_caught_up(
             said.append(tracegate("emit", str(sample(tmp_path, life * SESSIONS)), prefix=prefix, variables=way_in))
             assert said[-1].returncode == 0, said[-1].stderr
             until(lambda life=life: len(committed.rows["results"]) == 2 * (life + 1) * SESSIONS, committed, worker)  # type: ignore[misc]
-            read = sum(map(int, re.findall(r"(\d+) rows in", worker.says("took over partitions"))))
+            read = sum(map(int, re.findall(r"(\d+) rows,", worker.says("took over partitions"))))
             assert read > 0 or life == 0
             assert worker.terminate(30) == 0
             shutil.rmtree(worker.state_dir)  # the second life has to read all of it from Kafka

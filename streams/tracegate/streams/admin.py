@@ -49,8 +49,10 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
     cluster = _Cluster(settings)
     expected = expected_topics(settings, stages)
     missing = expected.keys() - cluster.partition_counts().keys()
-    refusals = cluster.create({name: expected[name] for name in sorted(missing)})
-    wrong = _problems(cluster, settings, {name: policy for name, policy in expected.items() if name not in refusals})
+    made, refusals = cluster.create({name: expected[name] for name in sorted(missing)})
+    # What was made here is as wanted, though the broker that is asked next may not have heard of it yet.
+    known = {name: policy for name, policy in expected.items() if name not in made and name not in refusals}
+    wrong = _problems(cluster, settings, known)
     bad = refusals | wrong
     return Creation(
         created=tuple(name for name in expected if name in missing and name not in bad),
@@ -231,28 +233,29 @@ class _Cluster:
             return {}
         return {name: entry.value for name, entry in answer.items()}
 
-    def create(self, wanted: Mapping[str, CleanupPolicy]) -> dict[str, str]:
-        """Create topics and wait until they are known; give a sentence for each that was refused, by name."""
+    def create(self, wanted: Mapping[str, CleanupPolicy]) -> tuple[set[str], dict[str, str]]:
+        """Create topics and wait until they are known; give the names of those made, and a sentence for each that was refused, by name."""
         if not wanted:
-            return {}
+            return set(), {}
         if self.embedded:
             for name in wanted:  # to be asked for is to exist
                 self._client.list_topics(name, timeout=_REQUEST_TIMEOUT_S)
-            return {}
+            return set(), {}
         settings = self._settings
         new = [
             NewTopic(name, settings.partitions, settings.replication_factor, config={"cleanup.policy": policy})
             for name, policy in wanted.items()
         ]
-        refusals = {}
+        made, refusals = set(), {}
         for name, answer in self._client.create_topics(new, request_timeout=_REQUEST_TIMEOUT_S).items():
             try:
                 answer.result()
+                made.add(name)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody else was faster
                     refusals[name] = _refusal(name, error.args[0], settings)
         self._wait_for(wanted.keys() - refusals.keys())
-        return refusals
+        return made, refusals
 
     def _wait_for(self, names: Collection[str]) -> None:
         """Wait until the broker that answers has heard from the controller, which takes milliseconds unless it was just started."""
