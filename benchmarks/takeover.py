@@ -26,7 +26,7 @@ from tracegate.streams.topics import STAGES, Topics, application_id
 PARTITIONS = 4
 EVERY_S = 0.03
 """A session for each partition."""
-WARM_S, TAIL_S = 6.0, 12.0
+WARM_S, TAIL_S = 6.0, 10.0
 DOMAINS = 100
 AHEAD = 5_000
 """How many sessions a worker may be behind while topics are filled."""
@@ -77,6 +77,9 @@ def come_and_gone(servers: str) -> tuple[float, float]:
         fleet.load(WARM_S)
         fleet.mark()
         fleet.start("b")
+        while b"took over partitions [" not in (fleet.folder / "b.log").read_bytes():
+            fleet.load(0.1)
+            fleet.check()
         fleet.load(TAIL_S)
         joined = fleet.longest
         fleet.mark()
