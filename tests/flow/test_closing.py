@@ -326,3 +326,19 @@ async def test_records_that_are_too_late_to_be_used_keep_no_session_open() -> No
 
     assert closed(flow) == [("s", 0, "session.ended", 1)]
     assert {letter.reason for letter in flow.letters()} == {"late"}
+
+
+async def test_a_sender_with_a_slow_clock_keeps_no_other_session_open() -> None:
+    flow = assemble_only()
+    flow.pass_time(100)
+    await flow.settle()
+    flow.pass_time(100)
+    flow.send(TOPICS.invocations, event("session.ended", "s", at=200), at=200)
+    for number in range(8):
+        slow = event(session_id="slow", event_id=str(number))
+        flow.send(TOPICS.invocations, slow, at=200 + number - 1_800)
+        await flow.settle()
+        flow.pass_time(1)
+    await flow.settle()
+
+    assert ("s", 0, "session.ended", 1) in closed(flow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -117,6 +118,31 @@ async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: 
     await apart.start()
     assert await outcomes(apart, ["s"]) == {"s": "scored"}
     await apart.stop()
+
+
+async def test_a_process_that_freezes_while_it_starts_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scoring(tmp_path) as apart:
+        monkeypatch.setattr("tracegate.streams.scoring_process.SILENT_START_S", 8)
+        frozen = []
+
+        def start(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
+            process = popen(*arguments, **options)  # type: ignore[call-overload]
+            if not frozen:
+                frozen.append(process.pid)
+                os.kill(process.pid, signal.SIGSTOP)
+            return process
+
+        popen = subprocess.Popen
+        monkeypatch.setattr("tracegate.streams.scoring_process.subprocess.Popen", start)
+        os.kill(apart._process.pid, signal.SIGKILL)
+        while not (frozen and apart._ready.is_set()):  # noqa: ASYNC110  # of another process
+            await asyncio.sleep(0.01)
+        assert await outcomes(apart, ["s"]) == {"s": "scored"}
+    assert "the scoring process said nothing for 8 s before it was ready; it is started again" in caplog.text
+    with pytest.raises(ProcessLookupError):
+        os.kill(frozen[0], 0)
 
 
 async def test_attempts_outlive_the_worker(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,8 +24,9 @@ from tracegate.streams.clock import utc_now
 from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
 from tracegate.streams.references import References
 from tracegate.streams.scoring import Scored, SessionScoring, Unscorable, score_bytes
+from tracegate.streams.scoring_child import loading
 from tracegate.streams.scoring_process import NotBegun, ScoringProcess, ScoringProcessDied
-from tracegate.streams.scoring_wire import Setup
+from tracegate.streams.scoring_wire import Loading, Ready, Setup, receive_object, send_object
 
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 CONCURRENCY = 4
@@ -115,6 +117,21 @@ async def test_what_cannot_be_scored_says_why_and_stops_nobody(process: ScoringP
 def test_an_embedder_that_cannot_be_had_is_said_before_anything_begins() -> None:
     with pytest.raises(EmbedderUnavailable, match="'no/such/folder'"):
         ScoringProcess(setup("no/such/folder"))
+
+
+def test_a_process_that_loads_says_so_until_it_is_ready() -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        with loading(its):
+            assert receive_object(ours) == Loading()
+            assert receive_object(ours) == Loading()
+        send_object(its, Ready("one"))
+        while isinstance(said := receive_object(ours), Loading):
+            pass
+        assert said == Ready("one")
+        ours.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            ours.recv(1)
 
 
 async def test_when_it_dies_everyone_who_waits_is_told(process: ScoringProcess) -> None:

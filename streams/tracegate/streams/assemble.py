@@ -29,7 +29,9 @@ from tracegate.streams.topics import Topics
 
 _MARKS = b"w"
 _SETTLING = 5_000
-"""Milliseconds for which records that came late set the clock back."""
+"""Milliseconds for which records that came late set the clock back, and from which on inputs are a backlog."""
+_CALM = 60_000
+"""Milliseconds after a backlog from which on late records set nothing back: else one sender with a slow clock would keep all open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Assemble:
         self._high: dict[str, int] = {}
         self._marks = b""
         self._watermark = self._now = 0
-        self._lateness = self._settled_at = 0
+        self._lateness = self._settled_at = self._backlog_at = 0
         self._restored = False
         self._next: dict[str, int] = {}
         self._rows: Rows = []
@@ -154,10 +156,12 @@ class Assemble:
         """
         self._now = int(now * 1000)
         if self._restored:  # while nobody was here, the strays of other partitions became late, too
-            self._restored = False
+            self._restored, self._backlog_at = False, self._now
             self._note_lateness(max(self._watermark, *self._high.values()))
         if behind:
             reached = min(self._high.get(topic, 0) for topic in behind)
+            if self._now - reached > _SETTLING:
+                self._backlog_at = self._now
         else:
             reached = self._now - (self._lateness if self._now < self._settled_at else 0)
         self._watermark = max(self._watermark, reached)
@@ -177,6 +181,8 @@ class Assemble:
 
         After a backlog the strays of other partitions come as late as our own records did. Closing by the plain clock would cut them off.
         """
+        if self._now - self._backlog_at > _CALM:
+            return
         lateness = max(0, self._now - timestamp)
         if lateness >= self._lateness or self._now >= self._settled_at:
             self._lateness, self._settled_at = lateness, self._now + _SETTLING

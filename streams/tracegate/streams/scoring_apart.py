@@ -30,6 +30,8 @@ STARTS = 3
 """The start at which a session is given up, if it was among those that the process died of at each start before."""
 SILENT_S = 10.0
 """How long a process may be silent that has been asked for something. It speaks every second, unless a scorer keeps it from it."""
+TRIES = 3
+"""How often a process is started that does not come to be ready: it may have been frozen or killed by whoever harmed the one before."""
 _LOOK_EVERY_S = 0.5
 _POISON = f"the scoring process died or hung each of the {STARTS - 1} times that this session was started, the last time with it alone"
 
@@ -150,14 +152,23 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
     # What the process does
 
     async def _another(self) -> ScoringProcess:
-        """A process more; if the worker stops meanwhile, `on_stop` ends it."""
-        start = asyncio.create_task(asyncio.to_thread(ScoringProcess, self._setup))
-        self._starting.add(start)
-        process = await asyncio.shield(start)
-        if self.should_stop:
-            raise asyncio.CancelledError
-        self._starting.discard(start)
-        return process
+        """A process more; if the worker stops meanwhile, `on_stop` ends it.
+
+        Raises:
+            ScoringProcessDied: it did not start, and would not when started again.
+        """
+        for more in reversed(range(TRIES)):
+            start = asyncio.create_task(asyncio.to_thread(ScoringProcess, self._setup))
+            self._starting.add(start)
+            await asyncio.wait({start})
+            if self.should_stop:
+                raise asyncio.CancelledError
+            self._starting.discard(start)
+            error = start.exception()
+            if not (more and isinstance(error, ScoringProcessDied)):
+                break
+            log.warning("%s; it is started again", error)
+        return start.result()
 
     async def _connect(self, process: ScoringProcess) -> None:
         await process.connect()

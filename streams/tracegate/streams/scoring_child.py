@@ -13,7 +13,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import cast
 
 from tracegate.schemas.dead_letter import printable
@@ -30,6 +32,7 @@ from tracegate.streams.scoring_wire import (
     Beat,
     Frames,
     Learn,
+    Loading,
     Ready,
     Refusal,
     Setup,
@@ -101,6 +104,26 @@ async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol
         await asyncio.sleep(BEAT_S)
 
 
+@contextmanager
+def loading(connection: socket.socket) -> Iterator[None]:
+    """Say so until it is over. A process that says nothing is taken to be stuck."""
+    over = threading.Event()
+
+    def say() -> None:
+        while not over.is_set():
+            with suppress(OSError):  # the worker is gone, and this process with it
+                send_object(connection, Loading())
+            over.wait(BEAT_S)
+
+    telling = threading.Thread(target=say, daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        over.set()
+        telling.join()  # what is said next must not come in between
+
+
 def main() -> None:
     """Serve the worker until it is gone."""
     for received in (signal.SIGINT, signal.SIGTERM):  # from who ends whole services; the worker decides when it is over
@@ -110,7 +133,8 @@ def main() -> None:
     _end_with(lifeline)
     setup = cast("Setup", receive_object(connection))
     try:
-        embedder = load_embedder(setup.embedder)
+        with loading(connection):
+            embedder = load_embedder(setup.embedder)
     except EmbedderUnavailable as error:
         send_object(connection, Ready(unavailable=str(error)))
         return

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from time import monotonic
 from typing import cast
 
 from tracegate.schemas.dead_letter import Reason
@@ -21,6 +22,7 @@ from tracegate.streams.scoring_wire import (
     Beat,
     Frames,
     Learn,
+    Loading,
     Ready,
     Refusal,
     Setup,
@@ -31,6 +33,8 @@ from tracegate.streams.scoring_wire import (
 
 START_S = 300.0
 """How long a process may take to be ready: a large model may have to be read from a slow disk."""
+SILENT_START_S = 30.0
+"""How long it may say nothing meanwhile. It speaks every second, once Python itself has started, unless it is frozen."""
 
 
 class ScoringProcessDied(RuntimeError):  # noqa: N818  # reads as what happened
@@ -82,12 +86,18 @@ class ScoringProcess(asyncio.Protocol):
 
     def _begun(self, setup: Setup) -> str | None:
         try:
-            self._socket.settimeout(START_S)
+            self._socket.settimeout(SILENT_START_S)
             send_object(self._socket, setup)
-            ready = cast("Ready", receive_object(self._socket))
+            until = monotonic() + START_S
+            while isinstance(said := receive_object(self._socket), Loading):
+                if monotonic() > until:
+                    raise ScoringProcessDied(f"the scoring process was not ready within {START_S:g} s")
+            ready = cast("Ready", said)
             self._socket.settimeout(None)
         except TimeoutError:
-            raise ScoringProcessDied(f"the scoring process was not ready within {START_S:g} s") from None
+            raise ScoringProcessDied(
+                f"the scoring process said nothing for {SILENT_START_S:g} s before it was ready"
+            ) from None
         except (EOFError, OSError):
             how = self._ended()
             raise ScoringProcessDied(

@@ -41,7 +41,12 @@ class Ready:
     unavailable: str | None = None
 
 
-def send_object(connection: socket.socket, thing: Setup | Ready) -> None:
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """What it says every second until then."""
+
+
+def send_object(connection: socket.socket, thing: Setup | Loading | Ready) -> None:
     """Send one object; before the frames begin.
 
     Raises:
@@ -53,7 +58,7 @@ def send_object(connection: socket.socket, thing: Setup | Ready) -> None:
     connection.sendall(len(body).to_bytes(4) + body)
 
 
-def receive_object(connection: socket.socket) -> Setup | Ready:
+def receive_object(connection: socket.socket) -> Setup | Loading | Ready:
     """Receive one object.
 
     Raises:
@@ -69,7 +74,7 @@ def receive_object(connection: socket.socket) -> Setup | Ready:
             found += more
         return found
 
-    thing: Setup | Ready = pickle.loads(exactly(int.from_bytes(exactly(4))))  # noqa: S301  # of our own other half
+    thing: Setup | Loading | Ready = pickle.loads(exactly(int.from_bytes(exactly(4))))  # noqa: S301  # of our own other half
     return thing
 
 
