@@ -14,8 +14,9 @@ from tests.chaos.round import play
 from tests.chaos.scenario import Scenario, draw
 from tests.support.kafka import NEEDS_KAFKA
 
-SEEDS = (2, 7, 9, 10, 22)
-"""Among them: one worker, two, one to four to two, each stage apart; three nodes, the embedded broker, a full disk, freezes."""
+SEEDS = (7, 36, 44, 10)
+"""Two workers that are frozen and killed at drawn steps; each stage apart, with a full disk; three nodes, with one to four to two workers;
+and the embedded broker."""
 LOAD_S = 25.0
 
 
