@@ -41,15 +41,24 @@ def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) ->
 
 
 def _last(ledger: Ledger, committed: Committed) -> Mapping[str, Document]:
+    """By id, the scores of the last revision of each segment; of a trace's value, whose trace may be unchanged in it, the last there is.
+
+    What an earlier revision alone has is left out: one that held a trace and no event yet has a score for the invocation derived of it.
+    """
+    found = [
+        each
+        for each in (row.document for row in committed.rows["results"])
+        if each["metric"] != "gate" and each["session_id"] in ledger.events
+    ]
+    revisions: dict[tuple[str, int], int] = {}
+    for each in found:
+        place = each["session_id"], each["segment"]
+        revisions[place] = max(revisions.get(place, 0), each["revision"])
     last: dict[str, Document] = {}
-    for row in committed.rows["results"]:
-        found = row.document
-        if found["metric"] == "gate" or found["session_id"] not in ledger.events:
-            continue
-        known = last.get(found["result_id"])
-        if known is None or known["revision"] <= found["revision"]:
-            last[found["result_id"]] = found
-    return {result_id: _comparable(found, ledger) for result_id, found in last.items()}
+    for each in sorted(found, key=lambda each: int(each["revision"])):
+        if each["level"] == "trace" or each["revision"] == revisions[each["session_id"], each["segment"]]:
+            last[each["result_id"]] = each
+    return {result_id: _comparable(each, ledger) for result_id, each in last.items()}
 
 
 def _comparable(score: Document, ledger: Ledger) -> Document:
