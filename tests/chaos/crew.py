@@ -184,6 +184,8 @@ class Crew:
                 assert self._disk is not None
                 self._disk.fill()
                 self._later(fault.for_s, self._disk.clear)
+                worker.kill()  # a worker that runs may not write for that long; one that starts has to
+                post.worker = None
             case _:
                 for pid in worker.children():
                     self._stop(pid, signal.SIGKILL if fault.kind == "scorer killed" else signal.SIGSTOP)

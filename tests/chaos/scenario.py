@@ -149,8 +149,10 @@ def _fault(rnd: random.Random, at_s: float, kind: Kind, steps: Collection[str]) 
     pick, for_s, death = rnd.random(), 0.0, None
     if kind in ("frozen", "frozen and replaced"):
         for_s = rnd.uniform(*LONGER_THAN_THE_SESSION_S)
-    elif kind in ("node killed", "disk full"):
+    elif kind == "node killed":
         for_s = rnd.uniform(2, 8)
+    elif kind == "disk full":
+        for_s = rnd.uniform(10, 15)  # a worker takes some seconds before it opens its state
     elif kind == "killed at a step":
         step = rnd.choice([*steps])
         often = 2 if step == "send_offsets_to_transaction" else 25  # once a second, and with every checkpoint
