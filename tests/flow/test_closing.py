@@ -162,8 +162,10 @@ async def test_an_input_that_is_read_ahead_of_another_closes_nothing() -> None:
     flow.pass_time(1)
     assert closed_now(flow) == 1  # now only invocations are behind, and read up to 10,000
     await flow.take(TOPICS.invocations, 1)
-    flow.pass_time(6)
-    assert closed_now(flow) == 2  # all is read: the clock says 20,009
+    flow.pass_time(50)
+    assert closed_now(flow) == 1  # strays of other partitions may come, as late as this
+    flow.pass_time(12)
+    assert closed_now(flow) == 2  # all is read: the clock says 20,065
 
 
 def closed_now(flow: Flow) -> int:

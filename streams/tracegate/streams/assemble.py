@@ -29,9 +29,11 @@ from tracegate.streams.topics import Topics
 
 _MARKS = b"w"
 _SETTLING = 5_000
-"""Milliseconds for which records that came late set the clock back, and from which on inputs are a backlog."""
+"""Milliseconds for which records that came late set the clock back, at least, and from which on inputs are a backlog."""
+_SHARE = 10
+"""After a longer backlog it is so much of it: who forwards strays may have begun to read as much later."""
 _CALM = 60_000
-"""Milliseconds after a backlog from which on late records set nothing back: else one sender with a slow clock would keep all open."""
+"""At most so long; and so long after a backlog late records set nothing back: else one sender with a slow clock would keep all open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,8 @@ class Assemble:
             return
         lateness = max(0, self._now - timestamp)
         if lateness >= self._lateness or self._now >= self._settled_at:
-            self._lateness, self._settled_at = lateness, self._now + _SETTLING
+            settling = min(max(_SETTLING, lateness // _SHARE), _CALM)
+            self._lateness, self._settled_at = lateness, self._now + settling
 
     def full(self) -> bool:
         """Never: joining is quicker than reading."""

@@ -29,7 +29,7 @@ PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (driver.Consumer, ("_getmany", "_new_consumer_thread", "wait_empty")),
     (driver.AIOKafkaConsumerThread, ("_create_worker_consumer", "_fetch_records")),
-    (TableManager, ("on_rebalance",)),
+    (TableManager, ("on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
         ("_db_for_partition", "offset_key", "persisted_offset", "set_persisted_offset"),
@@ -176,6 +176,13 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
             await intake.revoke()
             await super().wait_empty()
 
+    async def start_tables() -> None:
+        # Faust's own waits a second first, for tables that are declared late. Ours is there, and a partition waits for it.
+        if not app.tables.should_stop:
+            await app.tables._update_channels()
+            await app.tables.recovery.start()
+
+    app.tables.on_start = start_tables
     app.transport.Consumer = Consumer
     read_as_parsed({*intake.inputs, changelog})
 
