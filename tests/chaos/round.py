@@ -114,6 +114,8 @@ def play(
         former=0.004,
         former_s=FORMER_S,
         unsteady=1.0,
+        # With a death of its own and one that it is dealt a session would be taken for poison, and rightly so.
+        without=("kills-once",) if scenario.harms_scorers else (),
         poisonous=scenario.poisonous,
         too_late_s=TOO_LATE_S,
     )

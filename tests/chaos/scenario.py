@@ -36,6 +36,7 @@ SHARES: dict[Kind, float] = {
     "scorer killed": 0.7,
     "scorer frozen": 0.4,
 }
+SCORERS: Collection[Kind] = ("scorer killed", "scorer frozen")
 UNFENCED: Collection[Kind] = ("killed", "killed at a step", "terminated", "state lost", "scorer killed")
 """What a broker without transactions is not harmed by: it cannot fence a worker that wakes up."""
 LONGER_THAN_THE_SESSION_S = (7.0, 11.0)
@@ -78,6 +79,11 @@ class Scenario:
     def small_disk(self) -> bool:
         """Whether a worker's disk is filled."""
         return any(fault.kind == "disk full" for fault in self.faults)
+
+    @property
+    def harms_scorers(self) -> bool:
+        """Whether a scoring process is killed or frozen."""
+        return any(fault.kind in SCORERS for fault in self.faults)
 
     def __str__(self) -> str:
         return (
@@ -124,6 +130,12 @@ def draw(
     count = round(rnd.uniform(7, 10) * load_s / 40)
     moments = sorted(rnd.uniform(1, load_s) for _ in range(count))
     kinds = rnd.choices([*shares], [*shares.values()], k=count)
+    # Twice would make the sessions at work poison.
+    seen = False
+    for place, kind in enumerate(kinds):
+        if kind in SCORERS:
+            kinds[place] = "killed" if seen else kind
+            seen = True
     steps = WITHOUT_TRANSACTIONS if embedded else STEPS
     faults = [_fault(rnd, at, kind, steps) for at, kind in zip(moments, kinds, strict=True)]
     if scaled:
@@ -138,7 +150,7 @@ def draw(
         nodes=nodes,
         workers=workers,
         split=split,
-        poisonous=rnd.choice((0, 0, 1)),
+        poisonous=0 if seen else rnd.choice((0, 0, 1)),
         load_s=load_s,
         rate=rate,
         faults=tuple(sorted(faults)),

@@ -6,7 +6,7 @@ import heapq
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -66,6 +66,8 @@ class Ledger:
     """How long before."""
     unsteady: float = 0.0
     """The weight of `MARKS`: 1 for their shares as they stand there."""
+    without: Collection[str] = ()
+    """Marks that no session gets."""
     poisonous: int = 0
     """How many sessions hold the scoring process for ever."""
     too_late_s: float | None = None
@@ -192,6 +194,8 @@ class Ledger:
             return f"{name}~{POISON}"
         if self.unsteady:
             for mark, share in MARKS.items():
+                if mark in self.without:
+                    continue
                 if rnd.random() < share * self.unsteady:
                     return f"{name}~{mark}"
         return name
