@@ -110,6 +110,7 @@ async def test_the_grace_ends_so_long_after_the_moment_at_which_the_session_was_
     for flow in (live, backlog):
         flow.send(TOPICS.invocations, event(event_id="a", at=0), at=0)
         if flow is live:
+            await flow.settle()
             await pass_to(flow, at)
         else:
             flow.now = START + at
@@ -118,7 +119,10 @@ async def test_the_grace_ends_so_long_after_the_moment_at_which_the_session_was_
         await flow.finish()
         await pass_to(flow, 2_000)
 
-        assert published(flow) == [(0, 0, "a"), expected]
+        (segment, _, events) = published(flow)[-1]
+        assert (segment, events) == (expected[0], expected[2])
+        if flow is live:
+            assert published(flow) == [(0, 0, "a"), expected]
 
 
 async def test_a_late_event_after_the_grace_begins_the_next_segment_and_behind_the_guard_it_is_a_dead_letter() -> None:
@@ -194,18 +198,63 @@ async def test_a_session_that_has_no_room_for_a_late_event_is_followed_by_its_ne
     assert len(flow.rows(b"assemble/c")) == 1
 
 
-async def test_what_is_opened_again_before_its_close_was_committed_was_closed_all_the_same() -> None:
+@pytest.mark.parametrize("former", [False, True])
+async def test_what_is_opened_again_before_its_close_was_committed_has_not_closed(former: bool) -> None:
     flow = assemble_only()
-    flow.send(TOPICS.invocations, event(event_id="a", at=0), at=0)
-    flow.send(TOPICS.invocations, event(event_id="b", at=400), at=400)
-    flow.send(TOPICS.invocations, event(event_id="c", at=800), at=800)
+    if former:  # a segment before it, of which the guard knows
+        flow.send(TOPICS.invocations, event(event_id="z", at=-2_000), at=-2_000)
+    for name, at in (("a", 0), ("b", 400), ("c", 800)):
+        flow.send(TOPICS.invocations, event(event_id=name, at=at), at=at)
     flow.now = START + 1_000
     flow.crash()
     await flow.take(TOPICS.invocations)  # in one batch, and all of it in one checkpoint
     flow.checkpoint()
+    flow.crash()
+    for name in "zabc"[not former :]:
+        flow.send(TOPICS.invocations, event(event_id=name), at=900)
     await flow.finish()
 
-    assert published(flow) == [(0, 0, "a"), (0, 1, "ab"), (0, 2, "abc")]
+    before = [(0, 0, "z")] * former
+    assert published(flow) == [*before, (int(former), 0, "abc")]
+    tally = flow.tally("assemble")
+    assert (tally["opened"], tally["closed"], tally["duplicate"]) == (1 + former, 1 + former, 3 + former)
+    assert "reopened" not in tally
+
+
+@pytest.mark.parametrize("count", [1, 20])
+async def test_a_session_that_is_forgotten_and_begins_again_within_one_checkpoint_keeps_what_it_joins(
+    count: int,
+) -> None:
+    flow = assemble_only()
+    await send(flow, "a", 0, app_name="x" * 900)
+    await pass_to(flow, 301)
+    flow.now = START + 4_100
+    flow.crash()
+    flow.send(TOPICS.invocations, event(event_id="other", session_id="other"), at=4_090)
+    await flow.take(TOPICS.invocations)
+    flow.pass_time(61)  # grace and guard of the first are over
+    for number in range(count):
+        late = event(event_id=f"{number:02}", app_name="x" * 900, at=4_100 + number)
+        flow.send(TOPICS.invocations, late, at=4_150)
+    await flow.take(TOPICS.invocations)
+    flow.checkpoint()
+    flow.crash()
+    await flow.finish()
+
+    assert published(flow)[-1] == (0, 0, "".join(f"{number:02}" for number in range(count)))
+
+
+async def test_events_that_come_late_one_by_one_after_the_grace_are_one_segment() -> None:
+    flow = assemble_only()
+    await send(flow, "a", 0)
+    await pass_to(flow, 1_500)
+    for number, name in enumerate("bcdef"):
+        await send(flow, name, number)
+        flow.pass_time(0.3)
+        await flow.settle()
+    await flow.finish()
+
+    assert published(flow) == [(0, 0, "a"), (1, 0, "bcdef")]
 
 
 async def test_what_comes_between_the_halves_of_the_checkpoint_of_a_close_opens_the_session_again() -> None:
@@ -400,6 +449,53 @@ async def test_what_was_accepted_and_is_now_rejected_is_taken_back() -> None:
     assert [m.key for m in network] == [b"kp:trace:1"] * 3
     assert [m.value is None for m in network] == [False, True, False]
     assert [s["details"]["decision"] for s in flow.results("gate")] == ["accepted", "rejected", "accepted"]
+
+
+async def test_a_trace_that_its_scope_has_forgotten_is_taken_back_by_a_later_segment() -> None:
+    flow = whole(b'{"gate": {"threshold": 0.6, "cache_size": 1}}')
+    flow.send(TOPICS.traces, trace(1), at=0)
+    flow.send(TOPICS.traces, trace(2, "other"), at=1)
+    await flow.finish()
+    await pass_to(flow, 1_200)
+    flow.send(TOPICS.traces, trace(1, metadata={"visibility": "private"}))
+    await flow.finish()
+
+    assert [(m.key, m.value is None) for m in flow.read(TOPICS.network)][-1] == (b"kp:trace:1", True)
+
+
+async def test_a_replayed_revision_that_is_older_does_not_stand_for_what_was_given() -> None:
+    flow = Flow(stages=("score", "gate"), plan=read_plan(CONFIG), embedder=HashingEmbedder())
+    for revision, confidence in ((1, 1.0), (0, 0.9), (2, 0.9)):
+        document = {
+            "session_id": "s",
+            "segment": 0,
+            "revision": revision,
+            "closed_because": "idle",
+            "first_record_at": "2026-01-01T00:00:00Z",
+            "last_record_at": "2026-01-01T00:00:01Z",
+            "events": [],
+            "traces": [trace(1, outcome={"confidence": confidence})],
+        }
+        flow.pass_time(10)
+        flow.send(TOPICS.sessions, document, b"s")
+        await flow.settle()
+
+    decided = [(s["revision"], s["details"]["reasons"]) for s in flow.results("gate")]
+    assert decided == [(1, []), (0, ["superseded"]), (2, [])]
+
+
+async def test_a_session_that_claims_to_be_of_the_far_future_makes_nothing_forgotten() -> None:
+    flow = whole()
+    flow.send(TOPICS.traces, trace(1), at=0)
+    await flow.finish()
+    (message,) = flow.read(TOPICS.sessions)
+    other = {**message.json, "session_id": "far", "traces": [], "last_record_at": "9999-01-01T00:00:00Z"}
+    flow.send(TOPICS.sessions, other, b"far")
+    await flow.settle()
+    await send(flow, "late", 1)
+    await flow.finish()
+
+    assert flow.tally("score")["unchanged"] == 1
 
 
 async def test_a_trace_that_is_revised_into_another_scope_and_rejected_there_is_taken_back() -> None:

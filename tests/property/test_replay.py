@@ -283,7 +283,7 @@ SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow
 def test_one_partition_commits_the_same_whatever_happens_in_between(
     log: list[Sent], steps: list[tuple[str, int]]
 ) -> None:
-    asyncio.run(compare(1, log, steps, ONE))
+    asyncio.run(compare(1, log, steps, ONE, told_last))
 
 
 @SETTINGS
@@ -292,6 +292,33 @@ def test_late_records_end_in_the_same_sessions_and_scores_whatever_happens_in_be
     log: list[Sent], steps: list[tuple[str, int]]
 ) -> None:
     asyncio.run(compare(1, log, steps, LATE, told_last))
+
+
+FORGETFUL = Closing(idle_gap=60_000, grace=80_000, guard=160_000)
+
+
+@SETTINGS
+@given(log=logs(1, late=True), steps=STEPS)
+def test_whatever_is_forgotten_in_between_every_event_is_in_a_session_or_a_dead_letter(
+    log: list[Sent], steps: list[tuple[str, int]]
+) -> None:
+    async def run() -> None:
+        flow = make(1, FORGETFUL, hold=True)
+        await disturbed(flow, log, steps)
+        sent = {name for each in log if (name := _event_id(each.value))}
+        late = {name for letter in flow.letters() if letter.reason == "late" and (name := _event_id(letter.value))}
+        found = {item["event_id"] for session in flow.sessions() for item in session["events"]}
+        assert sent - late <= found <= sent
+
+    asyncio.run(run())
+
+
+def _event_id(value: bytes | None) -> str | None:
+    try:
+        document = orjson.loads(value or b"")
+    except ValueError:
+        return None
+    return document.get("event_id") if isinstance(document, dict) else None
 
 
 @SETTINGS

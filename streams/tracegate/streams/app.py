@@ -152,7 +152,7 @@ def _makers(
     def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         if scoring is None:
             raise ValueError("the score stage runs here, and nothing that scores is given")
-        revised_within = closing.idle_gap + closing.grace + closing.max_future
+        revised_within = closing.idle_gap + closing.linger + closing.grace + closing.max_future
         window = settings.score_window
         return Score(
             partition, partitions, topics, scoring, pool, changed, window=window, revised_within=revised_within

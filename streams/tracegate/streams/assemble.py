@@ -198,8 +198,10 @@ class Assemble:
         """Changed and closed sessions, strays and dead letters since the last cut."""
         rows, outputs, topic = self._rows, self._outputs, self._topics.sessions
         outputs += [Output(topic, self._partition, *found) for found in self._closed.documents()]
-        rows += [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
+        written = [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
+        # Deletions come first: a session that was forgotten may have begun again, under the same keys.
         rows += self._closed.rows()
+        rows += written
         for session in self._dirty:
             session.dirty = False
         rows += self.tally.rows()
@@ -265,10 +267,14 @@ class Assemble:
 
     def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
         closing, moment = self._closing, max(timestamp, self._watermark)
-        session = self._closed.reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
-        if session is None:
-            return None
-        self.tally["reopened"] += 1
+        session = self._closed.take_back(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
+        if session is not None:
+            self.tally["closed"] -= 1
+        else:
+            session = self._closed.reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
+            if session is None:
+                return None
+            self.tally["reopened"] += 1
         self._open[session_id] = session
         self._await(session, moment + closing.linger)  # more may come with it
         if session.ended:
@@ -280,7 +286,8 @@ class Assemble:
         guard = self._closed.guard_of(session_id)
         self._closed.drop_content(session_id)
         session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
-        self._await(session, timestamp + self._closing.idle_gap)
+        closing = self._closing
+        self._await(session, max(timestamp + closing.idle_gap, self._watermark + closing.linger))  # more may be as late
         return session
 
     def _await(self, session: OpenSession, moment: int) -> None:

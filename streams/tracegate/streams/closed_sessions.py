@@ -19,6 +19,11 @@ class _Content(NamedTuple):
     """In milliseconds: up to which watermark, and for records up to which timestamp, the session may be opened again."""
 
 
+class _Fresh(NamedTuple):
+    session: OpenSession
+    guard_before: Guard | None
+
+
 class ClosedSessions:
     """What one partition keeps of its closed sessions.
 
@@ -31,8 +36,8 @@ class ClosedSessions:
 
     def __init__(self, read: Read, grace: int, guard: int) -> None:
         self._read, self._grace, self._guard = read, grace, guard
-        self._published: list[OpenSession] = []
-        self._fresh: dict[bytes, OpenSession] = {}  # closed since the last cut
+        self._published: dict[OpenSession, None] = {}
+        self._fresh: dict[bytes, _Fresh] = {}  # closed since the last cut
         self._settling: dict[bytes, OpenSession] = {}  # in the last cut, perhaps not readable yet
         self._fresh_guards: dict[bytes, Guard] = {}
         self._settling_guards: dict[bytes, Guard] = {}
@@ -50,16 +55,17 @@ class ClosedSessions:
         """A session has closed. If that is for its size it is not opened again, and its content not kept."""
         name, closed_at = session.id, max(watermark, session.last_record)
         former = self.guard_of(name) if session.segment or session.revision else None
+        before = self._fresh_guards.get(name)
         self._fresh_guards[name] = Guard.of(
             session.segment, session.revision, closed_at, bytes(session.identities), former
         )
         self._guarded.pop(name, None)
         self._guarded[name] = closed_at
-        self._published.append(session)
+        self._published[session] = None
         if session.why == "size_limit":
             self._delete(name, session.segment, session.saved)
         else:
-            self._fresh[name] = session
+            self._fresh[name] = _Fresh(session, before)
             self._keep(session)
 
     def guard_of(self, name: bytes) -> Guard | None:
@@ -71,6 +77,20 @@ class ClosedSessions:
             row = self._read(guard_key(name))
             guard = Guard.unpack(row) if row else None
         return guard
+
+    def take_back(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
+        """A session whose close is not published yet, as if it had not been: a backlog would publish every pause of a session apart.
+
+        Takes and returns what `reopen` does.
+        """
+        if name not in self._fresh or not self._may_open(name, moment, max_events, max_bytes):
+            return None
+        session, guard = self._fresh.pop(name)
+        del self._contents[name], self._published[session], self._fresh_guards[name]
+        if guard is not None:
+            self._fresh_guards[name] = guard
+        session.why = None
+        return session
 
     def reopen(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
         """A closed session's next revision.
@@ -87,18 +107,22 @@ class ClosedSessions:
         Raises:
             RuntimeError: a row is missing from the table.
         """
-        content = self._contents.get(name)
-        if content is None or moment > content.until or content.events > max_events or content.size > max_bytes:
+        if not self._may_open(name, moment, max_events, max_bytes):
             return None
-        del self._contents[name]
-        session = self._fresh.pop(name, None)
-        if session is not None:
-            self._published[self._published.index(session)] = session.as_it_is()
-        else:
-            session = self._settling.pop(name, None) or self._restored(name, content)
+        content = self._contents.pop(name)
+        session = self._settling.pop(name, None) or self._restored(name, content)
         session.revision += 1
         session.why = None
         return session
+
+    def _may_open(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> bool:
+        content = self._contents.get(name)
+        return (
+            content is not None
+            and moment <= content.until
+            and content.events <= max_events
+            and content.size <= max_bytes
+        )
 
     def drop_content(self, name: bytes) -> None:
         """The session is never opened again."""
@@ -120,20 +144,22 @@ class ClosedSessions:
 
     def keeps(self, session: OpenSession) -> bool:
         """Whether the content of a session that has closed since the last cut is to be written."""
-        return self._fresh.get(session.id) is session
+        fresh = self._fresh.get(session.id)
+        return fresh is not None and fresh.session is session
 
     def documents(self) -> list[tuple[bytes, bytes]]:
         """Ids and documents of what was closed since the last cut, in that order. To be asked for before rows are made."""
-        published, self._published = self._published, []
+        published, self._published = self._published, {}
         return [(session.id, session.document(self._read)) for session in published]
 
     def rows(self) -> Rows:
         """What changed since the last cut, without the contents that are to be written. To be asked for after they are."""
         rows, self._rows = self._rows, []
-        for name, session in self._fresh.items():
-            self._contents[name] = self._contents[name]._replace(chunks=session.saved)
+        for name, fresh in self._fresh.items():
+            self._contents[name] = self._contents[name]._replace(chunks=fresh.session.saved)
         rows += [(guard_key(name), guard.pack()) for name, guard in self._fresh_guards.items()]
-        self._settling, self._fresh = self._fresh, {}
+        self._settling = {name: fresh.session for name, fresh in self._fresh.items()}
+        self._fresh = {}
         self._settling_guards, self._fresh_guards = self._fresh_guards, {}
         return rows
 

@@ -127,8 +127,8 @@ class Gate:
         outputs = self._say(scope, record, candidate, measured, reasons)
         if accepted:
             outputs.append(self._published(trace.id, published))
-        # A revision that came into another scope: whether it was accepted in its former one, only that one knows.
-        elif before.accepted if before is not None else candidate.revision:
+        # What this scope knows nothing of, or no more, may have been accepted when it came first, here or in another scope.
+        elif before.accepted if before is not None else candidate.revision or candidate.segment:
             outputs.append(self._published(trace.id, None))
         scope.remember(trace.id, candidate.session_id, candidate.segment, candidate.revision, accepted)
 

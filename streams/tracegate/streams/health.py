@@ -39,6 +39,7 @@ def bind(host: str, port: int) -> socket.socket:
         try:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(address)
+            taken.listen()  # until then another process may bind it, too
         except OSError:
             taken.close()
             raise

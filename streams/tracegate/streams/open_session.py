@@ -107,13 +107,6 @@ class OpenSession:
             raise RuntimeError(f"row {chunk} of session {self.id!r} is gone from the table; the state is damaged")
         return row
 
-    def as_it_is(self) -> OpenSession:
-        """A copy that `document` gives the same of, whatever joins this one."""
-        copy = OpenSession(self.id, self.segment, self.first_record)
-        copy.last_record, copy.revision, copy.why = self.last_record, self.revision, self.why
-        copy.sealed, copy.tail, copy.new = self.sealed, self.tail, [*self.new]
-        return copy
-
     def document(self, read: Read) -> bytes:
         """The Session, as JSON: events by `occurred_at`, traces by `created_at` and id, of each trace the content that came last.
 

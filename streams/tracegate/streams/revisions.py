@@ -11,7 +11,7 @@ from tracegate.streams.stage import Rows
 
 _KEY = b"t"
 _VERSION = 1
-_HEAD = struct.Struct(">Bq")
+_HEAD = struct.Struct(">BqI")
 _DIGEST = 16
 
 
@@ -28,6 +28,7 @@ class Offered(NamedTuple):
 
 class _Given(NamedTuple):
     last_record: int
+    revision: int
     digests: bytes
     """Of each trace its name and its digest."""
 
@@ -53,21 +54,24 @@ class Revisions:
         found = []
         for key, row in rows.items():
             if key.startswith(_KEY):
-                version, last_record = _HEAD.unpack_from(row)
+                version, last_record, revision = _HEAD.unpack_from(row)
                 if version != _VERSION:
                     raise ValueError(f"row of given candidates of format {version}; this version reads {_VERSION}")
-                found.append((key, _Given(last_record, row[_HEAD.size :])))
+                found.append((key, _Given(last_record, revision, row[_HEAD.size :])))
         self._given = OrderedDict(sorted(found, key=lambda item: item[1].last_record))
         self._latest = max((given.last_record for given in self._given.values()), default=0)
 
     def changed(
-        self, session: bytes, segment: int, last_record: int, candidates: Sequence[Offered]
+        self, session: bytes, segment: int, revision: int, last_record: int, candidates: Sequence[Offered]
     ) -> Sequence[Offered]:
         """Those of a segment's candidates that it did not give before as they are now.
+
+        All of them, if a later revision was there before: the gate then says so.
 
         Args:
             session: Its id.
             segment: Its number.
+            revision: Its revision.
             last_record: The timestamp of its last record, in milliseconds since 1970.
             candidates: All that it gives now.
         """
@@ -75,10 +79,13 @@ class Revisions:
         if not candidates:
             return candidates
         key = _KEY + session + segment.to_bytes(4)
-        before = self._given.pop(key, None)
+        before = self._given.get(key)
+        if before is not None and before.revision > revision:
+            return candidates
+        self._given.pop(key, None)
         digests = b"".join([each.trace + each.digest for each in candidates])
-        self._given[key] = _Given(last_record, digests)
-        self._changed[key] = _HEAD.pack(_VERSION, last_record) + digests
+        self._given[key] = _Given(last_record, revision, digests)
+        self._changed[key] = _HEAD.pack(_VERSION, last_record, revision) + digests
         if before is None:
             return candidates
         known = before.digests

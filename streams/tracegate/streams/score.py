@@ -127,7 +127,8 @@ class Score:
         if self._dropped:
             return
         key = record.key or b""
-        candidates = self._revisions.changed(key, scored.segment, scored.last_record, scored.candidates)
+        at = min(scored.last_record, record.timestamp)  # what it says itself may be any time
+        candidates = self._revisions.changed(key, scored.segment, scored.revision, at, scored.candidates)
         self.tally["scored"] += 1
         self.tally["candidates"] += len(candidates)
         if unchanged := len(scored.candidates) - len(candidates):

@@ -36,6 +36,7 @@ class Scored(NamedTuple):
     """What came of a session, ready to be sent."""
 
     segment: int
+    revision: int
     last_record: int
     """Timestamp of its last record, in milliseconds since 1970."""
     results: Sequence[bytes]
@@ -73,6 +74,7 @@ def score_bytes(measure: Measure) -> Scoring:
             scores, candidates = await measure(session)
             scored = Scored(
                 session.segment,
+                session.revision,
                 int(session.last_record_at.timestamp() * 1000),
                 [each.wire() for each in scores],
                 [_offered(each) for each in candidates],

@@ -75,8 +75,8 @@ class _Child(asyncio.Protocol):
         except Unscorable as why:
             answer: Answer | Refusal = Refusal(ask.number, why.reason, printable(why.detail, DETAIL))
         else:
-            segment, last_record, results, candidates, outcomes = scored
-            answer = Answer(ask.number, segment, last_record, [*results], [*candidates], dict(outcomes))
+            segment, revision, last_record, results, candidates, outcomes = scored
+            answer = Answer(ask.number, segment, revision, last_record, [*results], [*candidates], dict(outcomes))
         if self._transport is not None:
             self._transport.write(packed(answer))
 

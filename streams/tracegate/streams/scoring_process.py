@@ -13,6 +13,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import cast
 
+from msgspec.structs import astuple
+
 from tracegate.schemas.dead_letter import Reason
 from tracegate.streams.embedders import EmbedderUnavailable
 from tracegate.streams.scoring import Scored, Unscorable
@@ -198,9 +200,8 @@ class ScoringProcess(asyncio.Protocol):
         if waiting.done():  # nobody waits any more
             return
         if isinstance(answer, Answer):
-            waiting.set_result(
-                Scored(answer.segment, answer.last_record, answer.results, answer.candidates, answer.outcomes)
-            )
+            _, segment, revision, last_record, results, candidates, outcomes = astuple(answer)
+            waiting.set_result(Scored(segment, revision, last_record, results, candidates, outcomes))
         else:
             waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail))
 

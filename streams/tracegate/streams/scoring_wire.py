@@ -111,6 +111,7 @@ class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
 
     number: int
     segment: int
+    revision: int
     last_record: int
     results: list[bytes]
     candidates: list[Offered]

@@ -105,8 +105,8 @@ class Settings(BaseSettings):
     close_linger_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
     """Seconds from `session.ended` to the close, 0 or more: the trace often comes last."""
     grace_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 600.0
-    """Seconds after its close within which an event opens a session again, as its next revision, 0 or more; later ones begin its next
-    segment. Until then its content stays in the state."""
+    """Seconds after the moment at which a closed session was due within which an event opens it again, as its next revision, 0 or more;
+    later ones begin its next segment. Until then its content stays in the state."""
     guard_s: Seconds = 3600.0
     """Seconds for which a closed session is remembered, and by which an event may lag behind the watermark before it is a
     dead letter `late`. At least the grace."""
@@ -162,6 +162,11 @@ class Settings(BaseSettings):
             problems.append(
                 f"{_env('heartbeat_interval_s')}={self.heartbeat_interval_s:g} is more than half of "
                 f"{_env('session_timeout_s')}={self.session_timeout_s:g}: one lost heartbeat would cost the partitions"
+            )
+        if self.checkpoint_interval_s * 8 > self.stuck_after_s:
+            problems.append(
+                f"{_env('stuck_after_s')}={self.stuck_after_s:g} is less than eight times {_env('checkpoint_interval_s')}="
+                f"{self.checkpoint_interval_s:g}: far behind, checkpoints are four times as far apart, and would be taken for stuck"
             )
         if self.grace_s > self.guard_s:
             problems.append(

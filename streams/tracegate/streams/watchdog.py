@@ -110,7 +110,10 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     async def look(self) -> None:
         """One look; what is late ends the worker."""
-        self.problems = self._dogs.look(() if self._silent_s else self._duties())
+        if self._silent_s:  # what cannot go on is not counted; what stood still before has still done so afterwards
+            self.problems = []
+            return
+        self.problems = self._dogs.look(self._duties())
         if self.problems:
             await self._failed(StuckError("; ".join(self.problems)))
 
