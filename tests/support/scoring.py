@@ -16,6 +16,7 @@ from tracegate.schemas.session import Session
 from tracegate.schemas.trace import ReasoningTrace
 from tracegate.schemas.turns import Turn
 from tracegate.scorers import Plan, evaluate
+from tracegate.scorers.judge import Judge
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 
@@ -100,9 +101,13 @@ def make_candidate(
 
 
 async def scores_of(
-    plan: Plan, turns: Sequence[Turn], session: Session | None = None, timeout_s: float = 5
+    plan: Plan,
+    turns: Sequence[Turn],
+    session: Session | None = None,
+    timeout_s: float = 5,
+    judge: Judge | None = None,
 ) -> list[Score]:
-    return await evaluate(plan, session or make_session(), turns, now=lambda: NOW, timeout_s=timeout_s)
+    return await evaluate(plan, session or make_session(), turns, now=lambda: NOW, timeout_s=timeout_s, judge=judge)
 
 
 def install(folder: Path, package: str, entry_points: Mapping[str, str]) -> None:

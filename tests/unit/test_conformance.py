@@ -10,8 +10,13 @@ import pytest
 from pydantic import ConfigDict
 from tests.support.brevity import Brevity
 
+from tracegate.schemas.invocation import Rubric
 from tracegate.scorers import Measurement, ResponseMatch, Scorer, Subject, ToolTrajectory, TraceValue
+from tracegate.scorers.hallucinations_v1 import Hallucinations
 from tracegate.scorers.registry import BUILT_IN
+from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from tracegate.scorers.rubrics import RubricBased
 from tracegate.scorers.testing import (
     CHECKS,
     Check,
@@ -25,8 +30,16 @@ from tracegate.scorers.testing import (
 )
 from tracegate.scorers.trajectory import TrajectorySingleToolUse
 
+SHORT = Rubric(rubric_id="short", rubric_content={"text_property": "It is short."})
 SCORERS: list[Scorer] = [
-    *(kind() for kind in BUILT_IN.values() if kind is not TrajectorySingleToolUse),
+    *(
+        kind()
+        for kind in BUILT_IN.values()
+        if kind is not TrajectorySingleToolUse and not issubclass(kind, RubricBased)
+    ),
+    RubricBasedFinalResponseQuality(rubrics=[SHORT]),
+    RubricBasedToolUseQuality(rubrics=[SHORT]),
+    Hallucinations(evaluate_intermediate_nl_responses=True),
     TrajectorySingleToolUse(tool_name="find"),
     ToolTrajectory(match_type="ANY_ORDER", ignore_args=True),
     ResponseMatch(),

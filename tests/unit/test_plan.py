@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from tracegate.schemas.config import GateConfig
+from tracegate.schemas.invocation import Rubric
 from tracegate.scorers import ConfigError, ResponseMatch, ToolTrajectory, TraceValue, read_plan
+from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
+from tracegate.scorers.judged import JudgeModelOptions
+from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
 
 
 def problems_of(document: Any) -> list[str]:
@@ -22,21 +26,28 @@ def test_without_a_config_there_are_the_trace_value_and_the_gate() -> None:
     assert (plan.metrics, plan.trace_value, plan.gate) == ((), TraceValue(), GateConfig())
 
 
+M3 = JudgeModelOptions(judge_model="m", num_samples=3)
+IS_SO = Rubric(rubric_id="r", rubric_content={"text_property": "is so"})
+
+
 def test_adks_own_file_is_accepted_unchanged() -> None:
     document = """{
       "criteria": {
         "tool_trajectory_avg_score": {"threshold": 1.0, "matchType": "in_order", "includeIntermediateResponsesInFinal": true},
         "response_match_score": "0.5",
         "final_response_match_v2": {"threshold": 0.8, "judge_model_options": {"judge_model": "m", "num_samples": 3}},
-        "rubric_based_tool_use_quality_v1": {"threshold": 1, "rubrics": [{"rubric_id": "r", "rubric_content": {}}]}
+        "rubric_based_tool_use_quality_v1": {"threshold": 1, "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "is so"}}],
+                                             "include_intermediate_responses_in_final": false},
+        "response_evaluation_score": 3
       },
       "userSimulatorConfig": {"model": "m"}, "live_model_config": {"timeout_seconds": 9}, "customMetrics": {}
     }"""
     assert [(metric.name, metric.threshold, metric.scorer) for metric in read_plan(document).metrics] == [
         ("tool_trajectory_avg_score", 1.0, ToolTrajectory(match_type="IN_ORDER")),
         ("response_match_score", 0.5, ResponseMatch()),
-        ("final_response_match_v2", 0.8, None),
-        ("rubric_based_tool_use_quality_v1", 1.0, None),
+        ("final_response_match_v2", 0.8, FinalResponseMatch(judge_model_options=M3)),
+        ("rubric_based_tool_use_quality_v1", 1.0, RubricBasedToolUseQuality(rubrics=[IS_SO])),
+        ("response_evaluation_score", 3.0, None),
     ]
 
 
@@ -190,3 +201,55 @@ def test_a_config_digest_follows_what_is_said_and_not_how() -> None:
         {},
     ]
     assert len({read_plan(document).digest for document in changed}) == len(changed)
+
+
+def digest_of(criterion: object, metric: str = "final_response_match_v2") -> str:
+    return read_plan({"criteria": {metric: criterion}}).metrics[0].digest
+
+
+def judged_by(**options: object) -> str:
+    return digest_of({"threshold": 0.5, "judge_model_options": options})
+
+
+def test_a_metrics_digest_tells_judges_and_samples_apart_and_no_more_of_their_options() -> None:
+    assert judged_by() == judged_by(judge_model="gemini-2.5-flash", numSamples=5) == digest_of(0.9)
+    assert judged_by() == judged_by(parallelism_limit=7) == judged_by(judge_model_config={"temperature": 0})
+    assert len({judged_by(), judged_by(judge_model="other"), judged_by(num_samples=3)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"numSamples": 0}, "judge_model_options.numSamples: Input should be greater than or equal to 1, not 0"),
+        ({"parallelism_limit": 0}, "Input should be greater than or equal to 1, not 0"),
+        ({"judge_model": ""}, "judge_model"),
+        ({"judgeModels": "m"}, "there is no such option; did you mean 'judgeModel'?"),
+    ],
+)
+def test_a_judge_option_that_cannot_be_is_refused(options: dict[str, object], problem: str) -> None:
+    [found] = problems_of({"criteria": {"safety_v1": {"threshold": 1, "judge_model_options": options}}})
+    assert found.startswith("criteria.safety_v1.judge")
+    assert problem.split(".", 1)[-1] in found
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "problem"),
+    [
+        ([IS_SO.model_dump(), IS_SO.model_dump()], "rubric id 'r' is used by two of the criterion"),
+        ([{"rubric_content": {"text_property": "is so"}}], "rubrics.0.rubricId: Field required"),
+        ([{"rubric_id": " ", "rubric_content": {"text_property": "is so"}}], "a rubric of the criterion has an empty"),
+        ([{"rubric_id": "r", "rubric_content": {}}], "rubric 'r' of the criterion has no text"),
+        ([{"rubric_id": "r", "rubricContent": {"textProperty": 3}}], "rubric 'r' of the criterion has no text"),
+    ],
+)
+def test_a_rubric_that_cannot_be_asked_about_is_refused(rubrics: object, problem: str) -> None:
+    metric = "rubric_based_final_response_quality_v1"
+    [found] = problems_of({"criteria": {metric: {"threshold": 1, "rubrics": rubrics}}})
+    assert found.startswith(f"criteria.{metric}.rubrics")
+    assert problem in found
+
+
+def test_an_option_that_every_criterion_of_adks_has_is_accepted_where_it_changes_nothing() -> None:
+    for metric in ("hallucinations_v1", "safety_v1", "rubric_based_tool_use_quality_v1"):
+        assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}, metric) == digest_of(1, metric)
+    assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}) != digest_of(1)

@@ -278,7 +278,7 @@ async def test_other_levels_give_a_score_for_each_of_their_subjects() -> None:
 
 
 async def test_a_metric_that_is_not_computed_says_so_once() -> None:
-    scores = await scores_of(read_plan({"criteria": {"safety_v1": 1}}), TURNS)
+    scores = await scores_of(read_plan({"criteria": {"response_evaluation_score": 1}}), TURNS)
     assert [said(score) for score in scores] == [("session", None, "NOT_EVALUATED", "unsupported", None)]
 
 
@@ -338,7 +338,9 @@ async def test_every_score_reads_back_from_its_json() -> None:
         make_turn("#3", "예약했습니다 \u2028 🙂", [tool], expecting("예약했습니다", [])),
         make_turn("", "", [], expecting("", [tool])),
     ]
-    plan = read_plan({"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8, "safety_v1": 1}})
+    plan = read_plan(
+        {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8, "response_evaluation_score": 1}}
+    )
     scores = await scores_of(plan, turns)
     assert len(scores) == 13
     assert [Score.model_validate_json(score.model_dump_json()) for score in scores] == scores

@@ -63,6 +63,8 @@ class InvocationStep(AdkModel):
 
     author: str = ""
     content: Content | None = None
+    grounding_metadata: JsonObject | None = None
+    """What the model was shown by a search of its own, as the provider reports it."""
 
 
 class InvocationEvents(AdkModel):

@@ -11,6 +11,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
 
+from tracegate.schemas.base import JsonObject
 from tracegate.schemas.invocation import Invocation, Level
 from tracegate.schemas.reference import Reference
 from tracegate.schemas.score import Cost
@@ -103,3 +104,17 @@ class Scorer(BaseModel, ABC):
     def aggregate(self, measured: Sequence[Measurement]) -> float:
         """The session's value from those of its invocations, at least one: the arithmetic mean, as Google ADK takes it."""
         return sum(m.value for m in measured) / len(measured)
+
+    def summary(self, measured: Sequence[Measurement]) -> JsonObject:
+        """What the session's Score says in `details`, beside how many invocations were measured, of those that were, at least one."""
+        return {}
+
+    @property
+    def judge_model(self) -> str | None:
+        """The model that is asked; None, if none is."""
+        return None
+
+    def decisive_options(self) -> JsonObject:
+        """The options on which the values depend, as JSON: with the judge's model, they tell this measurement from another."""
+        options: JsonObject = self.model_dump(mode="json")
+        return options

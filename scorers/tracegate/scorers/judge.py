@@ -59,3 +59,12 @@ class BudgetSpent(Exception):  # noqa: N818  # it is an answer, not a failure
 
 class JudgeFailed(Exception):  # noqa: N818  # reads as what happened
     """The judge could not be asked, or gave no answer; becomes NOT_EVALUATED `error`."""
+
+
+class AnswerUnusable(JudgeFailed):
+    """The judge answered, and no verdict is in what it said."""
+
+    def __init__(self, message: str, cost: Cost) -> None:
+        super().__init__(message)
+        self.cost = cost
+        """What the answers cost all the same."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tracegate.schemas.score import NotEvaluated
-from tracegate.scorers.base import Measurement
+from tracegate.schemas.score import Cost, NotEvaluated
+from tracegate.scorers.base import NOTHING_SPENT, Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,8 @@ class Unmeasured:
 
     because: NotEvaluated
     rationale: str
+    cost: Cost = NOTHING_SPENT
+    """What was spent all the same."""
 
 
 Outcome: TypeAlias = Measurement | Unmeasured

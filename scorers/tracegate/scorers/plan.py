@@ -15,6 +15,7 @@ from tracegate.schemas.base import JsonObject
 from tracegate.schemas.config import EvalConfig, GateConfig
 from tracegate.scorers.base import Scorer
 from tracegate.scorers.config_problems import kind_of, shown, validated
+from tracegate.scorers.judged import Judged
 from tracegate.scorers.own_patterns import compiled
 from tracegate.scorers.registry import UNSUPPORTED, UnusableMetric, scorer_class
 from tracegate.scorers.spelling import did_you_mean
@@ -24,7 +25,7 @@ DEFAULT_THRESHOLDS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 
 """The thresholds that Google ADK has for a metric whose config names none."""
 
 WITHOUT_EFFECT = {"include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"}
-"""Options that ADK accepts in every criterion, and that change nothing where no judge reads the response."""
+"""Options that ADK accepts in every criterion, and that change nothing in those which do not read intermediate responses as answers."""
 
 
 class ConfigError(ValueError):
@@ -201,14 +202,21 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
             kind = scorer_class(name)
         except UnusableMetric as error:
             raise ConfigError([str(error)]) from None
-        if name in DEFAULT_THRESHOLDS:
+        if _reads_no_response_beside_the_final_one(name, kind):
             options = {key: value for key, value in options.items() if key not in WITHOUT_EFFECT}
         scorer, within = validated(kind, options, name, problems), kind.range
     threshold = _threshold(name, stated, within, problems)
     if problems:
         raise ConfigError(problems)
-    measured, version = (scorer.model_dump(mode="json"), scorer.version) if scorer else (options, "")
-    return Metric(name, threshold, scorer, metric_digest(name, version, canonical(measured)))
+    if scorer is None:
+        return Metric(name, threshold, None, metric_digest(name, "", canonical(options)))
+    measured = canonical(scorer.decisive_options())
+    return Metric(name, threshold, scorer, metric_digest(name, scorer.version, measured, judge=scorer.judge_model))
+
+
+def _reads_no_response_beside_the_final_one(name: str, kind: type[Scorer]) -> bool:
+    known = name in DEFAULT_THRESHOLDS or issubclass(kind, Judged)
+    return known and not WITHOUT_EFFECT & kind.model_fields.keys()
 
 
 def _threshold(name: str, stated: JsonValue, within: tuple[float, float] | None, problems: list[str]) -> float | None:

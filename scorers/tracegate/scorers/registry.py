@@ -5,7 +5,12 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 
 from tracegate.scorers.base import Scorer
+from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
+from tracegate.scorers.hallucinations_v1 import Hallucinations
 from tracegate.scorers.response_match import ResponseMatch
+from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from tracegate.scorers.safety_v1 import Safety
 from tracegate.scorers.spelling import did_you_mean
 from tracegate.scorers.tool_trajectory import ToolTrajectory
 from tracegate.scorers.trajectory import (
@@ -23,6 +28,11 @@ GROUP = "tracegate.scorers"
 BUILT_IN: dict[str, type[Scorer]] = {
     "tool_trajectory_avg_score": ToolTrajectory,
     "response_match_score": ResponseMatch,
+    "final_response_match_v2": FinalResponseMatch,
+    "rubric_based_final_response_quality_v1": RubricBasedFinalResponseQuality,
+    "rubric_based_tool_use_quality_v1": RubricBasedToolUseQuality,
+    "hallucinations_v1": Hallucinations,
+    "safety_v1": Safety,
     "trajectory_exact_match": TrajectoryExactMatch,
     "trajectory_in_order_match": TrajectoryInOrderMatch,
     "trajectory_any_order_match": TrajectoryAnyOrderMatch,
@@ -33,14 +43,9 @@ BUILT_IN: dict[str, type[Scorer]] = {
 
 UNSUPPORTED: dict[str, tuple[float, float] | None] = {
     "response_evaluation_score": (1.0, 5.0),
-    "safety_v1": (0.0, 1.0),
     "multi_turn_task_success_v1": (0.0, 1.0),
     "multi_turn_trajectory_quality_v1": (0.0, 1.0),
     "multi_turn_tool_use_quality_v1": (0.0, 1.0),
-    "final_response_match_v2": (0.0, 1.0),
-    "rubric_based_final_response_quality_v1": (0.0, 1.0),
-    "hallucinations_v1": (0.0, 1.0),
-    "rubric_based_tool_use_quality_v1": (0.0, 1.0),
     "per_turn_user_simulator_quality_v1": (0.0, 1.0),
     "rubric_based_multi_turn_trajectory_quality_v1": (0.0, 1.0),
     "tool_call_count_v1": None,

@@ -13,8 +13,8 @@ from tracegate.schemas.invocation import Level
 from tracegate.schemas.score import NotEvaluated, Score
 from tracegate.schemas.session import Session
 from tracegate.schemas.turns import Turn
-from tracegate.scorers.base import Measurement, Missing, Scorer, Subject
-from tracegate.scorers.judge import BudgetSpent, Judge
+from tracegate.scorers.base import NOTHING_SPENT, Measurement, Missing, Scorer, Subject
+from tracegate.scorers.judge import AnswerUnusable, BudgetSpent, Judge
 from tracegate.scorers.outcome import Outcome, Unmeasured
 from tracegate.scorers.plan import Plan
 from tracegate.scorers.score_writer import ScoreWriter
@@ -159,7 +159,8 @@ def _unmeasured(error: BaseException) -> Unmeasured:
         return Unmeasured("missing_input", printable(str(error)))
     if isinstance(error, BudgetSpent):
         return Unmeasured("budget", printable(str(error)))
-    return Unmeasured("error", printable(f"{type(error).__name__}: {error}"))
+    cost = error.cost if isinstance(error, AnswerUnusable) else NOTHING_SPENT
+    return Unmeasured("error", printable(f"{type(error).__name__}: {error}"), cost)
 
 
 def _aggregated(scorer: Scorer, names: Sequence[str], outcomes: Sequence[Outcome]) -> Outcome:
@@ -181,7 +182,7 @@ def _aggregated(scorer: Scorer, names: Sequence[str], outcomes: Sequence[Outcome
         return Measurement(
             value=scorer.aggregate(measured),
             rationale=f"over {len(measured)} of {len(outcomes)} invocations",
-            details=details,
+            details={**scorer.summary(measured), **details},
         )
     except Exception as error:  # noqa: BLE001  # a plugin's aggregate may fail as its score may
         return _unmeasured(error)

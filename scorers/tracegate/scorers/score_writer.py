@@ -15,7 +15,7 @@ from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.invocation import Level
 from tracegate.schemas.score import Score, Status, result_id
 from tracegate.schemas.session import Session
-from tracegate.scorers.base import NOTHING_SPENT, Measurement
+from tracegate.scorers.base import Measurement
 from tracegate.scorers.outcome import Outcome, Unmeasured
 from tracegate.scorers.plan import GATE_VERSION, Metric, Plan
 
@@ -100,7 +100,7 @@ class ScoreWriter:
             not_evaluated_because=outcome.because if isinstance(outcome, Unmeasured) else None,
             rationale=outcome.rationale if outcome.rationale.isascii() else _encodable(outcome.rationale),
             details=_json(measured.details) if measured and measured.details else {},
-            cost=measured.cost if measured else NOTHING_SPENT,
+            cost=outcome.cost,
             scorer_version=version or metric.version,
             config_digest=self.config_digest,
             occurred_at=self.occurred_at,

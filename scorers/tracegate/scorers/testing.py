@@ -26,12 +26,19 @@ from tracegate.schemas.invocation import (
 from tracegate.schemas.reference import Reference
 from tracegate.schemas.trace import ReasoningTrace
 from tracegate.scorers.base import Measurement, Missing, Scorer, Subject
+from tracegate.scorers.judge import Judge
+from tracegate.scorers.scripted_judge import AgreeableJudge
 
 Check = Callable[[Scorer, Sequence[Subject]], None]
 
 
-def sample_subjects() -> list[Subject]:
-    """Invocations with and without a reference, an answer or tools, in several scripts; and traces short, long and failed."""
+def sample_subjects(judge: Judge | None = None) -> list[Subject]:
+    """Invocations with and without a reference, an answer or tools, in several scripts; and traces short, long and failed.
+
+    Args:
+        judge: Whom scorers may ask; without one, an `AgreeableJudge`.
+    """
+    judge = judge or AgreeableJudge()
     find, book = FunctionCall(name="find", args={"city": "Seoul"}), FunctionCall(name="book", args={"seats": [1, 2]})
     expected = Reference(final_response=Content.of("Two seats are booked."), tool_uses=[find, book])
     events = [Part(function_call=find), Part(text="I found two."), Part(function_call=book)]
@@ -57,11 +64,11 @@ def sample_subjects() -> list[Subject]:
     ]
     return [
         *(
-            Subject(invocation=invocation, reference=reference)
+            Subject(invocation=invocation, reference=reference, judge=judge)
             for invocation in invocations
             for reference in references
         ),
-        *(Subject(trace=_trace(kinds, success)) for kinds in steps for success in (True, False)),
+        *(Subject(trace=_trace(kinds, success), judge=judge) for kinds in steps for success in (True, False)),
     ]
 
 
@@ -110,7 +117,7 @@ def check_its_range_and_version(scorer: Scorer, subjects: Sequence[Subject]) -> 
 
 
 def check_its_values(scorer: Scorer, subjects: Sequence[Subject]) -> None:
-    """Every value lies in the range, so does their aggregate, and the details are JSON; at least one subject has a value."""
+    """Every value lies in the range, so does their aggregate; details and summary are JSON; at least one subject has a value."""
     lowest, highest = scorer.range
     measured = [found for found in map(_measured(scorer), _of_its_level(scorer, subjects)) if found is not None]
     _require(bool(measured), f"{_name(scorer)} gives none of the subjects a value; pass some that it can measure")
@@ -120,6 +127,7 @@ def check_its_values(scorer: Scorer, subjects: Sequence[Subject]) -> None:
         )
         json.dumps(dict(found.details), allow_nan=False)
     whole = scorer.aggregate(measured)
+    json.dumps(scorer.summary(measured), allow_nan=False)
     _require(lowest <= whole <= highest, f"{_name(scorer)} aggregates to {whole}, outside its range {scorer.range}")
 
 

@@ -1,0 +1,144 @@
+"""The judged criteria against what google-adk 2.13.0 gave for the same replies; `record_adk.py` records them anew.
+
+ADK asks for every sample; here a vote ends when it is decided, so the numbers of questions differ and nothing else. Where ADK raises for
+want of rubrics, or for two of one id, a session goes on and the metric is NOT_EVALUATED. Where a verdict has no value ADK leaves the rubric
+out or gives it null; here it is null.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.scoring import make_session, scores_of
+
+from tracegate.schemas.invocation import Invocation, Rubric
+from tracegate.schemas.reference import Reference
+from tracegate.schemas.score import Cost, Score
+from tracegate.schemas.turns import Turn
+from tracegate.scorers import read_plan
+from tracegate.scorers.judge import JudgeFailed, Question, Reply
+from tracegate.scorers.judge_answers import read_match
+from tracegate.scorers.material import context_of, steps_of
+from tracegate.scorers.rubric_answers import normalised, read_rubrics
+from tracegate.scorers.sentence_answers import read_labels, read_sentences
+
+ORACLE: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "adk_judge_oracle.json").read_text("utf-8"))
+CASES: list[dict[str, Any]] = ORACLE["cases"]
+R1 = Rubric(rubric_id="r1", rubric_content={"text_property": "Is concise."})
+R2 = Rubric(rubric_id="r2", rubric_content={"text_property": "Uses “smart” quotes"})
+
+
+def test_the_rows_are_of_this_version_and_of_every_kind() -> None:
+    assert ORACLE["google-adk"] == "2.13.0"
+    assert {case["metric"] for case in CASES} == {
+        "final_response_match_v2",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "hallucinations_v1",
+    }
+    counts = {kind: len(rows) for kind, rows in ORACLE.items() if isinstance(rows, list)}
+    assert counts == {
+        "critiques": 27,
+        "rubric_replies": 15,
+        "normalised": 5,
+        "sentences": 6,
+        "labels": 9,
+        "cases": 38,
+    }
+
+
+@pytest.mark.parametrize(("reply", "label"), ORACLE["critiques"])
+def test_verdicts_on_responses_are_read_alike(reply: str, label: str) -> None:
+    assert read_match(reply)["answer"].verdict is {"VALID": True, "INVALID": False, "NOT_FOUND": None}[label]
+
+
+@pytest.mark.parametrize(("reply", "blocks"), ORACLE["rubric_replies"])
+def test_verdicts_on_rubrics_are_read_alike(reply: str, blocks: list[list[Any]]) -> None:
+    texts = {"is concise.": "r1", 'uses "smart" quotes': "r2"}
+    named = [(name if name in ("r1", "r2") else texts.get(normalised(text)), score) for name, text, score in blocks]
+    found = {
+        name: None if vote.verdict is None else float(vote.verdict)
+        for name, vote in read_rubrics(reply, [R1, R2]).items()
+    }
+    assert found == {name: score for name, score in named if name}
+
+
+@pytest.mark.parametrize(("text", "normal"), ORACLE["normalised"])
+def test_properties_are_normalised_alike(text: str, normal: str) -> None:
+    assert normalised(text) == normal
+
+
+@pytest.mark.parametrize(("reply", "sentences"), ORACLE["sentences"])
+def test_sentences_are_read_alike(reply: str, sentences: list[str]) -> None:
+    assert read_sentences(reply) == sentences
+
+
+@pytest.mark.parametrize(("reply", "blocks"), ORACLE["labels"])
+def test_labels_are_read_alike(reply: str, blocks: list[dict[str, str]]) -> None:
+    found = [labelled.details(1_000) for labelled in read_labels(reply, ["s"] * 9)]
+    assert found == [block | {"label": block["label"].lower()} for block in blocks]
+
+
+class Recorded:
+    """Answers as the case's judge did, each question by its invocation's mark and its number there."""
+
+    def __init__(self, replies: list[list[Any]]) -> None:
+        self.left = [list(lines) for lines in replies]
+        self.asked: list[Question] = []
+
+    async def ask(self, question: Question) -> Reply:
+        self.asked.append(question)
+        [mark] = set(re.findall(r"\[inv-(\d)\]", question.prompt)) or {"0"}
+        line = self.left[int(mark)].pop(0)
+        if isinstance(line, dict):
+            raise JudgeFailed(line["raises"])
+        return Reply(text=line or "", cost=Cost())
+
+
+def turns_of(case: dict[str, Any]) -> list[Turn]:
+    actual = [Invocation.model_validate(one) for one in case["actual"]]
+    return [Turn(one, Reference(final_response=one.final_response) if case["expected"] else None) for one in actual]
+
+
+async def measured(case: dict[str, Any], judge: Recorded) -> list[Score]:
+    plan = read_plan({"criteria": {case["metric"]: case["criterion"]}})
+    return await scores_of(plan, turns_of(case), make_session(), judge=judge)
+
+
+def rubrics_in(score: Score) -> dict[str, float]:
+    found = score.details.get("rubrics", {})
+    assert isinstance(found, dict)
+    values = {name: entry["value"] if isinstance(entry, dict) else entry for name, entry in found.items()}
+    return {name: value for name, value in values.items() if value is not None}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+async def test_the_numbers_agree(case: dict[str, Any]) -> None:
+    judge = Recorded(case["replies"])
+    *invocations, session = await measured(case, judge)
+    outcome = case["outcome"]
+    if "raises" in outcome:
+        because = {"no rubrics": "missing_input", "dup rubric id": "error"}[case["name"]]
+        assert {(score.status, score.not_evaluated_because) for score in invocations} == {("NOT_EVALUATED", because)}
+        assert judge.asked == []
+        return
+    assert [session.value, session.status] == [outcome["value"], outcome["status"]]
+    assert [[score.value, score.status] for score in invocations] == [row[:2] for row in outcome["invocations"]]
+    for score, (_, _, rubrics) in zip(invocations, outcome["invocations"], strict=True):
+        assert rubrics_in(score) == {name: value for name, value in rubrics if value is not None}
+    assert rubrics_in(session) == {name: value for name, value in outcome["rubrics"] if value is not None}
+    assert len(judge.asked) <= outcome["questions"]
+    if case["metric"] == "hallucinations_v1":
+        assert len(judge.asked) == outcome["questions"]
+    lines = judge.asked[0].prompt.splitlines() if judge.asked else []
+    assert [line for line in lines if line.startswith("*  [id: ")] == case["listed"]
+
+
+@pytest.mark.parametrize(("invocation", "context"), ORACLE["context"]["of_final"])
+def test_the_context_of_a_response_is_laid_out_alike(invocation: dict[str, Any], context: str) -> None:
+    actual = Invocation.model_validate(invocation)
+    assert context_of(actual, steps_of(actual)) == context.replace(r"\uc11c\uc6b8", "서울")
