@@ -58,7 +58,7 @@ class RubricBased(Judged):
             raise Missing(
                 f"no rubric applies: neither the criterion has one, nor the invocation or its reference one of type {self.rubric_type}"
             )
-        listed = "\n".join(f"*  [id: {rubric.rubric_id}] {rubric_text(rubric)}" for rubric in rubrics)
+        listed = "\n".join(f"*  [id: {rubric.rubric_id}] {_on_one_line(rubric)}" for rubric in rubrics)
         text = prompt(self.metric, {**self.material(subject.invocation), "rubrics": listed})
         answer = rubrics_answer(rubrics)
         poll = await vote(
@@ -122,6 +122,10 @@ def told_apart(rubrics: Iterable[tuple[str, Rubric]]) -> list[Rubric]:
         owners[rubric.rubric_id] = owner
         found.append(rubric)
     return found
+
+
+def _on_one_line(rubric: Rubric) -> str:
+    return " ".join(rubric_text(rubric).split())
 
 
 def _measurement(poll: Poll) -> Measurement:
