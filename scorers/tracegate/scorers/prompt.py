@@ -31,7 +31,7 @@ def prompt(template: str, data: Mapping[str, str]) -> str:
 def fill(text: str, data: Mapping[str, str]) -> str:
     """As `prompt`, for a template that is given itself."""
     plain = {name: value.encode("utf-8", "replace").decode() for name, value in data.items()}
-    tag = _tag(plain)
+    tag = tag_of(plain)
 
     def put(found: re.Match[str]) -> str:
         name = found["name"]
@@ -43,13 +43,18 @@ def fill(text: str, data: Mapping[str, str]) -> str:
 _PLACE = re.compile(r"\[\[(?:tag|data (?P<name>\w+))\]\]")
 
 
-def _tag(data: Mapping[str, str]) -> str:
+def tag_of(data: Mapping[str, str], characters: int = 16) -> str:
+    """So many hexadecimal digits, computed from the texts, that stand in none of them.
+
+    >>> tag_of({"answer": "0123456789abcde"}, 1)
+    'f'
+    """
     digest = hashlib.sha256()
     for name in sorted(data):
         text = data[name].encode()
         digest.update(f"{name} {len(text)} ".encode() + text)
     while True:
-        tag = digest.hexdigest()[:16]
+        tag = digest.hexdigest()[:characters]
         if not any(tag in text for text in data.values()):
             return tag
         digest.update(b"again")

@@ -72,9 +72,10 @@ class Tally:
     def needed(self, left: int) -> int:
         """The least number of further votes after which the verdict may be certain, with `left` still to come; 0, if it is certain."""
         lead = self.yes - self.no
-        if lead > left or (-lead >= left and left > 0):
+        if lead > left:
             return 0
-        return min(left, (left - lead) // 2 + 1, -(-(left + lead) // 2))
+        for_yes, for_no = (left - lead) // 2 + 1, -(-(left + lead) // 2)
+        return max(0, min(left, for_yes, for_no))
 
     def details(self) -> JsonObject:
         """The verdict as a number, the votes, their spread, and the rationale."""
