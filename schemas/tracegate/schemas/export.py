@@ -1,4 +1,4 @@
-"""The JSON Schemas of the documents on the topics: `python -m tracegate.schemas.export` writes them, `--check` compares."""
+"""The JSON Schemas of what is on the topics and in files: `python -m tracegate.schemas.export` writes them, `--check` compares."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from tracegate.schemas.candidate import Candidate
 from tracegate.schemas.config import EvalConfig
+from tracegate.schemas.eval_set import EvalSet
 from tracegate.schemas.events import EVENT
 from tracegate.schemas.reference import Reference
 from tracegate.schemas.score import Score
@@ -27,13 +28,17 @@ DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     "Candidate": TypeAdapter(Candidate),
     "Score": TypeAdapter(Score),
     "EvalConfig": TypeAdapter(EvalConfig),
+    "EvalSet": TypeAdapter(EvalSet),
 }
+IN_SNAKE_CASE = {"EvalSet"}
+"""What Google ADK writes to files, and in snake_case."""
 
 
 def exported() -> Iterator[tuple[str, str]]:
     """Each schema file's name and text."""
     for name, adapter in DOCUMENTS.items():
-        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | adapter.json_schema(by_alias=True)
+        fields = adapter.json_schema(by_alias=name not in IN_SNAKE_CASE)
+        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | fields
         yield f"{name}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
