@@ -107,7 +107,7 @@ class EvalCase(AdkModel):
     session_input: SessionInput | None = None
     creation_timestamp: float = 0.0
     rubrics: list[Rubric] | None = None
-    final_session_state: JsonObject | None = None
+    final_session_state: JsonObject | None = {}
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> EvalCase:

@@ -13,6 +13,7 @@ import typer
 
 from tracegate.streams.cli_dlq import dlq_app
 from tracegate.streams.cli_errors import FAILED, exit_code
+from tracegate.streams.cli_evalset import evalset_app, migrate
 from tracegate.streams.cli_terminal import complain
 from tracegate.streams.topics import STAGES, StageName
 
@@ -29,6 +30,8 @@ app = typer.Typer(
 topics_app = typer.Typer(help="Make and check the topics on a cluster.", no_args_is_help=True)
 app.add_typer(topics_app, name="topics")
 app.add_typer(dlq_app, name="dlq")
+app.add_typer(evalset_app, name="evalset")
+app.command()(migrate)
 
 Input = Annotated[
     str,
@@ -169,6 +172,82 @@ def score(
 
     plan = read_config(config)
     raise typer.Exit(score_file(file, plan, format, embedder, task_domain, as_json=as_json))
+
+
+@app.command("eval")
+def evaluate(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="EVALSET...",
+            help="Eval sets or test files, `FILE:case1,case2` for some of a file's cases, or folders of `*.test.json`.",
+            show_default=False,
+        ),
+    ],
+    sessions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sessions",
+            metavar="FILE",
+            help="Recorded sessions, by eval id; each further file is a further run. [default: `<name>.sessions.json` beside each file]",
+            show_default=False,
+        ),
+    ] = None,
+    from_kafka: Annotated[
+        bool, typer.Option("--from-kafka", help="Take the sessions from the sessions topic, by session id.")
+    ] = False,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EVAL_ID=SESSION_ID", help="A case that was recorded under another id. May be repeated."),
+    ] = None,
+    config: Config = None,
+    num_runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs of each case that are needed, and pooled. [default: all]", show_default=False),
+    ] = None,
+    print_detailed_results: Annotated[
+        bool,
+        typer.Option(
+            "--print-detailed-results",
+            "--print_detailed_results",
+            help="Print each invocation, expected against actual.",
+        ),
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one case a line, as JSON.")] = False,
+) -> None:
+    """Score recorded sessions against eval sets, as `adk eval` scores an agent's. The agent is never run.
+
+    Without `--config` the criteria are those of `test_config.json` as ADK finds it, else ADK's default; which, stderr says.
+    Exit code 0: every case is PASSED. 1: a threshold was missed, a case could not be scored, or there is none. 2: a file, config or
+    option cannot be used.
+
+    Example: `tracegate eval trips.evalset.json:rebooking --sessions recorded.jsonl --print-detailed-results`
+    """
+    from tracegate.streams.cli_eval import eval_files, parsed_matches
+
+    if sessions and from_kafka:
+        raise typer.BadParameter(
+            "the sessions come from files or from Kafka; leave one of both out", param_hint="--from-kafka"
+        )
+    try:
+        matches = parsed_matches(match or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--match") from None
+    if matches and not (sessions or from_kafka):
+        raise typer.BadParameter("needs --sessions or --from-kafka", param_hint="--match")
+    ended = eval_files(
+        files,
+        sessions=sessions or (),
+        from_kafka=from_kafka,
+        matches=matches,
+        config=config,
+        junit=junit,
+        num_runs=num_runs,
+        detailed=print_detailed_results,
+        as_json=as_json,
+    )
+    raise typer.Exit(ended)
 
 
 @topics_app.command()

@@ -19,6 +19,7 @@ def exit_code(error: Exception) -> int | None:
     from tracegate.streams.documents import InputError
     from tracegate.streams.embedders import EmbedderUnavailable
     from tracegate.streams.emit import EmitError
+    from tracegate.streams.evals.kafka_sessions import SessionsUnreadable
     from tracegate.streams.failure import WorkerFailure
     from tracegate.streams.scoring_process import ScoringProcessDied
     from tracegate.streams.settings import InvalidSettingsError
@@ -33,6 +34,7 @@ def exit_code(error: Exception) -> int | None:
         KafkaUnreachable,
         NotReadyError,
         ScoringProcessDied,
+        SessionsUnreadable,
         WorkerFailure,
     )
     return FAILED if isinstance(error, failures) else None

@@ -1,0 +1,106 @@
+"""pytest: each case of a `*.test.json` is a test, where recorded sessions lie beside the file.
+
+pytest loads this module in every run of every project that has Tracegate installed, so it imports nothing before a file is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tracegate.streams.evals.results import CaseResult
+
+OPTION = "tracegate_eval"
+_SUFFIX = ".test.json"
+_SESSIONS = (".sessions.json", ".sessions.jsonl")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the ini option."""
+    parser.addini(
+        OPTION,
+        "Google ADK's *.test.json as tests: `auto` (where <name>.sessions.json or .jsonl lies beside), `on` (all), `off`",
+        default="auto",
+    )
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take a `*.test.json`, if it is wanted."""
+    if not file_path.name.endswith(_SUFFIX):
+        return None
+    wanted = parent.config.getini(OPTION)
+    if wanted not in ("auto", "on", "off"):
+        raise pytest.UsageError(f"{OPTION} must be auto, on or off, not {wanted!r}")
+    stem = file_path.name.removesuffix(_SUFFIX)
+    there = any(file_path.with_name(stem + suffix).is_file() for suffix in _SESSIONS)
+    if wanted == "off" or not (there or wanted == "on"):
+        return None
+    collector: pytest.Collector = CaseFile.from_parent(parent, path=file_path)
+    return collector
+
+
+class CaseFile(pytest.File):
+    """A `*.test.json`."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each case."""
+        from tracegate.scorers.plan import ConfigError
+        from tracegate.streams.documents import InputError
+        from tracegate.streams.evals.evaluate import prepared
+        from tracegate.streams.evals.files import Chosen
+
+        try:
+            [scored] = prepared([Chosen(self.path)], None)
+        except (InputError, ConfigError) as error:
+            raise self.CollectError(str(error)) from None
+        for case in scored.file.cases:
+            yield Case.from_parent(self, name=case.eval_id, scored=scored)
+
+
+class Case(pytest.Item):
+    """One eval case against what was recorded of it."""
+
+    def __init__(self, *, scored: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._scored = scored
+
+    def runtest(self) -> None:
+        """Score it."""
+        import asyncio
+        from dataclasses import replace
+
+        from tracegate.streams.clock import utc_now
+        from tracegate.streams.evals.scoring import score_files
+        from tracegate.streams.evals.text import failure_lines
+
+        cases = tuple(case for case in self._scored.file.cases if case.eval_id == self.name)
+        scored = replace(self._scored, file=replace(self._scored.file, cases=cases))
+        report = asyncio.run(score_files([scored], now=utc_now, pooled=True))
+        [result] = report.cases
+        if result.status != "PASSED" or any(failure_lines(result)):
+            raise Missed(result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Expected against actual, instead of a traceback."""
+        if isinstance(excinfo.value, Missed):
+            from tracegate.streams.evals.text import detail_lines, failure_lines
+
+            case = excinfo.value.case
+            return "\n".join([*failure_lines(case), "", *detail_lines(case)]).rstrip()
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where it stands."""
+        return self.path, None, f"eval case {self.name}"
+
+
+class Missed(Exception):  # noqa: N818  # it is a verdict
+    """A case is not PASSED."""
+
+    def __init__(self, case: CaseResult) -> None:
+        super().__init__(case.eval_id)
+        self.case = case
