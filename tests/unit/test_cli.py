@@ -25,7 +25,7 @@ from tracegate.streams.embedded import EmbeddedBroker
 
 COMMANDS = [
     *("demo", "broker", "worker", "emit", "score", "topics create", "topics check"),
-    *("dlq list", "dlq show", "dlq replay"),
+    *("dlq list", "dlq show", "dlq replay", "eval", "evalset add", "migrate"),
 ]
 WRONG_CONFIG = {"criteria": {"no_such_metric": 1, "response_match_score": 2}, "trace_value": {"weight": {}}}
 EVENT = b'{"type": "tool.called", "session_id": "s1", "name": "find", "occurred_at": "2026-01-31T11:00:00Z"}'

@@ -48,6 +48,9 @@ class CaseFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each case."""
+        from dataclasses import replace
+
+        from tracegate.schemas.dead_letter import printable
         from tracegate.scorers.plan import ConfigError
         from tracegate.streams.documents import InputError
         from tracegate.streams.evals.evaluate import prepared
@@ -58,7 +61,8 @@ class CaseFile(pytest.File):
         except (InputError, ConfigError) as error:
             raise self.CollectError(str(error)) from None
         for case in scored.file.cases:
-            yield Case.from_parent(self, name=case.eval_id, scored=scored)
+            only = replace(scored, file=replace(scored.file, cases=(case,)))
+            yield Case.from_parent(self, name=printable(case.eval_id), scored=only)
 
 
 class Case(pytest.Item):
@@ -71,15 +75,12 @@ class Case(pytest.Item):
     def runtest(self) -> None:
         """Score it."""
         import asyncio
-        from dataclasses import replace
 
         from tracegate.streams.clock import utc_now
         from tracegate.streams.evals.scoring import score_files
         from tracegate.streams.evals.text import failure_lines
 
-        cases = tuple(case for case in self._scored.file.cases if case.eval_id == self.name)
-        scored = replace(self._scored, file=replace(self._scored.file, cases=cases))
-        report = asyncio.run(score_files([scored], now=utc_now, pooled=True))
+        report = asyncio.run(score_files([self._scored], now=utc_now, pooled=True))
         [result] = report.cases
         if result.status != "PASSED" or any(failure_lines(result)):
             raise Missed(result)

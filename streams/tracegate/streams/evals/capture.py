@@ -16,16 +16,8 @@ from tracegate.streams.evals.recordings import Recording
 from tracegate.streams.evals.writing import as_file, write_whole
 
 Outcome = Literal["added", "replaced", "unchanged", "refused"]
-_ADK_KEYS = {
-    "invocation_id",
-    "user_content",
-    "final_response",
-    "intermediate_data",
-    "creation_timestamp",
-    "rubrics",
-    "app_details",
-}
-"""What ADK's Invocation has of ours: it refuses a file with any other key."""
+_ADK_KEYS = {"invocation_id", "user_content", "final_response", "intermediate_data", "creation_timestamp", "rubrics"}
+"""What ADK's Invocation has of ours: it refuses a file with any other key. What an app is like is not expected of anyone."""
 
 
 def eval_case(recording: Recording, eval_id: str) -> JsonObject:
@@ -93,4 +85,21 @@ def _invocation(invocation: Invocation) -> JsonObject:
     )  # ADK needs one; a session may begin with the agent
     whole = invocation.model_copy(update={"user_content": asked})
     written: JsonObject = whole.model_dump(mode="json", include=_ADK_KEYS, exclude_none=True)
+    _wrap_responses(written)
     return written
+
+
+def _wrap_responses(value: JsonValue) -> None:
+    """Make what tools answered an object, which ADK asks for: a text becomes `{"result": text}`, as ADK itself wraps it."""
+    if isinstance(value, list):
+        for item in value:
+            _wrap_responses(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            found = item if key == "tool_responses" else [item] if key == "function_response" else None
+            if isinstance(found, list):
+                for each in found:
+                    if isinstance(each, dict) and not isinstance(each.get("response", {}), dict):
+                        each["response"] = {"result": each["response"]}
+            elif key != "args":
+                _wrap_responses(item)

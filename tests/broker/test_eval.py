@@ -1,0 +1,104 @@
+"""Recorded sessions on the embedded broker: found by id, whole, in their latest revision."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.support.eval_sets import case, content, eval_set, invocation, write
+from tests.support.scoring import make_session
+
+from tracegate.schemas.events import EVENT
+from tracegate.schemas.session import Session
+from tracegate.streams.admin import create_topics
+from tracegate.streams.embedded import EmbeddedBroker
+from tracegate.streams.partitioner import partition_of
+from tracegate.streams.settings import Settings
+
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("eval")]
+
+FIND = [{"name": "find", "args": {"n": 1}}]
+
+
+def session(session_id: str, answer: str, **changes: Any) -> Session:
+    turn = {"invocation_id": f"i{changes.get('segment', 0)}", **invocation("Hi", answer, FIND)}
+    recorded = {
+        "type": "invocation.recorded",
+        "session_id": session_id,
+        "invocation_id": turn["invocation_id"],
+        "occurred_at": f"2026-01-31T12:00:0{changes.get('segment', 0)}Z",
+        "invocation": turn,
+    }
+    return make_session(session_id, events=[EVENT.validate_json(json.dumps(recorded))], **changes)
+
+
+@pytest.fixture
+def servers(embedded_broker: EmbeddedBroker) -> str:
+    """A broker with sessions on it: of `chat`, segment 0 in two revisions and segment 1; and 40 others."""
+    servers = embedded_broker.bootstrap_servers
+    create_topics(Settings(kafka_bootstrap_servers=servers))
+    sessions = [
+        session("chat", "Wrong.", revision=0),
+        *(session(f"other-{number}", "Wrong.") for number in range(40)),
+        session("chat", "And bye.", segment=1),
+        session("chat", "Hello there.", revision=1),
+    ]
+    producer = Producer({"bootstrap.servers": servers})
+    for each in sessions:
+        key = each.session_id.encode()
+        value = each.model_dump_json(by_alias=True)
+        producer.produce("tracegate.sessions", value, key, partition=partition_of(key, 4))
+    assert producer.flush(30) == 0
+    return servers
+
+
+def run(servers: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tracegate.streams.cli", *arguments],
+        cwd=folder,
+        env=os.environ | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def test_references_are_held_against_recorded_sessions(servers: str, tmp_path: Path) -> None:
+    turns = [invocation("Hi", "Hello there.", FIND), invocation("Hi", "And bye.", FIND)]
+    write(tmp_path / "a.json", eval_set(case("chat", *turns), case("renamed", *turns), case("lost", *turns)))
+
+    ended = run(servers, tmp_path, "eval", "a.json", "--from-kafka", "--match", "renamed=chat", "--json")
+
+    found = {each["eval_id"]: (each["status"], each["problem"]) for each in map(json.loads, ended.stdout.splitlines())}
+    assert found == {
+        "chat": ("PASSED", None),
+        "renamed": ("PASSED", None),
+        "lost": ("NOT_EVALUATED", "there is no recorded session under the id 'lost'"),
+    }
+    assert ended.returncode == 1
+
+
+def test_a_session_is_captured_once_and_passes_its_own_case(servers: str, tmp_path: Path) -> None:
+    command = ("evalset", "add", "chat", "--to", "new.evalset.json")
+    first, second = run(servers, tmp_path, *command), run(servers, tmp_path, *command)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert first.stderr == "new.evalset.json: case 'chat' is added (2 invocations)\n"
+    assert second.stderr == "new.evalset.json: case 'chat' is there already, unchanged (2 invocations)\n"
+    [captured] = json.loads((tmp_path / "new.evalset.json").read_bytes())["eval_cases"]
+    assert captured["conversation"][0]["user_content"] == content("Hi")
+    assert run(servers, tmp_path, "eval", "new.evalset.json", "--from-kafka").returncode == 0
+
+    missing = run(servers, tmp_path, "evalset", "add", "lost", "--to", "new.evalset.json")
+    assert (missing.returncode, missing.stderr) == (1, "the sessions topic has no session 'lost', or no longer\n")
+
+
+def test_a_broker_that_is_not_there_is_named(tmp_path: Path) -> None:
+    ended = run("127.0.0.1:1", tmp_path, "evalset", "add", "chat", "--to", "new.json")
+    assert (ended.returncode, "127.0.0.1:1" in ended.stderr, "Traceback" in ended.stderr) == (1, True, False)

@@ -1,0 +1,117 @@
+"""The pytest plugin: what becomes a test, what a failure says, and that other projects do not notice it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from tests.support.eval_sets import case, eval_set, invocation, write
+
+FIND = [{"name": "find", "args": {"n": 1}}]
+OTHERS = ["-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest"]
+"""Plugins that are installed here for other tests, with warnings and imports of their own."""
+TURN = invocation("Hi", "Hello there.", FIND)
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path) -> Path:
+    """A project of its own, so that nothing of this one's configuration counts."""
+    return write(tmp_path / "pytest.ini", "[pytest]\nfilterwarnings = error\n").parent
+
+
+def run(folder: Path, *options: str) -> tuple[int, str]:
+    """Run pytest there, as a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *OTHERS, *options],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TRACEGATE_"))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_it_is_installed() -> None:
+    [found] = [each for each in entry_points(group="pytest11") if each.name == "tracegate"]
+    assert found.value == "tracegate.streams.pytest_plugin"
+
+
+def test_each_case_beside_recorded_sessions_is_a_test_and_fails_with_expected_against_actual(project: Path) -> None:
+    write(project / "deep" / "trip.test.json", eval_set(case("good", TURN), case("bad", TURN)))
+    write(
+        project / "deep" / "trip.sessions.json",
+        eval_set(case("good", TURN), case("bad", invocation("Hi", "Bye now.\x1b[31m", FIND))),
+    )
+    code, said = run(project)
+    lines = [line.rstrip() for line in said.splitlines()]
+    assert code == 1
+    assert "1 failed, 1 passed" in lines[-1]
+    assert f"response_match_score for {project}/deep/trip.test.json:bad Failed. Expected 0.8, but got 0.0." in lines
+    assert "  expected_response:          Hello there." in lines
+    assert r"  actual_response:            Bye now.\x1b[31m" in lines
+    assert "Traceback" not in said
+
+
+def test_the_config_beside_the_file_counts(project: Path) -> None:
+    write(project / "trip.test.json", eval_set(case("a", TURN)))
+    write(project / "trip.sessions.jsonl", case("a", invocation("Hi", "Bye.", FIND)))
+    write(project / "test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})
+    code, said = run(project)
+    assert (code, "1 passed" in said) == (0, True)
+
+
+def test_without_recorded_sessions_nothing_is_collected_unless_it_is_asked_for(project: Path) -> None:
+    write(project / "trip.test.json", "no JSON at all, and somebody else's")
+    write(project / "test_x.py", "def test_x():\n    pass\n")
+    code, said = run(project)
+    assert (code, "1 passed" in said) == (0, True)
+
+    write(project / "trip.test.json", eval_set(case("a", TURN)))
+    code, said = run(project, "-o", "tracegate_eval=on")
+    assert code != 0
+    assert "neither trip.sessions.json nor trip.sessions.jsonl lies beside it" in said
+
+
+def test_it_can_be_turned_off_and_a_wrong_value_is_named(project: Path) -> None:
+    write(project / "trip.test.json", eval_set(case("a", TURN)))
+    write(project / "trip.sessions.json", eval_set())
+    assert "no tests ran" in run(project, "-o", "tracegate_eval=off")[1]
+    assert "tracegate_eval must be auto, on or off, not 'maybe'" in run(project, "-o", "tracegate_eval=maybe")[1]
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_its_message(project: Path) -> None:
+    write(project / "trip.test.json", '{"eval_cases": [],}')
+    write(project / "trip.sessions.json", eval_set())
+    code, said = run(project)
+    assert code != 0
+    assert "trip.test.json, line 1, column 18: a comma before }; JSON has none, take it out" in said
+    assert "Traceback" not in said
+
+
+def test_a_run_without_such_files_imports_nothing_of_ours_but_the_plugin(project: Path) -> None:
+    code = (
+        "import sys\n"
+        "def test_x():\n"
+        "    ours = sorted(name for name in sys.modules if name.startswith('tracegate.'))\n"
+        "    assert ours == ['tracegate.streams', 'tracegate.streams.pytest_plugin']\n"
+        "    assert not {'pydantic', 'aiokafka', 'confluent_kafka', 'faust', 'numpy'} & sys.modules.keys()\n"
+    )
+    write(project / "test_x.py", code)
+    write(project / "else.test.json", "{}")
+    ended, said = run(project)
+    assert ended == 0, said
+
+
+def test_scoring_needs_no_kafka_client() -> None:
+    code = (
+        "import sys, tracegate.streams.evals.evaluate\n"
+        "print([name for name in ('faust', 'aiokafka', 'confluent_kafka') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
