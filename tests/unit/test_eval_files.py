@@ -66,6 +66,19 @@ def test_what_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     assert problem(tmp_path / "a.test.json", "[" * 200_000) == "FILE: is nested too deeply to be read."
 
 
+@pytest.mark.parametrize("depth", [150, 700, 900, 950, 970, 980, 990, 1000])
+def test_arguments_nested_to_any_depth_are_read_or_refused(depth: int, tmp_path: Path) -> None:
+    text = (
+        '{"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "final_session_state": {"x": %s%s}, "conversation": []}]}'
+    )
+    path = write(tmp_path / "a.test.json", text % ("[" * depth, "]" * depth))
+    if depth == 150:
+        assert len(read_eval_file(Chosen(path)).cases) == 1
+    else:
+        with pytest.raises(InputError, match=r"nested too deeply|recursion limit"):
+            read_eval_file(Chosen(path))
+
+
 def test_a_file_that_is_not_utf_8_is_named_with_the_place(tmp_path: Path) -> None:
     path = tmp_path / "a.test.json"
     path.write_bytes('{"eval_set_id":\n "설"}'.encode("cp949"))
@@ -162,6 +175,12 @@ def test_cases_are_selected_after_a_colon_and_add_up(tmp_path: Path) -> None:
 def test_a_file_whose_name_has_a_colon_is_that_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a:b.json", eval_set())
     assert chosen_files([str(path)]) == [Chosen(path)]
+
+
+def test_more_cases_are_named_than_a_file_name_has_characters(tmp_path: Path) -> None:
+    names = [f"case-{number}" for number in range(1_000)]
+    path = write(tmp_path / "a.json", eval_set(*map(case, names)))
+    assert len(read_eval_file(*chosen_files([f"{path}:{','.join(names)}"])).cases) == 1_000
 
 
 def test_a_case_that_is_not_there_is_named_beside_those_that_are(tmp_path: Path) -> None:

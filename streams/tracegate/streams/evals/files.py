@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.eval_set import EvalCase, EvalSet
 from tracegate.schemas.eval_set_files import UnknownFormatError, format_of, modern
 from tracegate.streams.documents import InputError
-from tracegate.streams.evals.json_text import MAX_BYTES, decoded, parsed
+from tracegate.streams.evals.json_text import MAX_BYTES, decoded, parsed, rendered
 
 TEST_SUFFIX = ".test.json"
 _NAMED = 10
@@ -66,7 +65,7 @@ def chosen_files(arguments: Sequence[str]) -> list[Chosen]:
 
 def _named_by(argument: str) -> list[Chosen]:
     path = Path(argument)
-    if path.is_dir():
+    if os.path.isdir(argument):  # unlike that of Path, it takes a name that is too long for no folder
         # In a fixed order, so that two runs report alike.
         found = sorted(path.rglob("*" + TEST_SUFFIX))
         if not found:
@@ -75,7 +74,7 @@ def _named_by(argument: str) -> list[Chosen]:
             )
         return [Chosen(each) for each in found]
     name, colon, ids = argument.rpartition(":")
-    if colon and not path.exists():
+    if colon and not os.path.exists(argument):
         wanted = frozenset(part.strip() for part in ids.split(",") if part.strip())
         if not wanted:
             raise InputError(
@@ -145,8 +144,9 @@ def checked(document: JsonObject, name: str) -> EvalSet:
     Raises:
         InputError: it is none; the message names file, case and field of every problem.
     """
+    text = rendered(document, name)
     try:
-        return EvalSet.model_validate_json(json.dumps(document))
+        return EvalSet.model_validate_json(text)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
     problems = [

@@ -14,6 +14,7 @@ from tracegate.streams.documents import InputError
 MAX_BYTES = 64 * 1024 * 1024
 """The largest file that is read as one document. It takes some twenty times as much memory."""
 _NAMED = 5
+_TOO_DEEP = ": is nested too deeply to be read."
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|//[^\n]*|/\*|,|[^\s"#/,]')
 _BOM = "\ufeff"
 
@@ -49,12 +50,24 @@ def parsed(text: str, name: str) -> JsonValue:
     try:
         document: JsonValue = json.loads(text, parse_constant=_refused)
     except RecursionError:
-        raise InputError(f"{name}: is nested too deeply to be read.") from None
+        raise InputError(f"{name}{_TOO_DEEP}") from None
     except json.JSONDecodeError as error:
         raise InputError(_explained(text, name, error)) from None
     except ValueError as error:
         raise InputError(f"{name}: {error}; write null, or leave the key out.") from None
     return document
+
+
+def rendered(document: JsonValue, name: str) -> str:
+    """The JSON text of a document.
+
+    Raises:
+        InputError: it is nested too deeply, which it may be to be written though it could be read.
+    """
+    try:
+        return json.dumps(document)
+    except RecursionError:
+        raise InputError(f"{name}{_TOO_DEEP}") from None
 
 
 def slips(text: str) -> list[Slip]:

@@ -19,7 +19,7 @@ from tracegate.schemas.trace import ReasoningTrace
 from tracegate.schemas.turns import turns_of
 from tracegate.streams.cli_input import UNKNOWN_TIME, base_time_of, open_input, recorded
 from tracegate.streams.documents import Document, InputError, name_of, read_documents
-from tracegate.streams.evals.json_text import MAX_BYTES
+from tracegate.streams.evals.json_text import MAX_BYTES, rendered
 from tracegate.streams.transcripts import transcript_events
 
 
@@ -170,7 +170,7 @@ class _Reader:
         if not isinstance(conversation, list):
             raise InputError(f"{where}: must be the list of the invocations that happened.")
         turns = [
-            _validated(Invocation, json.dumps(turn).encode(), f"{where}[{number}]")
+            _validated(Invocation, rendered(turn, place).encode(), f"{where}[{number}]")
             for number, turn in enumerate(conversation)
         ]
         run = Recording(_session_of(eval_id, [], []), tuple(turns), *_who(case))

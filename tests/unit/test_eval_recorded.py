@@ -1,0 +1,25 @@
+"""Recorded sessions of a real agent as eval cases: each is read again, and does what is expected of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.eval_sets import eval_set, write
+from tests.support.recorded import recorded_sessions
+
+from tracegate.streams.evals.capture import eval_case
+from tracegate.streams.evals.evaluate import evaluate_files
+from tracegate.streams.evals.recordings import read_recordings
+
+
+def test_each_session_makes_the_calls_of_the_case_that_was_made_of_it(tmp_path: Path) -> None:
+    sessions = str(recorded_sessions())
+    recorded = read_recordings([sessions])
+    cases = [eval_case(run, name) for name, [run] in recorded.items()]
+    file = write(tmp_path / "all.evalset.json", eval_set(*cases))
+    write(tmp_path / "test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})
+
+    report = evaluate_files(file, sessions)
+
+    assert len(report.cases) == len(recorded) > 0
+    assert sum(len(turn.actual.tool_uses) for case in report.cases for turn in case.turns) > 0
