@@ -18,6 +18,7 @@ from tracegate.schemas.events import EVENT
 from tracegate.schemas.session import Session
 from tracegate.streams.admin import create_topics
 from tracegate.streams.embedded import EmbeddedBroker
+from tracegate.streams.evals.kafka_sessions import read_sessions
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.settings import Settings
 
@@ -68,6 +69,14 @@ def run(servers: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
         check=False,
         timeout=100,
     )
+
+
+async def test_only_the_sessions_in_question_are_kept(servers: str) -> None:
+    found = await read_sessions(Settings(kafka_bootstrap_servers=servers), ["chat", "lost"])
+    assert found.keys() == {"chat"}
+    answers = [each.final_response.text for each in found["chat"].invocations if each.final_response]
+    assert answers == ["Hello there.", "And bye."]
+    assert await read_sessions(Settings(kafka_bootstrap_servers=servers), []) == {}
 
 
 def test_references_are_held_against_recorded_sessions(servers: str, tmp_path: Path) -> None:

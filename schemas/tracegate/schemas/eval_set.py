@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from tracegate.schemas.base import AdkModel, JsonObject
 from tracegate.schemas.invocation import (
@@ -48,6 +48,18 @@ def _kind(value: Any) -> str:
     return "events" if isinstance(value, ExpectedEvents) else "data"
 
 
+class EvalRubric(Rubric):
+    """A rubric whose text may be called `text_property` or `textProperty`, and afterwards is called `text_property`."""
+
+    # Not in Rubric itself, which events carry: what is to be checked by Python cannot be read past pydantic.
+    @field_validator("rubric_content", mode="before")
+    @classmethod
+    def _in_snake_case(cls, content: object) -> object:
+        if not isinstance(content, dict) or "textProperty" not in content:
+            return content
+        return {"text_property" if key == "textProperty" else key: value for key, value in content.items()}
+
+
 class EvalInvocation(_Closed):
     """One turn of an eval case: the question, and what was expected of the agent."""
 
@@ -62,7 +74,7 @@ class EvalInvocation(_Closed):
     duration: float | None = None
     model_duration: float | None = None
     tool_duration: float | None = None
-    rubrics: list[Rubric] | None = None
+    rubrics: list[EvalRubric] | None = None
     app_details: JsonObject | None = None
 
     @property
@@ -106,7 +118,7 @@ class EvalCase(AdkModel):
     conversation_scenario: ConversationScenario | None = None
     session_input: SessionInput | None = None
     creation_timestamp: float = 0.0
-    rubrics: list[Rubric] | None = None
+    rubrics: list[EvalRubric] | None = None
     final_session_state: JsonObject | None = {}
 
     @model_validator(mode="after")

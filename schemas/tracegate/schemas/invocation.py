@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue
 
 from tracegate.schemas.base import AdkModel, JsonObject
 
@@ -94,13 +94,6 @@ class Rubric(AdkModel):
     rubric_content: JsonObject
     description: str | None = None
     type: str | None = None
-
-    @field_validator("rubric_content", mode="before")
-    @classmethod
-    def _in_snake_case(cls, content: object) -> object:
-        if not isinstance(content, dict) or "textProperty" not in content:
-            return content
-        return {"text_property" if key == "textProperty" else key: value for key, value in content.items()}
 
 
 class Invocation(AdkModel):

@@ -37,6 +37,8 @@ async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str
         KafkaUnreachable: no broker answers.
         SessionsUnreadable: the topic is missing or wrong or cannot be read.
     """
+    if not wanted:
+        return {}
     topic = Topics.of(settings.topic_prefix).sessions
     if problems := await asyncio.to_thread(check_partitions, settings, [topic]):
         raise SessionsUnreadable("\n".join(problems))
@@ -52,8 +54,7 @@ async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str
     )
     try:
         await consumer.start()
-        if places:
-            await _read(consumer, places, keys, parts)
+        await _read(consumer, places, keys, parts)
     except (KafkaError, OSError) as error:
         raise SessionsUnreadable(
             f"{topic} cannot be read at {settings.kafka_bootstrap_servers}: {error!r}; see that Kafka runs and that this user "
