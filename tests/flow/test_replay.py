@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.support.flow import TOPICS, Flow, event, trace
 
@@ -10,6 +12,7 @@ from tracegate.streams.dead_letters import Found, LetterId
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.replay import resend
 from tracegate.streams.scoring import Measure, Measured
+from tracegate.streams.verdicts import JudgeVerdict
 
 
 def send_again(flow: Flow) -> None:
@@ -30,10 +33,10 @@ class Broken:
     def __init__(self, inner: Measure) -> None:
         self._inner, self.mended = inner, False
 
-    async def __call__(self, session: Session) -> Measured:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> Measured:
         if not self.mended:
             raise OSError("the model is not there")
-        return await self._inner(session)
+        return await self._inner(session, known)
 
 
 @pytest.mark.parametrize("mended", [True, False])

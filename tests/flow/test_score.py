@@ -203,10 +203,10 @@ async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_sc
     error: BaseException, detail: str
 ) -> None:
     def hold(inner: Any) -> Any:
-        async def scoring(one: Any) -> Any:
+        async def scoring(one: Any, known: Any) -> Any:
             if one.session_id == "bad":
                 raise error
-            return await inner(one)
+            return await inner(one, known)
 
         return scoring
 
@@ -231,10 +231,10 @@ async def test_an_embedder_that_hangs_holds_a_session_no_longer_than_the_timeout
             return np.ones((len(texts), 2), np.float32)
 
     scoring = SessionScoring(read_plan(CONFIG), Stuck(), utc_now, timeout_s=0.01)
-    _, candidates = await scoring(Session.model_validate_json(orjson.dumps(session("a", traces=[trace(1), trace(2)]))))
+    measured = await scoring(Session.model_validate_json(orjson.dumps(session("a", traces=[trace(1), trace(2)]))))
     go_on.set()
 
-    assert [each.novelty_missing for each in candidates] == ["embedder_error"] * 2
+    assert [each.novelty_missing for each in measured.candidates] == ["embedder_error"] * 2
 
 
 async def test_a_trace_without_invocations_gives_a_derived_one_with_its_scores() -> None:

@@ -24,12 +24,15 @@ from tracegate.streams.assemble import Assemble, Closing
 from tracegate.streams.delivery import MAX_BATCH_BYTES
 from tracegate.streams.faust_seam import End
 from tracegate.streams.gate import Gate
+from tracegate.streams.judge_rows import JudgeRows
+from tracegate.streams.judging import Judging
 from tracegate.streams.lane import Lane, StageSpec
 from tracegate.streams.pool import Pool
 from tracegate.streams.score import Score
 from tracegate.streams.scoring import Measure, Measured, SessionScoring, score_bytes
 from tracegate.streams.stage import Cut, Output, Read
 from tracegate.streams.topics import STAGES, StageName, Topics
+from tracegate.streams.verdicts import JudgeVerdict
 
 TOPICS = Topics.of()
 START = 1_767_225_600.0
@@ -96,7 +99,7 @@ class HeldScoring:
         self.begun: list[str] = []
         """Ids of the sessions that were begun, each as often as it was."""
 
-    async def __call__(self, session: Session) -> Measured:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> Measured:
         self.begun.append(session.session_id)
         go = asyncio.Event()
         place = (session.session_id, go)
@@ -105,7 +108,7 @@ class HeldScoring:
             await go.wait()
         finally:
             self._waiting.remove(place)
-        return await self._inner(session)
+        return await self._inner(session, known)
 
     @property
     def waiting(self) -> list[str]:
@@ -132,6 +135,7 @@ class Flow:
     partitions: int = 1
     plan: Plan = field(default_factory=lambda: read_plan(None))
     embedder: Embedder | None = None
+    judging: Judging | None = None
     closing: Closing = field(default_factory=Closing)
     stages: Sequence[StageName] = STAGES
     window: int = 2_000
@@ -144,7 +148,7 @@ class Flow:
         self.logs: dict[tuple[str, int], list[Message]] = defaultdict(list)
         self.table = MemoryTable()
         self.lanes: dict[int, Lane] = {}
-        scoring: Measure = SessionScoring(self.plan, self.embedder, self.clock, timeout_s=60)
+        scoring: Measure = SessionScoring(self.plan, self.embedder, self.clock, timeout_s=60, judging=self.judging)
         self.scoring = self.hold(scoring) if self.hold else scoring
         self._score_bytes = score_bytes(self.scoring)
         self.failures: list[BaseException] = []
@@ -302,7 +306,19 @@ class Flow:
             if name == "assemble":
                 return Assemble(partition, self.partitions, TOPICS, read, self.closing)
             if name == "score":
-                return Score(partition, self.partitions, TOPICS, self._score_bytes, pool, changed, window=self.window)
+                rows = JudgeRows(
+                    self.plan.judge.cache, self.judging.budget.charge if self.judging else lambda paid: None
+                )
+                return Score(
+                    partition,
+                    self.partitions,
+                    TOPICS,
+                    self._score_bytes,
+                    pool,
+                    changed,
+                    window=self.window,
+                    judge_rows=rows,
+                )
             return Gate(partition, self.partitions, TOPICS, self.plan, self.clock)
 
         return make

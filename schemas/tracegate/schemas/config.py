@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from tracegate.schemas.base import ConfigModel, Fraction, JsonObject
+from tracegate.schemas.judge_config import JudgeConfig
 
 Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
@@ -38,6 +39,8 @@ class EvalConfig(ConfigModel):
     trace_value: JsonObject = {}
     """Options of the trace value, such as `{"preset": "knowledgepulse"}`."""
     gate: GateConfig = GateConfig()
+    judge: JudgeConfig = JudgeConfig()
+    """How models that judge are asked, and what they may cost."""
     sampling: Fraction | dict[str, Fraction] = 1.0
     """Share of sessions on which criteria are measured, for all of them or by metric; the choice follows from the session id."""
     custom_metrics: JsonValue = None

@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from pydantic import JsonValue
 
 from tracegate.schemas.base import JsonObject
 from tracegate.schemas.config import EvalConfig, GateConfig
+from tracegate.schemas.judge_config import JudgeConfig
 from tracegate.scorers.base import Scorer
 from tracegate.scorers.config_problems import kind_of, shown, validated
 from tracegate.scorers.judged import Judged
@@ -65,7 +66,13 @@ class Plan:
     sampling: Mapping[str, float]
     """The share of sessions, from 0 to 1, on which each metric is measured."""
     digest: str
-    """Equal for configs that say the same, thresholds included."""
+    """Equal for configs that say the same, thresholds included. What judging may cost, and its patience, do not count."""
+    judge: JudgeConfig = field(default_factory=JudgeConfig)
+
+    @property
+    def judged(self) -> bool:
+        """Whether any criterion asks a judge."""
+        return any(metric.scorer is not None and metric.scorer.judged for metric in self.metrics)
 
     def trace_value_digest(self, embedder_id: str | None) -> str:
         """The metric digest of trace values whose novelty comes from this embedder; None: from none."""
@@ -127,7 +134,9 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         "gate": [GATE_VERSION, gate.model_dump(mode="json")],
         "sampling": sampling,
     }
-    return Plan(tuple(metrics), trace_value, gate, sampling, _sha256(canonical(said)))
+    if config.judge.models or config.judge.structured_output != "auto":
+        said["judge"] = [dict(config.judge.models), config.judge.structured_output]
+    return Plan(tuple(metrics), trace_value, gate, sampling, _sha256(canonical(said)), config.judge)
 
 
 @lru_cache(maxsize=1024)

@@ -33,6 +33,7 @@ async def evaluate(
     now: Callable[[], datetime],
     timeout_s: float,
     judge: Judge | None = None,
+    judge_timeout_s: float | None = None,
 ) -> list[Score]:
     """Every criterion's Scores for a session, in the order of the config, of the invocations, and last the session's own.
 
@@ -48,19 +49,23 @@ async def evaluate(
         now: The clock that stamps the Scores.
         timeout_s: Seconds that an asynchronous scorer may take on one subject. All subjects are measured at once.
         judge: Whom scorers may ask. Without one, those that ask are NOT_EVALUATED `error`.
+        judge_timeout_s: Seconds that one of those may take on one subject; None: as many as the others.
     """
     subjects: dict[Level, list[Subject]] = {}
     point = sampling_point(session.session_id)
     started: list[list[Outcome | Awaitable[Measurement]]] = []
+    limits: list[float] = []
     for metric in plan.metrics:
         scorer = metric.scorer
+        asks = scorer is not None and scorer.judged
+        limits.append(timeout_s if judge_timeout_s is None or not asks else judge_timeout_s)
         if scorer is None or point >= plan.sampling[metric.name]:
             started.append([])
             continue
         if scorer.level not in subjects:
             subjects[scorer.level] = _subjects(scorer.level, session, turns, judge)
         started.append([_started(scorer, subject) for subject in subjects[scorer.level]])
-    outcomes = await _finished(started, timeout_s)
+    outcomes = await _finished(started, limits)
 
     write = ScoreWriter(session, session.last_record_at, plan, now())
     scores: list[Score] = []
@@ -123,11 +128,16 @@ def _started(scorer: Scorer, subject: Subject) -> Outcome | Awaitable[Measuremen
 
 
 async def _finished(
-    started: Sequence[Sequence[Outcome | Awaitable[Measurement]]], timeout_s: float
+    started: Sequence[Sequence[Outcome | Awaitable[Measurement]]], limits: Sequence[float]
 ) -> list[list[Outcome]]:
     """Await what is to be awaited, all of it at once; without any, nothing is scheduled."""
-    waiting = [item for row in started for item in row if not isinstance(item, Measurement | Unmeasured)]
-    awaited = iter(await asyncio.gather(*(_awaited(item, timeout_s) for item in waiting)) if waiting else ())
+    waiting = [
+        _awaited(item, timeout_s)
+        for row, timeout_s in zip(started, limits, strict=True)
+        for item in row
+        if not isinstance(item, Measurement | Unmeasured)
+    ]
+    awaited = iter(await asyncio.gather(*waiting) if waiting else ())
     return [[item if isinstance(item, Measurement | Unmeasured) else next(awaited) for item in row] for row in started]
 
 

@@ -21,6 +21,7 @@ from tracegate.streams.clock import utc_now
 from tracegate.streams.delivery import Delivery, Offsets, PlainSends, Transaction
 from tracegate.streams.embedded import is_embedded
 from tracegate.streams.gate import Gate
+from tracegate.streams.judge_rows import JudgeRows
 from tracegate.streams.lane import StageSpec
 from tracegate.streams.pool import Pool
 from tracegate.streams.reference_reader import ReferenceReader
@@ -58,6 +59,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
 
     Raises:
         EmbedderUnavailable: the embedder that the settings name cannot be loaded.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
         ScoringProcessDied: the scoring process does not start.
     """
     scoring = None
@@ -155,7 +157,15 @@ def _makers(
         revised_within = closing.idle_gap + closing.linger + closing.grace + closing.max_future
         window = settings.score_window
         return Score(
-            partition, partitions, topics, scoring, pool, changed, window=window, revised_within=revised_within
+            partition,
+            partitions,
+            topics,
+            scoring,
+            pool,
+            changed,
+            window=window,
+            revised_within=revised_within,
+            judge_rows=JudgeRows(plan.judge.cache, scoring.charge),
         )
 
     def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:

@@ -21,6 +21,7 @@ def exit_code(error: Exception) -> int | None:
     from tracegate.streams.emit import EmitError
     from tracegate.streams.evals.kafka_sessions import SessionsUnreadable
     from tracegate.streams.failure import WorkerFailure
+    from tracegate.streams.judge_errors import JudgeUnavailable
     from tracegate.streams.scoring_process import ScoringProcessDied
     from tracegate.streams.settings import InvalidSettingsError
     from tracegate.streams.worker import NotReadyError
@@ -31,6 +32,7 @@ def exit_code(error: Exception) -> int | None:
         DeadLettersError,
         EmbedderUnavailable,
         EmitError,
+        JudgeUnavailable,
         KafkaUnreachable,
         NotReadyError,
         ScoringProcessDied,

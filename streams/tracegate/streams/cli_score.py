@@ -43,16 +43,22 @@ def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task
         InputError: the file cannot be read.
         InvalidSettingsError: the environment cannot be used.
         EmbedderUnavailable: the embedder cannot be loaded.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
     """
     from tracegate.streams.cli_input import base_time_of, open_input, read_records
     from tracegate.streams.clock import utc_now
     from tracegate.streams.documents import name_of, read_documents
     from tracegate.streams.embedders import load_embedder
+    from tracegate.streams.judge_offline import judging_from_file
     from tracegate.streams.offline import score_offline
     from tracegate.streams.settings import load_settings
 
     settings = load_settings()
-    with open_input(path) as stream, progress_bar("sessions scored") as advance:
+    with (
+        judging_from_file(plan, settings) as judging,
+        open_input(path) as stream,
+        progress_bar("sessions scored") as advance,
+    ):
         source = name_of(stream)
         loaded = load_embedder(embedder or settings.embedder)
         documents = read_records(
@@ -62,7 +68,9 @@ def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task
             base_time=base_time_of(stream),
             task_domain=task_domain,
         )
-        result = asyncio.run(score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance))
+        result = asyncio.run(
+            score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance, judging=judging)
+        )
     if as_json:
         for score in result.scores:
             sys.stdout.write(score.model_dump_json() + "\n")

@@ -16,6 +16,7 @@ from tracegate.scorers.plan import Plan
 from tracegate.streams.assemble import Assemble, Closing
 from tracegate.streams.cli_input import Records
 from tracegate.streams.gate import Gate
+from tracegate.streams.judging import Judging
 from tracegate.streams.pool import Pool
 from tracegate.streams.score import Score
 from tracegate.streams.scoring import Scoring, SessionScoring, score_bytes
@@ -60,6 +61,7 @@ async def score_offline(
     *,
     clock: Callable[[], datetime],
     progress: Callable[[int, int], None],
+    judging: Judging | None = None,
 ) -> Result:
     """Score the sessions of an input as a worker would, had all of it arrived at this moment.
 
@@ -73,6 +75,7 @@ async def score_offline(
         settings: The limits of a session and of its scoring. Nothing of Kafka is used.
         clock: The time of the records, and of the scores.
         progress: Called with the sessions scored so far, and the number of all.
+        judging: Asks judges; None: what asks them is NOT_EVALUATED `error`.
 
     Raises:
         InputError: the input cannot be read on.
@@ -81,7 +84,16 @@ async def score_offline(
     timestamp = int(clock().timestamp() * 1000)
     sessions, duplicates = _assemble(documents, received, settings, timestamp)
     places = {_place_of(session): number for number, session in enumerate(sessions)}
-    scoring = score_bytes(SessionScoring(plan, embedder, clock, timeout_s=settings.score_timeout_s))
+    scoring = score_bytes(
+        SessionScoring(
+            plan,
+            embedder,
+            clock,
+            timeout_s=settings.score_timeout_s,
+            judging=judging,
+            judge_timeout_s=settings.judge_timeout_s,
+        )
+    )
     scored = await _score(sessions, scoring, settings, progress)
     # Sessions finish in any order.
     candidates = sorted(_values(scored, _TOPICS.candidates), key=lambda value: places[_place_of(value)])

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tracegate.schemas.dead_letter import Reason, is_replay
+from tracegate.schemas.judge_config import VerdictCache
+from tracegate.streams.judge_rows import JudgeRows
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
 from tracegate.streams.revisions import Revisions
@@ -38,6 +40,7 @@ class Score:
         *,
         window: int = 2_000,
         revised_within: int = 1_200_000,
+        judge_rows: JudgeRows | None = None,
     ) -> None:
         """Begin with nothing.
 
@@ -50,6 +53,7 @@ class Score:
             changed: Called when there is something to cut.
             window: How many sessions may be in flight.
             revised_within: By how many milliseconds of record time a session may lie behind the latest one and still come again.
+            judge_rows: What is remembered of judges.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
@@ -57,6 +61,7 @@ class Score:
         self._bytes = 0
         self._at_work: dict[bytes | None, deque[Record]] = {}  # by session, its further revisions
         self._revisions = Revisions(revised_within)
+        self._judge_rows = judge_rows or JudgeRows(VerdictCache())
         self._done: set[int] = set()
         self._written = b""
         self._next: int | None = None
@@ -71,6 +76,7 @@ class Score:
         self._written = rows.get(_DONE, b"")
         self._done = set(_numbers(self._written))
         self._revisions.load(rows)
+        self._judge_rows.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Begin to score the sessions that are not done yet."""
@@ -89,7 +95,8 @@ class Score:
             self._pool.add(self._work, record)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
-        """Nothing depends on the time."""
+        """Old verdicts are forgotten; nothing else depends on the time."""
+        self._judge_rows.tick(now)
 
     def full(self) -> bool:
         """Whether as many sessions are in flight as fit the window, or as many bytes."""
@@ -100,7 +107,7 @@ class Score:
         started, done = self._started, self._done
         while started and started[0] in done:
             done.discard(started.popleft())
-        offsets, rows = {}, [*self._revisions.rows(), *self.tally.rows()]
+        offsets, rows = {}, [*self._revisions.rows(), *self._judge_rows.rows(), *self.tally.rows()]
         mark = started[0] if started else self._next
         if mark is not None and mark != self._committed:
             offsets[self._topics.sessions] = self._committed = mark
@@ -115,18 +122,23 @@ class Score:
     def drop(self) -> None:
         """What still runs publishes nothing."""
         self._dropped = True
+        self._judge_rows.drop()
 
     async def _work(self, record: Record) -> None:
         if self._dropped:
             return
+        key = record.key or b""
         try:
-            scored = await self._scoring(record.value or b"")
+            scored = await self._scoring(record.value or b"", self._judge_rows.known(key))
         except Unscorable as why:
-            self._finish(record, [self._put_aside(record, why.reason, why.detail)])
+            if not self._dropped:
+                self._judge_rows.learn(key, why.judged)
+                self._finish(record, [self._put_aside(record, why.reason, why.detail)])
             return
         if self._dropped:
             return
         key = record.key or b""
+        self._judge_rows.learn(key, scored.judged)
         at = min(scored.last_record, record.timestamp)  # what it says itself may be any time
         candidates = self._revisions.changed(key, scored.segment, scored.revision, at, scored.candidates)
         self.tally["scored"] += 1

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -23,13 +23,25 @@ from tracegate.scorers.embedding import Embedder, embedded_text
 from tracegate.scorers.plan import Plan
 from tracegate.scorers.runner import cancelled_from_outside, evaluate
 from tracegate.streams.embedders import Batching
+from tracegate.streams.judging import Judged, Judging
 from tracegate.streams.references import References
 from tracegate.streams.revisions import Offered
 from tracegate.streams.stage import MAX_OUTPUT_BYTES
+from tracegate.streams.verdicts import JudgeVerdict
 
-Measured = tuple[Sequence[Score], Sequence[Candidate]]
-Measure = Callable[[Session], Awaitable[Measured]]
-"""Measures a session: its scores, and its traces as candidates."""
+NOTHING_JUDGED = Judged()
+
+
+class Measured(NamedTuple):
+    """A session's scores, its traces as candidates, and what judging it brought."""
+
+    scores: Sequence[Score]
+    candidates: Sequence[Candidate]
+    judged: Judged = NOTHING_JUDGED
+
+
+Measure = Callable[[Session, Sequence[JudgeVerdict]], Awaitable[Measured]]
+"""Measures a session of which these verdicts are known."""
 
 
 class Scored(NamedTuple):
@@ -43,35 +55,40 @@ class Scored(NamedTuple):
     candidates: Sequence[Offered]
     outcomes: Mapping[str, int]
     """How many scores came out how: `PASSED`, or `NOT_EVALUATED.timeout`."""
+    judged: Judged = NOTHING_JUDGED
 
 
 class Unscorable(Exception):  # noqa: N818  # a verdict on a session, which becomes a dead letter; nothing went wrong here
-    """Nothing came of a session: the reason, for counting, and one sentence for a person."""
+    """Nothing came of a session: the reason, for counting, one sentence for a person, and what judging it brought nevertheless."""
 
-    def __init__(self, reason: Reason, detail: str) -> None:
+    def __init__(self, reason: Reason, detail: str, judged: Judged = NOTHING_JUDGED) -> None:
         super().__init__(detail)
         self.reason: Reason = reason
         self.detail = detail
+        self.judged = judged
 
 
-Scoring = Callable[[bytes], Awaitable[Scored]]
-"""Scores a session as it stands on its topic.
+class Scoring(Protocol):
+    """Scores sessions."""
 
-Raises:
-    Unscorable: nothing can come of it.
-"""
+    def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Awaitable[Scored]:
+        """Score a session as it stands on its topic, of which these verdicts are known.
+
+        Raises:
+            Unscorable: nothing can come of it.
+        """
 
 
 def score_bytes(measure: Measure) -> Scoring:
     """What scores the bytes of a session in this process. Whatever a session provokes becomes `Unscorable`."""
 
-    async def score(raw: bytes) -> Scored:
+    async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Scored:
         try:
             session = Session.model_validate_json(raw)
         except ValidationError as error:
             raise Unscorable("unreadable_session", explain(error)) from None
         try:
-            scores, candidates = await measure(session)
+            scores, candidates, judged = await measure(session, known)
             scored = Scored(
                 session.segment,
                 session.revision,
@@ -79,6 +96,7 @@ def score_bytes(measure: Measure) -> Scoring:
                 [each.wire() for each in scores],
                 [_offered(each) for each in candidates],
                 Counter(map(_outcome, scores)),
+                judged,
             )
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
@@ -87,7 +105,7 @@ def score_bytes(measure: Measure) -> Scoring:
         largest = max(map(len, [*scored.results, *(each.value for each in scored.candidates)]), default=0)
         if largest > MAX_OUTPUT_BYTES:
             detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
-            raise Unscorable("too_large", detail)
+            raise Unscorable("too_large", detail, judged)
         return scored
 
     return score
@@ -119,21 +137,35 @@ class SessionScoring:
         *,
         timeout_s: float,
         references: References | None = None,
+        judging: Judging | None = None,
+        judge_timeout_s: float | None = None,
     ) -> None:
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
+        self._judging, self._judge_timeout_s = judging, judge_timeout_s
         self._references = references or References()
         self._embedder = Batching(embedder) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 
-    async def __call__(self, session: Session) -> Measured:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> Measured:
         """The scores of a session, and a candidate for each of its traces."""
         turns = self._references.resolve(turns_of(session))
-        scores = await evaluate(self._plan, session, turns, now=self._clock, timeout_s=self._timeout_s)
+        judge = self._judging.session(known) if self._judging is not None else None
+        scores = await evaluate(
+            self._plan,
+            session,
+            turns,
+            now=self._clock,
+            timeout_s=self._timeout_s,
+            judge=judge,
+            judge_timeout_s=self._judge_timeout_s,
+        )
+        judged = judge.judged if judge is not None else NOTHING_JUDGED
         if not session.traces:
-            return scores, ()
+            return Measured(scores, (), judged)
         waiting = [self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces]
         # All at once, so that the timeout of one is that of the session.
-        return scores, [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
+        candidates = [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
+        return Measured(scores, candidates, judged)
 
     def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
         """How the criteria that the gate requires came out: for the session, or for the trace itself."""

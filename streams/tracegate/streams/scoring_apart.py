@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from tracegate.schemas.base import explain
 from tracegate.schemas.reference import Reference
+from tracegate.streams.judge_budget import Paid, Spending
 from tracegate.streams.scoring import Scored, Unscorable
 from tracegate.streams.scoring_process import NotBegun, ScoringProcess, ScoringProcessDied
 from tracegate.streams.scoring_wire import Setup
+from tracegate.streams.verdicts import JudgeVerdict
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +86,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
 
     Raises:
         EmbedderUnavailable: the embedder cannot be loaded.
+        JudgeUnavailable: what asks judges is not installed.
         ScoringProcessDied: the process does not start.
     """
 
@@ -94,7 +97,8 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
-        self._suspects: deque[tuple[bytes, asyncio.Future[Scored]]] = deque()
+        self._spending = Spending()
+        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], asyncio.Future[Scored]]] = deque()
         self._trial: asyncio.Task[None] | None = None
         self._ward: ScoringProcess | None = None
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
@@ -116,24 +120,33 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
                 start.result().close()
         self._process.close()
 
-    async def __call__(self, raw: bytes) -> Scored:
-        """Score a session.
+    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Scored:
+        """Score a session, of which these verdicts are known.
 
         It waits for ever once no process can be had any more, which `failed` is told.
 
         Raises:
             Unscorable: nothing can come of it.
         """
+        try:
+            scored = await self._scored(raw, known)
+        except Unscorable as why:
+            self._note(why.judged.paid)
+            raise
+        self._note(scored.judged.paid)
+        return scored
+
+    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict]) -> Scored:
         while not self._attempts.of(raw):
             await self._ready.wait()
             try:
-                return await self._process.ask(raw)
+                return await self._process.ask(raw, known)
             except NotBegun:
                 pass
             except ScoringProcessDied:
                 self._attempts.add(raw)
         answer: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
-        self._suspects.append((raw, answer))
+        self._suspects.append((raw, known, answer))
         if self._trial is None:
             self._trial = asyncio.create_task(self._try_suspects())
         return await answer
@@ -145,9 +158,25 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._learned.pop(reference_id, None)
         if reference is not None:
             self._learned[reference_id] = reference.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        for process in (self._process if self._ready.is_set() else None, self._ward):
-            if process is not None:
-                process.learn(reference_id, self._learned.get(reference_id))
+        for process in self._connected():
+            process.learn(reference_id, self._learned.get(reference_id))
+
+    # What judges cost
+
+    def charge(self, paid: Paid) -> None:
+        """Count what was paid by sessions of a partition that this worker has taken over, or (less than 0) that it has given up."""
+        self._spending.add(paid)
+        for process in self._connected():
+            process.charge(paid)
+
+    def _note(self, paid: Sequence[Paid]) -> None:
+        """For a process that comes after the one that paid."""
+        for each in paid:
+            self._spending.add(each)
+
+    def _connected(self) -> list[ScoringProcess]:
+        processes = (self._process if self._ready.is_set() else None, self._ward)
+        return [process for process in processes if process is not None and not process.ended]
 
     # What the process does
 
@@ -174,6 +203,8 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         await process.connect()
         for reference_id, reference in self._learned.items():
             process.learn(reference_id, reference)
+        for paid in self._spending.entries():
+            process.charge(paid)
 
     async def _take(self, process: ScoringProcess) -> None:
         self._process = process
@@ -211,7 +242,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
     async def _try_suspects(self) -> None:
         try:
             while self._suspects:
-                raw, answer = self._suspects.popleft()
+                raw, known, answer = self._suspects.popleft()
                 if answer.done():  # nobody waits any more
                     continue
                 if self._attempts.of(raw) + 1 >= STARTS:
@@ -223,11 +254,11 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
                     await self._connect(ward)
                     self._ward = ward
                 self._attempts.save()  # before it can bring the worker down, too
-                found = await self._alone(self._ward, raw)
+                found = await self._alone(self._ward, raw, known)
                 if isinstance(found, ScoringProcessDied):
                     self._ward = None
                     self._attempts.add(raw)
-                    self._suspects.appendleft((raw, answer))
+                    self._suspects.appendleft((raw, known, answer))
                     continue
                 self._attempts.forget(raw)
                 if answer.done():
@@ -245,8 +276,10 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
                 self._ward.close()
                 self._ward = None
 
-    async def _alone(self, ward: ScoringProcess, raw: bytes) -> Scored | Unscorable | ScoringProcessDied:
-        answer = ward.ask(raw)
+    async def _alone(
+        self, ward: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict]
+    ) -> Scored | Unscorable | ScoringProcessDied:
+        answer = ward.ask(raw, known)
         while not answer.done():
             await asyncio.wait({answer}, timeout=_LOOK_EVERY_S)
             self._kill_if_silent(ward, self._silent_s)

@@ -22,6 +22,9 @@ from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.reference import Reference
 from tracegate.streams.clock import utc_now
 from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
+from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_errors import JudgeUnavailable
+from tracegate.streams.judging import Judging
 from tracegate.streams.pool import Pool
 from tracegate.streams.process import event_loop, log_to_stderr, spare_the_collector
 from tracegate.streams.references import References
@@ -30,6 +33,7 @@ from tracegate.streams.scoring_wire import (
     Answer,
     Ask,
     Beat,
+    Charge,
     Frames,
     Learn,
     Loading,
@@ -50,8 +54,10 @@ DETAIL = 4_000
 
 
 class _Child(asyncio.Protocol):
-    def __init__(self, scoring: Scoring, references: References, concurrency: int) -> None:
-        self._scoring, self._references, self._frames = scoring, references, Frames()
+    def __init__(
+        self, scoring: Scoring, references: References, charge: Callable[[Paid], None], concurrency: int
+    ) -> None:
+        self._scoring, self._references, self._charge, self._frames = scoring, references, charge, Frames()
         self._pool: Pool[Ask] = Pool(concurrency, _fail)
         self._transport: asyncio.Transport | None = None
 
@@ -65,20 +71,39 @@ class _Child(asyncio.Protocol):
             elif isinstance(frame, Learn):
                 found = Reference.model_validate_json(frame.reference) if frame.reference else None
                 self._references.put(frame.reference_id, found)
+            elif isinstance(frame, Charge):
+                self._charge(frame.paid)
 
     def connection_lost(self, error: Exception | None) -> None:
         os._exit(0)
 
     async def _answer(self, ask: Ask) -> None:
         try:
-            scored = await self._scoring(ask.session)
+            scored = await self._scoring(ask.session, ask.known)
         except Unscorable as why:
-            answer: Answer | Refusal = Refusal(ask.number, why.reason, printable(why.detail, DETAIL))
+            verdicts, paid = why.judged
+            answer: Answer | Refusal = Refusal(
+                ask.number, why.reason, printable(why.detail, DETAIL), [*verdicts], [*paid]
+            )
         else:
-            segment, revision, last_record, results, candidates, outcomes = scored
-            answer = Answer(ask.number, segment, revision, last_record, [*results], [*candidates], dict(outcomes))
+            segment, revision, last_record, results, candidates, outcomes, (verdicts, paid) = scored
+            answer = Answer(
+                ask.number,
+                segment,
+                revision,
+                last_record,
+                [*results],
+                [*candidates],
+                dict(outcomes),
+                [*verdicts],
+                [*paid],
+            )
         if self._transport is not None:
             self._transport.write(packed(answer))
+
+
+def _nothing(paid: Paid) -> None:
+    """Where nothing is judged, nothing costs."""
 
 
 def _fail(error: BaseException) -> None:
@@ -135,17 +160,27 @@ def main() -> None:
     try:
         with loading(connection):
             embedder = load_embedder(setup.embedder)
-    except EmbedderUnavailable as error:
-        send_object(connection, Ready(unavailable=str(error)))
+            judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
+    except (EmbedderUnavailable, JudgeUnavailable) as error:
+        send_object(connection, Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailable)))
         return
     references = References()
     scoring = score_bytes(
-        SessionScoring(setup.plan, embedder, utc_now, timeout_s=setup.timeout_s, references=references)
+        SessionScoring(
+            setup.plan,
+            embedder,
+            utc_now,
+            timeout_s=setup.timeout_s,
+            references=references,
+            judging=judging,
+            judge_timeout_s=setup.judge_timeout_s,
+        )
     )
+    charge = judging.budget.charge if judging is not None else _nothing
     spare_the_collector()
     send_object(connection, Ready(embedder.id if embedder else None))
     with asyncio.Runner(loop_factory=event_loop()) as runner:
-        runner.run(_serve(connection, lambda: _Child(scoring, references, setup.concurrency)))
+        runner.run(_serve(connection, lambda: _Child(scoring, references, charge, setup.concurrency)))
 
 
 if __name__ == "__main__":

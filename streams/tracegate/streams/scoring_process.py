@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import cast
@@ -17,11 +17,15 @@ from msgspec.structs import astuple
 
 from tracegate.schemas.dead_letter import Reason
 from tracegate.streams.embedders import EmbedderUnavailable
+from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_errors import JudgeUnavailable
+from tracegate.streams.judging import Judged
 from tracegate.streams.scoring import Scored, Unscorable
 from tracegate.streams.scoring_wire import (
     Answer,
     Ask,
     Beat,
+    Charge,
     Frames,
     Learn,
     Loading,
@@ -32,6 +36,7 @@ from tracegate.streams.scoring_wire import (
     receive_object,
     send_object,
 )
+from tracegate.streams.verdicts import JudgeVerdict
 
 START_S = 300.0
 """How long a process may take to be ready: a large model may have to be read from a slow disk."""
@@ -55,6 +60,7 @@ class ScoringProcess(asyncio.Protocol):
 
     Raises:
         EmbedderUnavailable: the embedder cannot be loaded.
+        JudgeUnavailable: what asks judges is not installed.
         ScoringProcessDied: it ended before it was ready.
     """
 
@@ -106,7 +112,7 @@ class ScoringProcess(asyncio.Protocol):
                 f"the scoring process ended before it was ready ({how}); what it said stands above"
             ) from None
         if ready.unavailable:
-            raise EmbedderUnavailable(ready.unavailable)
+            raise (JudgeUnavailable if ready.judge else EmbedderUnavailable)(ready.unavailable)
         return ready.embedder_id
 
     @property
@@ -128,8 +134,8 @@ class ScoringProcess(asyncio.Protocol):
         """Connect it with the running event loop."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
 
-    def ask(self, raw: bytes) -> asyncio.Future[Scored]:
-        """Have a session scored.
+    def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = ()) -> asyncio.Future[Scored]:
+        """Have a session scored, of which these verdicts are known.
 
         Raises:
             Unscorable: by the answer; nothing can come of the session.
@@ -144,12 +150,16 @@ class ScoringProcess(asyncio.Protocol):
             self.silence_s = 0.0
         self._asked += 1
         answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
-        self._send(Ask(self._asked, raw))
+        self._send(Ask(self._asked, raw, list(known)))
         return answer
 
     def learn(self, reference_id: str, reference: bytes | None) -> None:
         """Tell it a reference, or with None that it is gone."""
         self._send(Learn(reference_id, reference))
+
+    def charge(self, paid: Paid) -> None:
+        """Tell it what was paid for judges before it was there, or is another worker's business now."""
+        self._send(Charge(paid))
 
     def kill(self) -> None:
         """End it, and what it started, as if it had died."""
@@ -199,13 +209,14 @@ class ScoringProcess(asyncio.Protocol):
         waiting = self._waiting.pop(answer.number)
         if waiting.done():  # nobody waits any more
             return
+        judged = Judged(answer.verdicts, answer.paid)
         if isinstance(answer, Answer):
-            _, segment, revision, last_record, results, candidates, outcomes = astuple(answer)
-            waiting.set_result(Scored(segment, revision, last_record, results, candidates, outcomes))
+            _, segment, revision, last_record, results, candidates, outcomes, _, _ = astuple(answer)
+            waiting.set_result(Scored(segment, revision, last_record, results, candidates, outcomes, judged))
         else:
-            waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail))
+            waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail, judged))
 
-    def _send(self, frame: Ask | Learn) -> None:
+    def _send(self, frame: Ask | Learn | Charge) -> None:
         if self._transport is None:
             raise RuntimeError("the scoring process is asked before it is connected")
         self._transport.write(packed(frame))

@@ -6,14 +6,17 @@ import pickle
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from tracegate.scorers.plan import ConfigError, Plan
+from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_client import Access
 from tracegate.streams.revisions import Offered
 from tracegate.streams.settings import Settings
+from tracegate.streams.verdicts import JudgeVerdict
 
 _SIZE = struct.Struct(">I")
 
@@ -26,11 +29,20 @@ class Setup:
     embedder: str
     timeout_s: float
     concurrency: int
+    access: Access = field(default_factory=Access)
+    judge_timeout_s: float | None = None
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan) -> Setup:
         """As a worker's settings have it."""
-        return cls(plan, settings.embedder, settings.score_timeout_s, settings.score_concurrency)
+        return cls(
+            plan,
+            settings.embedder,
+            settings.score_timeout_s,
+            settings.score_concurrency,
+            Access(settings.judge_api_base, settings.judge_api_key),
+            settings.judge_timeout_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,8 @@ class Ready:
 
     embedder_id: str | None = None
     unavailable: str | None = None
+    judge: bool = False
+    """Whether it is the judge that is unavailable, not the embedder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +107,11 @@ def _refuse_unsendable(plan: Plan) -> None:
 
 
 class Ask(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the scoring process: score a session."""
+    """To the scoring process: score a session, of which these verdicts are known."""
 
     number: int
     session: bytes
+    known: list[JudgeVerdict] = []
 
 
 class Learn(msgspec.Struct, tag=True, array_like=True, gc=False):
@@ -104,6 +119,12 @@ class Learn(msgspec.Struct, tag=True, array_like=True, gc=False):
 
     reference_id: str
     reference: bytes | None
+
+
+class Charge(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the scoring process: this was paid before it was there; less than 0: it is another worker's business now."""
+
+    paid: Paid
 
 
 class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
@@ -116,6 +137,8 @@ class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
     results: list[bytes]
     candidates: list[Offered]
     outcomes: dict[str, int]
+    verdicts: list[JudgeVerdict] = []
+    paid: list[Paid] = []
 
 
 class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
@@ -124,13 +147,15 @@ class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
     number: int
     reason: str
     detail: str
+    verdicts: list[JudgeVerdict] = []
+    paid: list[Paid] = []
 
 
 class Beat(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the worker, every second: nothing holds the event loop."""
 
 
-Frame = Ask | Learn | Answer | Refusal | Beat
+Frame = Ask | Learn | Charge | Answer | Refusal | Beat
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(Frame).decode
 
@@ -146,7 +171,7 @@ class Frames:
 
     >>> frames, sent = Frames(), packed(Learn("a", None)) + packed(Ask(7, b"{}"))
     >>> [*frames.of(sent[:5]), *frames.of(sent[5:])]
-    [Learn(reference_id='a', reference=None), Ask(number=7, session=b'{}')]
+    [Learn(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[])]
     """
 
     def __init__(self) -> None:

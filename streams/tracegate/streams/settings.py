@@ -126,6 +126,16 @@ class Settings(BaseSettings):
     """Sessions of one partition read but not finished, 1 or more; the partition is not read further while it is full."""
     score_timeout_s: Seconds = 60.0
     """Seconds after which what is unfinished of a session's scores becomes NOT_EVALUATED `timeout`."""
+    judge_timeout_s: Seconds = 600.0
+    """Seconds after which a score that asks a judge becomes NOT_EVALUATED `timeout`, in place of the former: a question may wait for its
+    turn, and be asked again several times."""
+    judge_api_base: Annotated[str, Field(pattern=r"^https?://[^\s/@]+(/\S*)?$")] | None = None
+    """Address of a server that speaks OpenAI's API, or that of the model's provider: `http://127.0.0.1:8000/v1`; without user and
+    password. Unset: each provider's own."""
+    judge_api_key: SecretStr | None = None
+    """Key for the models that judge. Unset: the provider's own variable, as litellm reads it (`GEMINI_API_KEY`). Never shown."""
+    judge_cache: Path = Path("var/judge/verdicts.sqlite3")
+    """File in which `tracegate score` keeps the verdicts of judges, and what was paid today. A worker keeps both in its state."""
     embedder: Annotated[str, Field(min_length=1)] = "auto"
     """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or a
     sentence-transformers model's name or path."""

@@ -15,6 +15,7 @@ from tracegate.streams.admin import KafkaUnreachable, check_topics, check_transa
 from tracegate.streams.delivery import TRANSACTION_TIMEOUT_MS
 from tracegate.streams.embedded import is_embedded
 from tracegate.streams.health import Health, bind
+from tracegate.streams.judge_client import check_judge
 from tracegate.streams.process import log_to_stderr, spare_the_collector
 from tracegate.streams.settings import Settings
 from tracegate.streams.state_directory import claimed, state_folder
@@ -41,10 +42,13 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
         KafkaUnreachable: no broker answers.
         NotReadyError: a topic is missing or wrong.
         EmbedderUnavailable: the embedder that the settings name cannot be loaded.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
         PortTakenError: the web port cannot be had.
         StateDirectoryError: the state directory is in use, or holds something else.
     """
     log_to_stderr()
+    if plan.judged and "score" in stages:
+        check_judge()
     embedded = is_embedded(reach(settings))
     problems = create_topics(settings, stages).wrong if embedded else check_topics(settings, stages)
     if problems:

@@ -1,0 +1,42 @@
+"""How many questions are asked at the same time, and how many in a minute."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tracegate.schemas.judge_config import JudgeConfig
+
+if TYPE_CHECKING:
+    from aiolimiter import AsyncLimiter
+
+PARTS = 10
+"""A minute's requests are handed out over parts of it: all of them at its beginning would be refused by most providers."""
+
+
+class Limits:
+    """The limits of a process. Made of aiolimiter's leaky buckets: whoever exceeds a limit waits, in the order of coming."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self.slots = asyncio.Semaphore(config.concurrency)
+        self._requests = self._tokens = None
+        if config.requests_per_minute is not None:
+            self._requests = _bucket(config.requests_per_minute, PARTS)
+        if config.tokens_per_minute is not None:
+            self._tokens = _bucket(config.tokens_per_minute, 1)  # a long prompt may be a good part of the minute's
+
+    async def wait(self, tokens: int) -> None:
+        """Wait until one more question of so many tokens may be asked."""
+        if self._requests is not None:
+            await self._requests.acquire()
+        while self._tokens is not None and tokens > 0:
+            taken = min(tokens, self._tokens.max_rate)  # the bucket takes no more at once
+            await self._tokens.acquire(taken)
+            tokens -= int(taken)
+
+
+def _bucket(a_minute: int, parts: int) -> AsyncLimiter:
+    from aiolimiter import AsyncLimiter
+
+    at_once = max(1, a_minute // parts)
+    return AsyncLimiter(at_once, 60 * at_once / a_minute)

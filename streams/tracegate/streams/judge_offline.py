@@ -1,0 +1,36 @@
+"""The judge of a process that scores without Kafka: it remembers in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tracegate.scorers.plan import Plan
+from tracegate.streams.clock import utc_now
+from tracegate.streams.judge_client import Access, check_judge
+from tracegate.streams.judge_file import JudgeFile
+from tracegate.streams.judging import Judging
+from tracegate.streams.settings import Settings
+
+
+@contextmanager
+def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None]:
+    """What asks judges for as long as the `with` block lasts; None where no criterion of the plan asks one.
+
+    Args:
+        plan: What is measured.
+        settings: Where judges are asked, and in which file their verdicts are.
+
+    Raises:
+        JudgeUnavailable: what asks is not installed, or the file cannot be used.
+    """
+    if not plan.judged:
+        yield None
+        return
+    check_judge()
+    with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
+        access = Access(settings.judge_api_base, settings.judge_api_key)
+        judging = Judging(plan.judge, access, utc_now, store=file, note=file.pay)
+        for paid in file.paid():
+            judging.budget.charge(paid)
+        yield judging

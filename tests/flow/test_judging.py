@@ -1,0 +1,163 @@
+"""What judges said, and what it cost, stands in the checkpoint: a replay pays for nothing, a restart forgets nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import SecretStr
+from tests.support.flow import TOPICS, Flow, event, instant
+from tests.support.judged import KEY, judged_plan
+from tests.support.openai_server import Say, busy, openai_server
+
+from tracegate.schemas.judge_config import VerdictCache
+from tracegate.scorers import Plan
+from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_client import Access
+from tracegate.streams.judge_rows import JudgeRows
+from tracegate.streams.judging import Judged, Judging
+from tracegate.streams.verdicts import JudgeVerdict
+
+
+def session(name: str, answer: str = "It ships today.", revision: int = 0) -> dict[str, Any]:
+    said = event("invocation.completed", name, final_response={"parts": [{"text": answer}]}, event_id="1")
+    return {
+        "session_id": name,
+        "segment": 0,
+        "revision": revision,
+        "closed_because": "idle",
+        "first_record_at": instant(0),
+        "last_record_at": instant(1),
+        "events": [said],
+        "traces": [],
+    }
+
+
+def flow_of(plan: Plan, url: str) -> Flow:
+    flow = Flow(stages=("score",), plan=plan)
+    return begun_anew(flow, plan, url)
+
+
+def begun_anew(flow: Flow, plan: Plan, url: str) -> Flow:
+    """The same topics and rows in a process that is new."""
+    logs, table = flow.logs, flow.table
+    fresh = Flow(stages=("score",), plan=plan, judging=Judging(plan.judge, Access(url, SecretStr(KEY)), flow.clock))
+    fresh.logs, fresh.table = logs, table
+    fresh.crash()
+    return fresh
+
+
+async def score(flow: Flow, *sessions: dict[str, Any]) -> list[Any]:
+    before = len(flow.results("asks"))
+    for each in sessions:
+        flow.send(TOPICS.sessions, each)
+    flow.lanes[0].drop()
+    await settle(flow)
+    return flow.results("asks")[before:]
+
+
+async def settle(flow: Flow) -> None:
+    flow.crash()
+    lane = flow.lanes[0]
+    while flow.logs[TOPICS.sessions, 0][lane.position[TOPICS.sessions] :]:
+        await flow.take(TOPICS.sessions)
+    pool = [task for task in asyncio.all_tasks() if "Pool._run" in str(task.get_coro())]
+    if pool:
+        await asyncio.wait(pool, timeout=60)
+    flow.checkpoint()
+
+
+async def test_a_session_that_is_scored_again_in_another_process_pays_nothing() -> None:
+    plan = judged_plan(samples=3)
+    async with openai_server(default=lambda body: Say(text="yes")) as server:
+        flow = flow_of(plan, server.url)
+        first = await score(flow, session("s"))
+        assert [(each["value"], each["cost"]["cached"]) for each in first] == [(1.0, False), (1.0, False)]
+        assert len(server.asked) == 3
+
+        flow = begun_anew(flow, plan, server.url)
+        again = await score(flow, session("s", revision=1))
+        assert again[0]["cost"] == {"input_tokens": 0, "output_tokens": 0, "usd": 0.0, "cached": True}
+        assert again[0]["value"] == 1.0
+        assert len(server.asked) == 3
+
+        other = await score(flow, session("s", "It never ships.", revision=2))
+        assert not other[0]["cost"]["cached"]
+    assert len(server.asked) == 6
+    assert len(flow.rows(b"score/j")) == 6
+
+
+async def test_what_was_paid_today_counts_after_a_restart_and_the_stream_goes_on() -> None:
+    plan = judged_plan(budget={"tokens_per_day": 160})
+    async with openai_server() as server:
+        flow = flow_of(plan, server.url)
+        first = await score(flow, session("a"), session("b", "Another."), session("c", "A third."))
+        evaluated = [each for each in first if each["level"] == "invocation" and each["status"] != "NOT_EVALUATED"]
+        asked = len(server.asked)
+        assert asked == len(evaluated) > 0
+        flow = begun_anew(flow, plan, server.url)
+        more = await score(flow, *(session(f"d{number}", f"Number {number}.") for number in range(20)))
+    assert len(server.asked) * 12 <= 160
+    refused = [each for each in more if each["level"] == "invocation" and each["not_evaluated_because"] == "budget"]
+    assert refused
+    assert len(more) == 40
+    assert "the budget begins anew at " in refused[0]["rationale"]
+
+
+async def test_a_provider_that_is_down_costs_scores_and_not_the_stream() -> None:
+    plan = judged_plan(breaker={"failures": 2})
+    async with openai_server(default=lambda body: busy(None, 500)) as server:
+        flow = flow_of(plan, server.url)
+        found = await score(flow, *(session(f"s{number}", f"{number}") for number in range(10)))
+    assert {each["not_evaluated_because"] for each in found} == {"error"}
+    assert len(found) == 20
+    assert len(server.asked) < 70  # not 7 for each
+    assert flow.tally("score")["scored"] == 10
+
+
+def verdict(number: int, at: int = 0) -> JudgeVerdict:
+    return JudgeVerdict(number.to_bytes(16), at, f"said {number}")
+
+
+def kept(rows: JudgeRows, table: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    for key, row in rows.rows():
+        if row is None:
+            table.pop(key, None)
+        else:
+            table[key] = row
+    return table
+
+
+def test_the_oldest_verdicts_go_when_there_are_too_many_or_too_old() -> None:
+    table: dict[bytes, bytes] = {}
+    rows = JudgeRows(VerdictCache(max_verdicts=3, max_age_s=100))
+    for number in range(5):
+        rows.learn(b"s", Judged([verdict(number, at=number * 10_000)]))
+    assert rows.known(b"s") == [verdict(number, at=number * 10_000) for number in (2, 3, 4)]
+    assert rows.known(b"t") == []
+    assert len(kept(rows, table)) == 3
+
+    fresh = JudgeRows(VerdictCache(max_verdicts=3, max_age_s=100))
+    fresh.load(table)
+    assert fresh.known(b"s") == rows.known(b"s")
+    fresh.tick(131)
+    assert fresh.known(b"s") == [verdict(4, at=40_000)]
+    assert len(kept(fresh, table)) == 1
+
+
+def test_what_a_partition_cost_today_comes_and_goes_with_it() -> None:
+    charged: list[Paid] = []
+    table: dict[bytes, bytes] = {}
+    rows = JudgeRows(VerdictCache(), charged.append)
+    yesterday, today = 1_440 * 20_000 - 1, 1_440 * 20_000 + 5
+    for minute, tokens, usd in ((yesterday, 7, 0.7), (today - 1, 10, 1.0), (today, 5, 0.5), (today, 1, 0.25)):
+        rows.learn(b"s", Judged((), [Paid(minute, tokens, usd)]))
+    assert charged == []  # the process that paid knows
+    kept(rows, table)
+    rows.drop()
+    assert sum(paid.tokens for paid in charged) == -16
+
+    charged.clear()
+    JudgeRows(VerdictCache(), charged.append).load(table)
+    assert (sum(paid.tokens for paid in charged), sum(paid.usd for paid in charged)) == (16, 1.75)
+    assert [paid.tokens for paid in charged if paid.minute == today] == [6]

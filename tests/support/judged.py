@@ -1,0 +1,95 @@
+"""A scorer that asks a judge, and judges that ask a server of the tests."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from pydantic import SecretStr
+from tests.support.scoring import NOW
+
+from tracegate.schemas.judge_config import JudgeConfig
+from tracegate.schemas.score import Cost
+from tracegate.scorers import Measurement, Metric, Plan, Scorer, Subject, read_plan
+from tracegate.scorers.judge import Question
+from tracegate.streams.judge_client import Access
+from tracegate.streams.judging import Judging
+
+KEY = "hunter2-hunter2-hunter2"
+QUICK = {"initial_s": 0.001, "max_s": 5, "jitter_s": 0}
+"""Pauses that no test waits for."""
+
+
+class Asks(Scorer):
+    """1 if the judge says yes of a response, else 0; the mean over so many samples."""
+
+    judged: ClassVar[bool] = True
+    model: str = "openai/stub"
+    samples: int = 1
+
+    async def score(self, subject: Subject) -> Measurement:
+        assert subject.judge is not None
+        asked = [
+            Question(metric="asks", version="1", model=self.model, prompt=f"Is it good? {subject.response}", sample=n)
+            for n in range(self.samples)
+        ]
+        replies = [await subject.judge.ask(question) for question in asked]
+        costs = [reply.cost for reply in replies]
+        cost = Cost(
+            input_tokens=sum(cost.input_tokens for cost in costs),
+            output_tokens=sum(cost.output_tokens for cost in costs),
+            usd=sum(cost.usd for cost in costs),
+            cached=all(cost.cached for cost in costs),
+        )
+        value = sum(reply.text == "yes" for reply in replies) / len(replies)
+        return Measurement(value=value, rationale=f"the judge said {replies[-1].text}", cost=cost)
+
+
+def judged_plan(samples: int = 1, **judge: Any) -> Plan:
+    """A plan whose one criterion asks; as no config can name it."""
+    plan = read_plan({"judge": judge_section(**judge)})
+    return replace(
+        plan, metrics=(Metric("asks", 0.5, Asks(samples=samples), f"asks {samples}"),), sampling={"asks": 1.0}
+    )
+
+
+def judge_section(**changes: Any) -> dict[str, Any]:
+    return {"retries": QUICK, "max_output_tokens": 100, **changes}
+
+
+def question(prompt: str = "Is it good?", **changes: Any) -> Question:
+    return Question(**{"metric": "m", "version": "1", "model": "openai/stub", "prompt": prompt, **changes})
+
+
+class Clock:
+    """A clock that goes when it is told."""
+
+    def __init__(self, now: datetime = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def go(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+class Pauses:
+    """Sleeps that take no time, and are noted."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        await asyncio.sleep(0)
+
+
+def judging(
+    url: str, *, key: str | None = KEY, clock: Clock | None = None, config: Any = None, **options: Any
+) -> Judging:
+    """What asks the server at this address."""
+    access = Access(url, SecretStr(key) if key else None)
+    return Judging(JudgeConfig.model_validate(judge_section(**(config or {}))), access, clock or Clock(), **options)

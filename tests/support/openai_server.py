@@ -1,0 +1,160 @@
+"""A real HTTP server that speaks the chat completions API of OpenAI, and misbehaves as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+
+@dataclass(frozen=True, kw_only=True)
+class Say:
+    """One reply of the server."""
+
+    text: str | None = "yes"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    """Sent as it is, in place of a completion."""
+    usage: tuple[int, int] | None = (10, 2)
+    """Tokens of the prompt and of the answer."""
+    after_s: float = 0.0
+    drip_s: float | None = None
+    """The body comes in pieces, so many seconds apart."""
+    hang_up: bool = False
+    """The connection is cut in the middle of the body."""
+    echo: bool = False
+    """An error whose body repeats the request's headers."""
+    choices: int = 1
+
+
+def busy(after: str | None = "0", status: int = 429, message: str = "slow down") -> Say:
+    """An error of the server; with `after`, when to come again."""
+    headers = {} if after is None else {"Retry-After": after}
+    return Say(status=status, headers=headers, body=json.dumps({"error": {"message": message}}).encode())
+
+
+Script = Callable[[dict[str, Any]], Say]
+
+
+class OpenAiServer:
+    """What was asked, and what is answered: one `Say` after the other, then what `default` gives."""
+
+    def __init__(self, script: Iterable[Say] = (), default: Script | None = None) -> None:
+        self.script = deque(script)
+        self.default = default or (lambda body: Say())
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self.at_once = 0
+        """The most requests that were there at the same time."""
+        self._here = 0
+        self.url = ""
+        self.was_asked = asyncio.Event()
+        self.gate: asyncio.Event | None = None
+        """While it is there and not set, no request is answered."""
+
+    @property
+    def prompts(self) -> list[str]:
+        """What was asked, as text."""
+        return [body["messages"][-1]["content"] for body in self.asked]
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.asked.append(body)
+        self.was_asked.set()
+        self.keys.append(request.headers.get("Authorization", ""))
+        say = self.script.popleft() if self.script else self.default(body)
+        self._here += 1
+        self.at_once = max(self.at_once, self._here)
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+            if say.after_s:
+                await asyncio.sleep(say.after_s)
+            return await self._send(request, body, say)
+        finally:
+            self._here -= 1
+
+    async def _send(self, request: web.Request, asked: dict[str, Any], say: Say) -> web.StreamResponse:
+        if say.echo:
+            heard = {"headers": dict(request.headers), "body": asked}
+            text = json.dumps({"error": {"message": f"what you sent was {json.dumps(heard)}"}})
+            return web.Response(status=say.status, text=text, content_type="application/json")
+        raw = say.body if say.body is not None else json.dumps(_completion(asked, say)).encode()
+        if say.drip_s is None and not say.hang_up:
+            return web.Response(status=say.status, body=raw, headers=say.headers, content_type="application/json")
+        response = web.StreamResponse(status=say.status, headers={**say.headers, "Content-Type": "application/json"})
+        response.content_length = len(raw)
+        await response.prepare(request)
+        if say.hang_up:
+            await response.write(raw[: len(raw) // 2])
+            if request.transport is not None:
+                request.transport.abort()
+            return response
+        for at in range(len(raw)):
+            await response.write(raw[at : at + 1])
+            await asyncio.sleep(say.drip_s or 0)
+        return response
+
+
+@asynccontextmanager
+async def openai_server(*script: Say, default: Script | None = None) -> AsyncIterator[OpenAiServer]:
+    """A server on a free port of this machine, for as long as the `with` block lasts."""
+    server = OpenAiServer(script, default)
+    app = web.Application(client_max_size=1 << 24)
+    app.router.add_post("/v1/chat/completions", server._complete)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def openai_server_apart(*script: Say, default: Script | None = None) -> Iterator[OpenAiServer]:
+    """The same in a thread of its own, for what has no event loop or blocks the one there is."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    context = openai_server(*script, default=default)
+    try:
+        server = asyncio.run_coroutine_threadsafe(context.__aenter__(), loop).result(20)
+        try:
+            yield server
+        finally:
+            asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop).result(20)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(20)
+        loop.close()
+
+
+def _completion(asked: dict[str, Any], say: Say) -> dict[str, Any]:
+    message = {"role": "assistant", "content": say.text}
+    choices = [{"index": number, "finish_reason": "stop", "message": message} for number in range(say.choices)]
+    completion: dict[str, Any] = {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": asked["model"],
+        "choices": choices,
+    }
+    if say.usage is not None:
+        prompt, answer = say.usage
+        completion["usage"] = {
+            "prompt_tokens": prompt,
+            "completion_tokens": answer,
+            "total_tokens": prompt + answer,
+        }
+    return completion
