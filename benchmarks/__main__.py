@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.kafka_cluster import KafkaCluster
 
-from benchmarks import cosine, exactly_once, growth, hot_scope, latency, response_match, takeover, throughput
+from benchmarks import cosine, exactly_once, growth, hot_scope, judge, latency, response_match, takeover, throughput
 from benchmarks.machine import description
 from tracegate.streams.embedded import EmbeddedBroker
 
@@ -49,6 +49,7 @@ def main(names: list[str]) -> None:
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,
             "response-match": response_match.main,
+            "judge": judge.run,
         }
         if unknown := sorted(set(names) - every.keys()):
             sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")
