@@ -135,13 +135,13 @@ class Flow:
     partitions: int = 1
     plan: Plan = field(default_factory=lambda: read_plan(None))
     embedder: Embedder | None = None
-    judging: Judging | None = None
     closing: Closing = field(default_factory=Closing)
     stages: Sequence[StageName] = STAGES
     window: int = 2_000
     concurrency: int = 64
     hold: Callable[[Measure], Measure] | None = None
     """Wraps the scoring; `HeldScoring` for one."""
+    judging: Judging | None = None
 
     def __post_init__(self) -> None:
         self.now = START

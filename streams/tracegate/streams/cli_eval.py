@@ -6,12 +6,15 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from tracegate.scorers.judge import Judge
+from tracegate.scorers.plan import Plan
 from tracegate.streams.cli_errors import FAILED
 from tracegate.streams.cli_terminal import complain, progress_bar
 from tracegate.streams.clock import utc_now
@@ -25,6 +28,7 @@ from tracegate.streams.evals.results import Report
 from tracegate.streams.evals.scoring import Scored, score_files
 from tracegate.streams.evals.text import detail_lines, failure_lines, shown, summary_lines
 from tracegate.streams.evals.writing import write_whole
+from tracegate.streams.judge_offline import judging_from_file
 from tracegate.streams.settings import Settings, load_settings
 
 
@@ -48,6 +52,7 @@ def eval_files(
         InvalidSettingsError: the environment cannot be used.
         KafkaUnreachable: no broker answers.
         SessionsUnreadable: the sessions topic cannot be read.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
     """
     settings = load_settings()
     files = [read_eval_file(each) for each in chosen_files(arguments)]
@@ -59,11 +64,23 @@ def eval_files(
         if file.old:
             complain(f"{file.path}: is in one of ADK's old formats; `tracegate migrate` rewrites it")
     runs = _recorded(settings, files, sessions, matches, from_kafka=from_kafka)
-    scored = [Scored(file, each.plan, found, matches) for file, each, found in zip(files, criteria, runs, strict=True)]
-    with progress_bar("cases scored") as advance:
-        report = asyncio.run(
-            score_files(scored, now=utc_now, num_runs=num_runs, timeout_s=settings.score_timeout_s, progress=advance)
-        )
+    with ExitStack() as stack:
+        judges = _judges(stack, settings, [each.plan for each in criteria])
+        scored = [
+            Scored(file, each.plan, found, matches, judges[each.plan.digest])
+            for file, each, found in zip(files, criteria, runs, strict=True)
+        ]
+        with progress_bar("cases scored") as advance:
+            report = asyncio.run(
+                score_files(
+                    scored,
+                    now=utc_now,
+                    num_runs=num_runs,
+                    timeout_s=settings.score_timeout_s,
+                    judge_timeout_s=settings.judge_timeout_s,
+                    progress=advance,
+                )
+            )
     if junit is not None:
         write_whole(junit, junit_xml(report))
     if as_json:
@@ -74,6 +91,16 @@ def eval_files(
     if not report.cases:
         complain("no case was scored: the eval sets have none")
     return 0 if report.passed else FAILED
+
+
+def _judges(stack: ExitStack, settings: Settings, plans: Iterable[Plan]) -> dict[str, Judge | None]:
+    """By a plan's digest, whom its criteria may ask."""
+    judges: dict[str, Judge | None] = {}
+    for plan in plans:
+        if plan.digest not in judges:
+            judging = stack.enter_context(judging_from_file(plan, settings))
+            judges[plan.digest] = judging.session() if judging else None
+    return judges
 
 
 def _recorded(

@@ -33,6 +33,8 @@ class Scored:
     runs: Runs
     session_ids: Mapping[str, str]
     """Under which id a case was recorded, where that is not its eval id."""
+    judge: Judge | None = None
+    """Whom its criteria may ask."""
 
 
 async def score_files(
@@ -43,6 +45,7 @@ async def score_files(
     pooled: bool = False,
     judge: Judge | None = None,
     timeout_s: float = TIMEOUT_S,
+    judge_timeout_s: float | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """Score every case of every file.
@@ -55,8 +58,9 @@ async def score_files(
         now: The clock.
         num_runs: How many runs of each case are taken, the first ones; a case with fewer is NOT_EVALUATED. None: all that there are.
         pooled: Whether to pool a single run as well.
-        judge: Whom criteria may ask.
+        judge: Whom criteria may ask, of files that name nobody else.
         timeout_s: Seconds that a criterion may take on one invocation.
+        judge_timeout_s: Seconds that one may take that asks a judge; None: as many.
         progress: Called with the cases scored so far, and the number of all.
     """
     cases = [(each, case) for each in files for case in each.file.cases]
@@ -64,7 +68,7 @@ async def score_files(
 
     async def scored(each: Scored, case: EvalCase) -> CaseResult:
         async with limit:
-            result = await _case(each, case, num_runs, pooled, judge, timeout_s, now)
+            result = await _case(each, case, num_runs, pooled, each.judge or judge, (timeout_s, judge_timeout_s), now)
         progress(next(done), len(cases))
         return result
 
@@ -77,7 +81,7 @@ async def _case(
     num_runs: int | None,
     pooled: bool,
     judge: Judge | None,
-    timeout_s: float,
+    timeouts_s: tuple[float, float | None],
     now: Callable[[], datetime],
 ) -> CaseResult:
     name = scored.session_ids.get(case.eval_id, case.eval_id)
@@ -96,7 +100,10 @@ async def _case(
     for number, run in enumerate(runs, start=1):
         expected = _expected(case, run, number, len(runs), problems)
         made = _turns(case, run, expected)
-        scores = await evaluate(plan, run.session, made, now=now, timeout_s=timeout_s, judge=judge)
+        timeout_s, judge_timeout_s = timeouts_s
+        scores = await evaluate(
+            plan, run.session, made, now=now, timeout_s=timeout_s, judge=judge, judge_timeout_s=judge_timeout_s
+        )
         found.append(scores)
         turns += _turn_results(number, made, expected, scores)
     criteria = [_criterion(metric, found, pooled=pooled or len(runs) > 1) for metric in plan.metrics]
