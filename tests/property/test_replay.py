@@ -173,15 +173,19 @@ def told(flow: Flow) -> dict[str, Counter[bytes]]:
 def told_last(flow: Flow) -> dict[str, dict[object, Any]]:
     """What stands last in every topic of each segment, score and trace, whatever revision it is."""
     found: dict[str, dict[object, Any]] = defaultdict(dict)
+    last = {(session["session_id"], session["segment"]): session["revision"] for session in flow.sessions()}
     for topic, names in (
         (TOPICS.sessions, ("session_id", "segment")),
         (TOPICS.results, ("result_id",)),
         (TOPICS.candidates, ("candidate_id",)),
     ):
         for message in flow.read(topic):
-            content = {
-                name: part for name, part in _content(message).items() if name not in ("revision", "occurred_at")
-            }
+            content = _content(message)
+            # Of an invocation derived from a trace, until the session has some of its own, results stay behind.
+            criterion = content.get("metric") == "response_match_score"
+            if criterion and content["revision"] < last[content["session_id"], content["segment"]]:
+                continue
+            content = {name: part for name, part in content.items() if name not in ("revision", "occurred_at")}
             found[topic][tuple(content[name] for name in names)] = content
     return found
 
