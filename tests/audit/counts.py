@@ -50,8 +50,15 @@ def coverage_adds_up(e: Evidence) -> Iterator[str]:
         "opened + reopened = closed": (assemble["opened"] + assemble["reopened"], assemble["closed"]),
         "opened = segments": (assemble["opened"], len(e.last)),
         "closed = sessions": (assemble["closed"], len(rows["sessions"])),
-        "closed = scored + dead-lettered": (assemble["closed"], score["scored"] + _dead(score)),
-        "dead-lettered = poisonous": (_dead(score), sum(e.poisonous(each.place[0]) for each in e.sessions)),
+        "closed = scored + superseded + dead-lettered": (
+            assemble["closed"],
+            score["scored"] + score["superseded"] + _dead(score),
+        ),
+        "superseded = unanswered": (score["superseded"], len(e.superseded)),
+        "dead-lettered = poisonous": (
+            _dead(score),
+            sum(e.poisonous(each.place[0]) and each.version not in e.superseded for each in e.sessions),
+        ),
         "no candidate dead-lettered": (_dead(gate), 0),
         "scores = results but those of the gate": (
             sum(number for name, number in score.items() if name.startswith("scores.")),

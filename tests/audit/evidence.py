@@ -59,6 +59,8 @@ class Evidence:
         for each in self.sessions:
             self.revisions[each.place].append(each)
         self.last = {place: published[-1] for place, published in self.revisions.items()}
+        self.superseded = set(self._unanswered())
+        """What nothing came of, and need not, as the segment's next revision was there before its turn."""
         self.said: dict[tuple[str, int, int, str], Document] = {
             (found["trace_id"], found["segment"], found["revision"], found["metric"]): found
             for found in self.results
@@ -72,7 +74,17 @@ class Evidence:
 
     def scored(self) -> Iterator[Published]:
         """Every record of `sessions` of which scores have to come."""
-        return (each for each in self.sessions if not self.poisonous(each.place[0]))
+        return (
+            each for each in self.sessions if not self.poisonous(each.place[0]) and each.version not in self.superseded
+        )
+
+    def _unanswered(self) -> Iterator[Version]:
+        scored = {(each["session_id"], each["segment"], each["revision"]) for each in self.results}
+        put_aside = {(each.partition, each.offset) for each in self.letters if each.topic == "sessions"}
+        for published in self.revisions.values():
+            for each in published[:-1]:
+                if each.version not in scored and (each.row.partition, each.row.offset) not in put_aside:
+                    yield each.version
 
 
 Claim = Callable[[Evidence], Iterator[str]]

@@ -24,7 +24,7 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
     for published in e.revisions.values():
         sent: dict[str, tuple[str, str | None]] = {}
         for each in published:
-            if e.poisonous(each.place[0]):
+            if e.poisonous(each.place[0]) or each.version in e.superseded:
                 continue
             for trace in each.document["traces"]:
                 now = canonical(trace), verdicts.get(each.version)

@@ -125,28 +125,76 @@ async def test_numbers_in_the_log_that_no_record_has_do_not_hold_the_offset_back
     assert (offset(flow), flow.rows(b"score/d"), sorted(scored(flow))) == (6, {}, ["b", "d", "f"])
 
 
-async def test_a_session_that_hangs_holds_back_nobody_until_the_window_is_full() -> None:
+async def test_a_session_that_hangs_holds_back_nobody() -> None:
     flow, scoring = held(window=5, concurrency=2)
-    names = ["hangs", *map(str, range(9))]
-    for name in names:
+    names = [str(number) for number in range(40)]
+    for name in ["hangs", *names]:
         flow.send(TOPICS.sessions, session(name))
-    done = []
-    for _ in range(20):
-        if not flow.lanes[0].full(TOPICS.sessions, 20_000):
-            await flow.take(TOPICS.sessions, 1)
+    while len(scored(flow)) < len(names):
+        assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
+        await flow.take(TOPICS.sessions, 1)
         await flow.breathe()
         for name in scoring.waiting:
             if name != "hangs":
                 await release(flow, scoring, name)
-                done.append(name)
         flow.checkpoint()
 
-    assert (done, scored(flow), offset(flow)) == (["0", "1", "2", "3"], ["0", "1", "2", "3"], 0)
-    assert flow.lanes[0].full(TOPICS.sessions, 20_000)
+    assert (scored(flow), offset(flow)) == (names, 0)
+    assert len(flow.rows(b"score/d")[b"score/d"]) == 17  # one range, and not 40 numbers
     await release(flow, scoring, "hangs")
     flow.checkpoint()
+    assert offset(flow) == 41
+
+
+async def test_no_more_is_read_while_as_many_sessions_hang_as_the_window_has_places() -> None:
+    flow, scoring = held(window=3)
+    for name in "abcde":
+        flow.send(TOPICS.sessions, session(name))
+    for _ in range(3):
+        assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
+        await flow.take(TOPICS.sessions, 1)
+        await flow.breathe()
+    assert flow.lanes[0].full(TOPICS.sessions, 20_000)
+    await release(flow, scoring, "b")
     assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
-    assert offset(flow) == 5
+
+
+async def test_of_the_revisions_that_wait_for_one_that_hangs_the_newest_is_scored() -> None:
+    flow, scoring = held(window=3)
+    for revision in range(20):
+        flow.send(TOPICS.sessions, session("s", revision=revision), b"s")
+        assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
+        await flow.take(TOPICS.sessions, 1)
+        await flow.breathe()
+    flow.checkpoint()
+    assert offset(flow) == 0
+    await release(flow, scoring, "s")
+    await release(flow, scoring, "s")
+    flow.checkpoint()
+
+    sent = [orjson.loads(message.value or b"")["revision"] for message in flow.read(TOPICS.results)]
+    assert (sorted(set(sent)), offset(flow)) == ([0, 19], 20)
+    tally = flow.tally("score")
+    assert (tally["consumed"], tally["scored"], tally["superseded"]) == (20, 2, 18)
+
+
+async def test_what_waits_is_superseded_by_a_later_revision_of_its_own_segment_alone() -> None:
+    flow, scoring = held()
+    versions = [(0, 0), (0, 2), (1, 0), (0, 1), (1, 1), (0, 2)]  # the earlier and the equal one as a replay brings them
+    for segment, revision in versions:
+        flow.send(TOPICS.sessions, session("s", segment=segment, revision=revision), b"s")
+    flow.send(TOPICS.sessions, b"{}", key=b"s")
+    flow.send(TOPICS.sessions, b"no json", key=b"s")
+    await flow.settle()
+    for _ in range(3):
+        await release(flow, scoring, "s")
+    flow.checkpoint()
+
+    tried = [(r["segment"], r["revision"]) for r in flow.results() if r["level"] == "session"]
+    assert list(dict.fromkeys(tried)) == [(0, 0), (1, 1), (0, 2)]
+    tally = flow.tally("score")
+    assert (tally["scored"], tally["superseded"], tally["dead_lettered.unreadable_session"]) == (3, 3, 2)
+    assert offset(flow) == len(versions) + 2
 
 
 async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:

@@ -213,7 +213,7 @@ def check_at_rest(flow: Flow) -> None:
     assert sent == assemble["joined"] + assemble["duplicate"] + assemble["forwarded"] + letters["assemble"]
     assert assemble["forwarded"] == len(flow.read(TOPICS.strays))
     assert assemble["opened"] + assemble["reopened"] == assemble["closed"] == len(flow.read(TOPICS.sessions))
-    assert assemble["closed"] == score["consumed"] == score["scored"] + letters["score"]
+    assert assemble["closed"] == score["consumed"] == score["scored"] + score["superseded"] + letters["score"]
     assert score["candidates"] == gate["consumed"] == gate["accepted"] + gate["rejected"] + letters["gate"]
     ids = Counter((r["result_id"], r["revision"]) for r in flow.results() if r["metric"] not in ("gate", "trace_value"))
     assert set(ids.values()) <= {1}

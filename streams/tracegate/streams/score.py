@@ -1,13 +1,11 @@
 """Score: measures every closed session by the configured criteria, and sends its traces on to the gate.
 
-Sessions finish in any order. Committed is the offset below which all are done; a row keeps the numbers of those done above it. One
-slow judge delays its own session and nobody else's. The revisions of one session follow each other.
+Sessions finish in any order (see `progress`); one slow judge delays its own session and nobody else's. The revisions of one session
+follow each other (see `turns`).
 """
 
 from __future__ import annotations
 
-from array import array
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tracegate.schemas.dead_letter import Reason, is_replay
@@ -15,11 +13,13 @@ from tracegate.schemas.judge_config import VerdictCache
 from tracegate.streams.judge_rows import JudgeRows
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
+from tracegate.streams.progress import Progress
 from tracegate.streams.revisions import Revisions
 from tracegate.streams.scoring import Scoring, Unscorable
 from tracegate.streams.stage import Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
+from tracegate.streams.turns import Turns
 
 _DONE = b"d"
 WINDOW_BYTES = 64 << 20
@@ -51,48 +51,43 @@ class Score:
             scoring: Scores the bytes of a session.
             pool: Bounds how many are scored at the same time, over all partitions.
             changed: Called when there is something to cut.
-            window: How many sessions may be in flight.
+            window: How many sessions may be in flight; those that wait for an earlier revision count, too.
             revised_within: By how many milliseconds of record time a session may lie behind the latest one and still come again.
             judge_rows: What is remembered of judges.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
-        self._started: deque[int] = deque()
+        self._progress = Progress()
         self._bytes = 0
-        self._at_work: dict[bytes | None, deque[Record]] = {}  # by session, its further revisions
+        self._turns = Turns()
         self._revisions = Revisions(revised_within)
         self._judge_rows = judge_rows or JudgeRows(VerdictCache())
-        self._done: set[int] = set()
         self._written = b""
-        self._next: int | None = None
         self._committed: int | None = None
         self._outputs: list[Output] = []
         self._dropped = False
         self.tally = Tally()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the numbers of those that are done above the committed offset."""
+        """Start from the rows of the last finished checkpoint."""
         self.tally.load(rows)
         self._written = rows.get(_DONE, b"")
-        self._done = set(_numbers(self._written))
+        self._progress.load(self._written)
         self._revisions.load(rows)
         self._judge_rows.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Begin to score the sessions that are not done yet."""
-        self._next = records[-1].offset + 1
         for record in records:
-            self._started.append(record.offset)
-            if record.offset in self._done:
+            if not self._progress.begin(record.offset):
                 continue
             self._bytes += len(record.value or b"")
-            # One revision after the other: what the gate sees last has to be the last.
-            if record.key in self._at_work:
-                self._at_work[record.key].append(record)
-                continue
-            if record.key is not None:  # assemble writes none without
-                self._at_work[record.key] = deque()
-            self._pool.add(self._work, record)
+            now, worthless = self._turns.take(record)
+            if now:
+                self._pool.add(self._work, record)
+            elif worthless is not None:
+                self.tally["superseded"] += 1
+                self._finish(worthless)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Old verdicts are forgotten; nothing else depends on the time."""
@@ -100,19 +95,15 @@ class Score:
 
     def full(self) -> bool:
         """Whether as many sessions are in flight as fit the window, or as many bytes."""
-        return len(self._started) >= self._window or self._bytes >= WINDOW_BYTES
+        return len(self._progress) >= self._window or self._bytes >= WINDOW_BYTES
 
     def cut(self) -> Cut:
         """The scores and candidates that came about, and how far everything is done."""
-        started, done = self._started, self._done
-        while started and started[0] in done:
-            done.discard(started.popleft())
         offsets, rows = {}, [*self._revisions.rows(), *self._judge_rows.rows(), *self.tally.rows()]
-        mark = started[0] if started else self._next
+        mark = self._progress.mark
         if mark is not None and mark != self._committed:
             offsets[self._topics.sessions] = self._committed = mark
-            self._done = done = {number for number in done if number >= mark}  # a hole in the log leaves some behind
-        row = array("q", sorted(done)).tobytes()
+        row = self._progress.row()
         if row != self._written:
             self._written = row
             rows.append((_DONE, row or None))
@@ -133,11 +124,11 @@ class Score:
         except Unscorable as why:
             if not self._dropped:
                 self._judge_rows.learn(key, why.judged)
-                self._finish(record, [self._put_aside(record, why.reason, why.detail)])
+                self._put_aside(record, why.reason, why.detail)
+                self._go_on(record)
             return
         if self._dropped:
             return
-        key = record.key or b""
         self._judge_rows.learn(key, scored.judged)
         at = min(scored.last_record, record.timestamp)  # what it says itself may be any time
         candidates = self._revisions.changed(key, scored.segment, scored.revision, at, scored.candidates)
@@ -147,35 +138,28 @@ class Score:
             self.tally["unchanged"] += unchanged
         for outcome, count in scored.outcomes.items():
             self.tally[f"scores.{outcome}"] += count
-        outputs = [Output(self._topics.results, self._partition, record.key, score) for score in scored.results]
+        self._outputs += [Output(self._topics.results, self._partition, record.key, score) for score in scored.results]
         for candidate in candidates:
             scope = candidate.scope.encode()
             home = partition_of(scope, self._partitions)
-            outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
-        self._finish(record, outputs)
+            self._outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
+        self._go_on(record)
 
-    def _put_aside(self, record: Record, reason: Reason, detail: str) -> Output:
+    def _put_aside(self, record: Record, reason: Reason, detail: str) -> None:
         self.tally[f"dead_lettered.{reason}"] += 1
-        topics = self._topics
-        return dead_letter(topics.dead_letters, topics.sessions, self._partition, record, "score", reason, detail)
+        to, source = self._topics.dead_letters, self._topics.sessions
+        self._outputs.append(dead_letter(to, source, self._partition, record, "score", reason, detail))
 
-    def _finish(self, record: Record, outputs: Sequence[Output]) -> None:
-        if self._dropped:
-            return
+    def _go_on(self, record: Record) -> None:
+        self._finish(record)
+        following = self._turns.give(record)
+        if following is not None:
+            self._pool.add(self._work, following)
+
+    def _finish(self, record: Record) -> None:
         self.tally["consumed"] += 1  # only now: what is in flight at a crash is read again
         if is_replay(record.headers):
             self.tally["replayed"] += 1
         self._bytes -= len(record.value or b"")
-        self._outputs += outputs
-        self._done.add(record.offset)
-        waiting = self._at_work.pop(record.key, None)
-        if waiting:
-            self._at_work[record.key] = waiting
-            self._pool.add(self._work, waiting.popleft())
+        self._progress.end(record.offset)
         self._changed()
-
-
-def _numbers(row: bytes) -> array[int]:
-    numbers = array("q")
-    numbers.frombytes(row)
-    return numbers

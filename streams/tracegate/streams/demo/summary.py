@@ -181,6 +181,7 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
             assemble["closed"] + score["replayed"],
             {
                 "scored": score["scored"],
+                "superseded": score["superseded"],
                 "in flight": counts["sessions"] + score["replayed"] - done,
                 "dead-lettered": dead_lettered(score),
             },

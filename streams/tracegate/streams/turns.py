@@ -1,0 +1,57 @@
+"""Turns: one revision of a session is scored at a time, as what the gate sees last has to be the last.
+
+Of those that wait only the newest of its segment is worth its turn: it holds all that the others hold. So a session that hangs, and is
+opened again and again meanwhile, keeps one record waiting and not one for each time.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tracegate.streams.stage import Record
+
+
+class _Version(msgspec.Struct):
+    segment: int
+    revision: int
+
+
+_version = msgspec.json.Decoder(_Version).decode
+
+
+class Turns:
+    """Which sessions are at work, and what waits for them."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, dict[int, tuple[int, Record]]] = {}
+
+    def take(self, record: Record) -> tuple[bool, Record | None]:
+        """Tell whether this record's turn is now, and else which record, maybe this one, another one makes worthless."""
+        if record.key is None:  # assemble writes none without
+            return True, None
+        waiting = self._waiting.get(record.key)
+        if waiting is None:
+            self._waiting[record.key] = {}
+            return True, None
+        try:
+            version = _version(record.value or b"")
+        except msgspec.DecodeError:
+            waiting[-1 - record.offset] = 0, record  # cannot be scored, either; its turn says so
+            return False, None
+        before = waiting.get(version.segment)
+        if before is not None and before[0] > version.revision:  # as a replay may bring it
+            return False, record
+        waiting.pop(version.segment, None)
+        waiting[version.segment] = version.revision, record
+        return False, before and before[1]
+
+    def give(self, record: Record) -> Record | None:
+        """A record is done: the one of its session whose turn is next, if any waits."""
+        if record.key is None:
+            return None
+        waiting = self._waiting[record.key]
+        if not waiting:
+            del self._waiting[record.key]
+            return None
+        _, following = waiting.pop(next(iter(waiting)))
+        return following
