@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.stuck_worker import GO
 from tests.support.workers import Fleet
 
 from tracegate.streams.embedded import EmbeddedBroker
@@ -14,6 +16,7 @@ from tracegate.streams.watchdog import EXIT_HELD
 pytestmark = pytest.mark.broker
 
 STOPS_WITHIN_S = 60
+NUMBERS = [0, 1, 2, 3]
 
 
 @pytest.fixture
@@ -29,22 +32,34 @@ def test_a_worker_is_alive_before_it_is_ready_and_owns_every_partition_when_it_i
     status, state = worker.ask("/readyz")
     assert (status, state["ready"], state["partitions"]) == (503, False, [])
     assert worker.ask("/healthz") == (200, {"healthy": True, "problems": []})
-    assert worker.until_ready() == {"ready": True, "phase": "ready", "partitions": [0, 1, 2, 3]}
+    assert worker.until_ready() == {"ready": True, "phase": "ready", "partitions": NUMBERS}
     assert worker.terminate(STOPS_WITHIN_S) == 0
 
 
 def test_two_workers_share_the_partitions_and_both_are_ready(fleet: Fleet) -> None:
     fleet.start("a").until_ready()
     fleet.start("b").until_ready()
-    owned = [worker.until_ready()["partitions"] for worker in fleet.started]
-    while sorted(number for numbers in owned for number in numbers) != [
-        0,
-        1,
-        2,
-        3,
-    ]:  # the first is ready until it hears of the second
+    until_shared(fleet)
+
+
+def test_a_worker_whose_group_answers_with_an_error_joins_it_again(fleet: Fleet, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = fleet.start("a")
+    first.until_ready()
+    second = fleet.start("b", stuck="sync", **{GO: str(go)})
+    while len(first.until_ready()["partitions"]) == len(NUMBERS):
+        time.sleep(0.02)
+    go.touch()  # the embedded broker takes a follower that asks after the leader for one that asks for nonsense
+    second.says("the consumer group answered with an error, joining it again: KafkaError: InvalidRequestError()")
+    until_shared(fleet)
+    assert "Traceback" not in second.log.read_text()
+
+
+def until_shared(fleet: Fleet) -> None:
+    """Wait until every partition has one owner; the first is ready with all until it hears of the second."""
+    owned: list[list[int]] = []
+    while sorted(number for numbers in owned for number in numbers) != NUMBERS or not all(owned):
         owned = [worker.until_ready()["partitions"] for worker in fleet.started]
-    assert all(owned)
 
 
 def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -> None:

@@ -14,6 +14,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from tests.audit.committed import Committed
 from tests.support.flow import event, trace
 from tests.support.kafka_cluster import KafkaCluster
@@ -89,6 +97,34 @@ def until(holds: Callable[[], bool], committed: Committed, worker: Worker) -> No
             found = {topic: len(rows) for topic, rows in committed.rows.items()}
             pytest.fail(f"it did not come about; there are {found}, and the worker says\n{worker.log.read_text()}")
         committed.read(0.1)
+
+
+def test_a_worker_that_may_not_be_in_its_group_says_so_and_ends(
+    secured_kafka: KafkaCluster, certificates: Certificates, tmp_path: Path
+) -> None:
+    prefix = f"forbidden-{uuid.uuid4().hex[:8]}."
+    mechanism, user = next(iter(USERS.items()))
+    variables = by_password(secured_kafka, certificates, mechanism)
+    assert tracegate("topics", "create", prefix=prefix, variables=variables).returncode == 0
+    group = f"{prefix}assemble-score-gate"
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers})
+    forbidden = AclBinding(
+        ResourceType.GROUP,
+        group,
+        ResourcePatternType.LITERAL,
+        f"User:{user}",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.DENY,
+    )
+    for done in admin.create_acls([forbidden]).values():
+        done.result()
+
+    ended = tracegate("worker", prefix=prefix, variables=variables | {"TRACEGATE_STATE_DIR": str(tmp_path)})
+
+    assert ended.returncode not in (0, EXIT_HARD)
+    assert f"does not let this worker into the consumer group '{group}': allow its user Read" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_topics_are_made_records_emitted_sessions_scored_and_state_caught_up(

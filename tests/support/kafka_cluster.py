@@ -195,6 +195,9 @@ class KafkaCluster:
             "listeners": f"{options['listeners']},{more}",
             "advertised.listeners": f"{options['advertised.listeners']},{more}",
             "listener.security.protocol.map": f"{options['listener.security.protocol.map']},SSL:SSL,SASL_SSL:SASL_SSL",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",  # nodes and whoever comes by the plain listener
+            "allow.everyone.if.no.acl.found": "true",
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "listener.name.ssl.ssl.client.auth": "required",
             "ssl.keystore.type": "PEM",

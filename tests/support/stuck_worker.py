@@ -1,18 +1,22 @@
 """A worker of which something stands still: `python -m tests.support.stuck_worker WHAT worker ...`, with the arguments of `tracegate`.
 
 `fetch`: partition 1 of `traces` is assigned, and never asked for. `checkpoint`: none ever ends. `catch-up`: it never goes on.
-`loop`: after the first partition is taken over, something holds the event loop.
+`loop`: after the first partition is taken over, something holds the event loop. `sync`: the first time that it learns of its place in
+the group it asks for its share only when the file that `GO` names is there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
 from tracegate.streams import watchdog, worker
 from tracegate.streams.catch_up import CatchUp
@@ -20,6 +24,7 @@ from tracegate.streams.checkpoint import Checkpoints
 from tracegate.streams.cli import main
 
 LIMIT_S = 2.0
+GO = "TRACEGATE_TESTS_GO"
 
 
 async def hang(self: Any, *args: Any) -> None:
@@ -48,6 +53,18 @@ def hold_the_loop() -> None:
     Checkpoints.fetched = fetched  # type: ignore[method-assign]
 
 
+def sync_late() -> None:
+    """Let the leader be done with the round before this follower asks."""
+    real = CoordinatorGroupRebalance._on_join_follower
+
+    async def follow(self: Any) -> Any:
+        while not Path(os.environ[GO]).exists():
+            await asyncio.sleep(0.02)
+        return await real(self)
+
+    CoordinatorGroupRebalance._on_join_follower = follow
+
+
 def arm(what: str) -> None:
     """Make it stand still."""
     if what == "fetch":
@@ -58,6 +75,8 @@ def arm(what: str) -> None:
         CatchUp._to_the_end = hang  # type: ignore[method-assign, assignment]
     elif what == "loop":
         hold_the_loop()
+    elif what == "sync":
+        sync_late()
     else:
         raise SystemExit(f"{what!r} is nothing that can stand still here")
 
@@ -71,5 +90,6 @@ class Impatient(watchdog.Watch):
 
 if __name__ == "__main__":
     arm(sys.argv[1])
-    worker.Watch = Impatient  # type: ignore[misc]
+    if sys.argv[1] != "sync":
+        worker.Watch = Impatient  # type: ignore[misc]
     main(sys.argv[2:])

@@ -6,6 +6,7 @@ Everything here is an inner part of Faust or aiokafka and may change with any re
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import aiokafka
 from aiokafka.consumer import fetcher
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from faust.stores.rocksdb import Store
@@ -23,12 +25,14 @@ from rocksdict import WriteBatch, WriteOptions
 
 from tracegate.streams.failure import WorkerFailure
 from tracegate.streams.fetched import read_as_parsed
+from tracegate.streams.rejoining import rejoins
 from tracegate.streams.stage import Record
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (driver.Consumer, ("_getmany", "_new_consumer_thread", "wait_empty")),
-    (driver.AIOKafkaConsumerThread, ("_create_worker_consumer", "_fetch_records")),
+    (driver.AIOKafkaConsumerThread, ("_create_worker_consumer", "_fetch_records", "on_start")),
+    (GroupCoordinator, ("_push_error_to_user", "request_rejoin")),
     (TableManager, ("on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
@@ -102,12 +106,23 @@ class Intake(Protocol):
     async def revoke(self) -> None:
         """The partitions are about to be given up."""
 
+    async def fail(self, error: BaseException) -> None:
+        """The worker cannot go on."""
+
 
 class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     """The consumer's own thread: reads committed records only, and notes how far each input was read."""
 
     logger = driver.logger
     ends: Mapping[TP, End] = {}
+    intake: Intake
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        coordinator = self._consumer._coordinator
+        coordinator._push_error_to_user = rejoins(
+            coordinator, lambda error: asyncio.run_coroutine_threadsafe(self.intake.fail(error), self.parent_loop)
+        )
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
@@ -145,7 +160,9 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
         logger = driver.logger
 
         def _new_consumer_thread(self) -> _Thread:
-            return _Thread(self, loop=self.loop, beacon=self.beacon)
+            thread = _Thread(self, loop=self.loop, beacon=self.beacon)
+            thread.intake = intake
+            return thread
 
         async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
             generation = self.app.consumer_generation_id

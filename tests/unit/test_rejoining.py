@@ -1,0 +1,52 @@
+"""What a worker makes of an error of its group."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from aiokafka.errors import GroupAuthorizationFailedError, UnknownError
+
+from tracegate.streams import rejoining
+from tracegate.streams.rejoining import GroupRefusedError, rejoins
+
+
+class Coordinator:
+    """The part of aiokafka's that is asked."""
+
+    group_id = "tracegate.assemble"
+
+    def __init__(self) -> None:
+        self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.rejoined = 0
+
+    def request_rejoin(self) -> None:
+        self.rejoined += 1
+
+
+async def test_an_error_is_said_and_the_group_joined_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejoining, "AGAIN_AFTER_S", 0.0)
+    coordinator, given_up = Coordinator(), list[GroupRefusedError]()
+    with caplog.at_level(logging.WARNING):
+        await rejoins(coordinator, given_up.append)(UnknownError("what is this"))
+    assert (coordinator.rejoined, given_up) == (1, [])
+    assert caplog.messages == [
+        "the consumer group answered with an error, joining it again: [Error -1] UnknownError: what is this"
+    ]
+
+
+async def test_a_worker_that_may_not_be_in_its_group_gives_up_and_waits_for_its_end() -> None:
+    coordinator, given_up = Coordinator(), list[GroupRefusedError]()
+    answer = asyncio.ensure_future(
+        rejoins(coordinator, given_up.append)(GroupAuthorizationFailedError(coordinator.group_id))
+    )
+    while not given_up:
+        await asyncio.sleep(0)
+    assert "consumer group 'tracegate.assemble': allow its user Read on that group" in str(given_up[0])
+    assert not answer.done()
+    coordinator._closing.set_result(None)
+    await answer
+    assert coordinator.rejoined == 0
