@@ -147,9 +147,7 @@ def test_topics_are_made_records_emitted_sessions_scored_and_state_caught_up(
             until(lambda life=life: len(committed.rows["results"]) == 2 * (life + 1) * SESSIONS, committed, worker)  # type: ignore[misc]
             read = sum(map(int, re.findall(r"(\d+) rows,", worker.says("took over partitions"))))
             assert read > 0 or life == 0
-            # By TLS a fetch that is under way may hold its connection for longer than an end may take, which is then a hard one: after
-            # the last checkpoint: the next life finds all of it, and nothing comes twice.
-            assert worker.terminate(30) in (0, EXIT_HARD)
+            assert worker.terminate(30) == 0
             shutil.rmtree(worker.state_dir)  # the second life has to read all of it from Kafka
         log = worker.log.read_text()
 

@@ -10,6 +10,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from tracegate.streams.faust_seam import Table
+from tracegate.streams.hanging_up import hangs_up
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class CatchUp:
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=20,
         )
+        hangs_up(consumer)
         found, _ = await asyncio.gather(changelog_id, consumer.start())
         try:
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
@@ -69,7 +71,7 @@ class CatchUp:
                 consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
             await self._to_the_end(consumer, logs, ends)
         finally:
-            _part_with(consumer)
+            await consumer.stop()
         return {place: begins[place] for place in sources}
 
     async def _to_the_end(
@@ -102,16 +104,6 @@ class CatchUp:
         count = self._table.start_over(number, changelog_id)
         if reached >= 0 or count:  # else the partition is new here
             log.warning("partition %d: threw away %d local rows, to read them from Kafka: %s", number, count, reason)
-
-
-def _part_with(consumer: AIOKafkaConsumer) -> None:
-    """Close its connections, and wait for nothing: by TLS, with a fetch under way, it took all of asyncio's 30 s to part."""
-    parting = asyncio.create_task(consumer.stop())
-    _partings.add(parting)
-    parting.add_done_callback(_partings.discard)
-
-
-_partings: set[asyncio.Task[None]] = set()  # an event loop keeps no task alive
 
 
 def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str | None:

@@ -25,6 +25,7 @@ from rocksdict import WriteBatch, WriteOptions
 
 from tracegate.streams.failure import WorkerFailure
 from tracegate.streams.fetched import read_as_parsed
+from tracegate.streams.hanging_up import hangs_up
 from tracegate.streams.rejoining import rejoins
 from tracegate.streams.stage import Record
 
@@ -119,6 +120,7 @@ class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def on_start(self) -> None:
         await super().on_start()
+        hangs_up(self._consumer)
         coordinator = self._consumer._coordinator
         coordinator._push_error_to_user = rejoins(
             coordinator, lambda error: asyncio.run_coroutine_threadsafe(self.intake.fail(error), self.parent_loop)

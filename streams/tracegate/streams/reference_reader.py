@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from mode import Service
 from pydantic import ValidationError
 
+from tracegate.streams.hanging_up import hangs_up
 from tracegate.schemas.base import explain
 from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.reference import Reference
@@ -40,6 +41,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         consumer = self._consumer = AIOKafkaConsumer(
             **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
         )
+        hangs_up(consumer)
         await consumer.start()
         partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
         consumer.assign(partitions)
