@@ -57,9 +57,12 @@ def sync_late() -> None:
     """Let the leader be done with the round before this follower asks."""
     real = CoordinatorGroupRebalance._on_join_follower
 
-    async def follow(self: Any) -> Any:
+    def wait() -> None:
         while not Path(os.environ[GO]).exists():
-            await asyncio.sleep(0.02)
+            time.sleep(0.02)
+
+    async def follow(self: Any) -> Any:
+        await asyncio.to_thread(wait)
         return await real(self)
 
     CoordinatorGroupRebalance._on_join_follower = follow

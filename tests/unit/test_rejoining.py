@@ -39,13 +39,12 @@ async def test_an_error_is_said_and_the_group_joined_again(
 
 
 async def test_a_worker_that_may_not_be_in_its_group_gives_up_and_waits_for_its_end() -> None:
-    coordinator, given_up = Coordinator(), list[GroupRefusedError]()
+    coordinator = Coordinator()
+    given_up: asyncio.Future[GroupRefusedError] = asyncio.get_running_loop().create_future()
     answer = asyncio.ensure_future(
-        rejoins(coordinator, given_up.append)(GroupAuthorizationFailedError(coordinator.group_id))
+        rejoins(coordinator, given_up.set_result)(GroupAuthorizationFailedError(coordinator.group_id))
     )
-    while not given_up:
-        await asyncio.sleep(0)
-    assert "consumer group 'tracegate.assemble': allow its user Read on that group" in str(given_up[0])
+    assert "consumer group 'tracegate.assemble': allow its user Read on that group" in str(await given_up)
     assert not answer.done()
     coordinator._closing.set_result(None)
     await answer
