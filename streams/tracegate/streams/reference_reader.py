@@ -10,10 +10,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from mode import Service
 from pydantic import ValidationError
 
-from tracegate.streams.hanging_up import hangs_up
 from tracegate.schemas.base import explain
 from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.reference import Reference
+from tracegate.streams.hanging_up import hangs_up
 
 log = logging.getLogger(__name__)
 
