@@ -69,8 +69,9 @@ class Settings(BaseSettings):
     session_timeout_s: Annotated[float, Field(gt=0, le=1800)] = 10.0
     """Seconds without a heartbeat after which the group gives a worker's partitions away. Kafka's brokers take 6 to
     1,800 unless configured otherwise."""
-    heartbeat_interval_s: Seconds = 3.0
-    """Seconds between heartbeats; at most half of the session timeout."""
+    heartbeat_interval_s: Seconds = 1.0
+    """Seconds between heartbeats; at most half of the session timeout. With its next one a worker hears that another one has
+    joined or left: until then nobody reads the partitions of one that left."""
     group_instance_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
     """Name of this worker across restarts (static membership), for example the pod of a StatefulSet: a restart within the
     session timeout then moves no partition. Two live workers must not share one."""
