@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Producer
@@ -32,15 +32,30 @@ def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> in
 
 
 def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) -> Iterator[str]:
-    """A sentence for each score whose last revision is another one, or that only one of the two runs has."""
-    ours, theirs = _last(ledger, disturbed), _last(ledger, undisturbed)
+    """A sentence for each score whose last revision is another one, or that only one of the two runs has.
+
+    Sessions are left out whose former life was held up, by the death of a node, until it joined what was open when it came (see
+    `records_are_in_their_segment`): in order it is a segment of its own.
+    """
+    late, in_order = _segments(disturbed), _segments(undisturbed)
+    held_up = {name for name in ledger.before if late.get(name) != in_order.get(name)}
+    ours, theirs = _last(ledger, disturbed, held_up), _last(ledger, undisturbed, held_up)
     for result_id in {**ours, **theirs}:
         one, other = ours.get(result_id), theirs.get(result_id)
         if one != other:
             yield f"score {result_id}: {_unlike(one, other)}"
 
 
-def _last(ledger: Ledger, committed: Committed) -> Mapping[str, Document]:
+def _segments(committed: Committed) -> Mapping[str, int]:
+    """By session, the number of its last segment."""
+    last: dict[str, int] = {}
+    for row in committed.rows["sessions"]:
+        each = row.document
+        last[each["session_id"]] = max(last.get(each["session_id"], 0), each["segment"])
+    return last
+
+
+def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Mapping[str, Document]:
     """By id, the scores of the last revision of each segment; of a trace's value, whose trace may be unchanged in it, the last there is.
 
     What an earlier revision alone has is left out: one that held a trace and no event yet has a score for the invocation derived of it.
@@ -48,7 +63,7 @@ def _last(ledger: Ledger, committed: Committed) -> Mapping[str, Document]:
     found = [
         each
         for each in (row.document for row in committed.rows["results"])
-        if each["metric"] != "gate" and each["session_id"] in ledger.events
+        if each["metric"] != "gate" and each["session_id"] in ledger.events and each["session_id"] not in without
     ]
     revisions: dict[tuple[str, int], int] = {}
     for each in found:
