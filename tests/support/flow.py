@@ -27,7 +27,9 @@ from tracegate.streams.gate import Gate
 from tracegate.streams.judge_rows import JudgeRows
 from tracegate.streams.judging import Judging
 from tracegate.streams.lane import Lane, StageSpec
+from tracegate.streams.later import OnceMore
 from tracegate.streams.pool import Pool
+from tracegate.streams.rereading import NotHad
 from tracegate.streams.score import Score
 from tracegate.streams.scoring import Measure, Measured, SessionScoring, score_bytes
 from tracegate.streams.stage import Cut, Output, Read
@@ -152,6 +154,12 @@ class Flow:
         self.scoring = self.hold(scoring) if self.hold else scoring
         self._score_bytes = score_bytes(self.scoring)
         self.failures: list[BaseException] = []
+        self.begins = 0
+        """Records below this offset can be read once more no longer."""
+        self.reading: asyncio.Event | None = None
+        """Whoever reads a record once more waits for it."""
+        self.broken = False
+        """Whether brokers answer nothing to who reads a record once more."""
         for partition in range(self.partitions):
             self._begin(partition)
 
@@ -294,6 +302,13 @@ class Flow:
             output.topic, output.value, output.key, partition=output.partition, headers=output.headers, at=at
         )
 
+    async def _reread(self, topic: str, partition: int, offset: int) -> Message | None:
+        if self.reading is not None:
+            await self.reading.wait()
+        if self.broken:
+            raise NotHad
+        return None if offset < self.begins else self.logs[topic, partition][offset]
+
     def _begin(self, partition: int) -> None:
         pool = Pool(self.concurrency, self.failures.append)
         specs = [StageSpec(name, TOPICS.inputs_of(name), self._maker(name, pool)) for name in self.stages]
@@ -318,6 +333,7 @@ class Flow:
                     changed,
                     window=self.window,
                     judge_rows=rows,
+                    once_more=OnceMore.of(self.plan, self._reread),
                 )
             return Gate(partition, self.partitions, TOPICS, self.plan, self.clock)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,17 +27,37 @@ class EmptyTable:
         return "id"
 
 
-class NeverEndingConsumer:
-    """Reads empty topics, and parts from its broker for ever, as by TLS with a fetch under way."""
+class Connection:
+    """One that is over when it is cut, and not before, as by TLS with a fetch under way."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self._writer = SimpleNamespace(transport=SimpleNamespace(abort=self.over.set))
+
+    def close(self) -> None:
+        """It would say goodbye."""
+
+
+class Client:
+    def __init__(self) -> None:
+        self._conns = {number: Connection() for number in range(3)}
+
+    async def close(self) -> None:
+        for connection in self._conns.values():
+            await connection.over.wait()
+
+
+class SlowConsumer:
+    """Reads empty topics, and stops when its connections are over."""
 
     def __init__(self, **options: object) -> None:
-        """Whatever they are."""
+        self._client = Client()
 
     async def start(self) -> None:
         """At once."""
 
     async def stop(self) -> None:
-        await asyncio.Event().wait()
+        await self._client.close()
 
     def assign(self, places: Collection[TopicPartition]) -> None:
         """All of them."""
@@ -57,7 +78,7 @@ class NeverEndingConsumer:
 
 
 async def test_it_does_not_wait_for_a_connection_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up, "AIOKafkaConsumer", NeverEndingConsumer)
+    monkeypatch.setattr(catch_up, "AIOKafkaConsumer", SlowConsumer)
     table: Any = EmptyTable()
 
     async def changelog_id() -> str:

@@ -62,6 +62,18 @@ class VerdictCache(ConfigModel):
     0: none, so every replay pays again."""
 
 
+class RetryLater(ConfigModel):
+    """When a worker scores a session once more whose judge was down or its budget spent. What then has a value makes one more
+    revision of the session's scores, and of its candidates if the gate requires a judged criterion."""
+
+    after_s: Positive = 900.0
+    """Seconds until then, and between two times."""
+    attempts: Annotated[int, Field(ge=1, le=1_000_000)] = 96
+    """How often, before the scores stay NOT_EVALUATED."""
+    max_sessions: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    """The most sessions of a partition that wait for it; beyond, the oldest stay as they are."""
+
+
 class JudgeConfig(ConfigModel):
     """The models that judge."""
 
@@ -86,6 +98,8 @@ class JudgeConfig(ConfigModel):
     breaker: Breaker = Breaker()
     budget: Budget = Budget()
     cache: VerdictCache = VerdictCache()
+    retry_later: RetryLater | None = None
+    """Left out: what was not evaluated stays so. Only workers do it; `tracegate score` and `tracegate eval` are simply run again."""
 
     @model_validator(mode="after")
     def _leaves_room_for_a_question(self) -> JudgeConfig:

@@ -69,10 +69,10 @@ class Plan:
     """Equal for configs that say the same, thresholds included. What judging may cost, and its patience, do not count."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
 
-    @property
-    def judged(self) -> bool:
-        """Whether any criterion asks a judge."""
-        return any(metric.scorer is not None and metric.scorer.judged for metric in self.metrics)
+    @cached_property
+    def judged(self) -> frozenset[str]:
+        """The criteria that ask a judge."""
+        return frozenset(metric.name for metric in self.metrics if metric.scorer is not None and metric.scorer.judged)
 
     def trace_value_digest(self, embedder_id: str | None) -> str:
         """The metric digest of trace values whose novelty comes from this embedder; None: from none."""

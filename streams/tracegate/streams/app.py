@@ -23,13 +23,15 @@ from tracegate.streams.embedded import is_embedded
 from tracegate.streams.gate import Gate
 from tracegate.streams.judge_rows import JudgeRows
 from tracegate.streams.lane import StageSpec
+from tracegate.streams.later import OnceMore
 from tracegate.streams.pool import Pool
 from tracegate.streams.reference_reader import ReferenceReader
+from tracegate.streams.rereading import Rereading
 from tracegate.streams.score import Score
 from tracegate.streams.scoring_apart import ScoringApart
 from tracegate.streams.scoring_wire import Setup
 from tracegate.streams.settings import Settings, aiokafka_options, confluent_options
-from tracegate.streams.stage import Read, Record, Stage
+from tracegate.streams.stage import Read, Stage
 from tracegate.streams.state_directory import state_folder
 from tracegate.streams.topics import StageName, Topics, application_id
 
@@ -86,8 +88,10 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         scoring.failed = fail
         reader = ReferenceReader(scoring, topics.references, settings.partitions, options, beacon=app.beacon)
         app.add_dependency(reader)
-    pool: Pool[Record] = Pool(AHEAD, fail)
-    makers = _makers(settings, plan, topics, scoring, pool)
+    pool: Pool = Pool(AHEAD, fail)
+    rereading = Rereading(options, beacon=app.beacon)
+    app.add_dependency(rereading)
+    makers = _makers(settings, plan, topics, scoring, pool, rereading)
     specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
 
     async def commit(offsets: Offsets) -> None:
@@ -135,7 +139,7 @@ def topic_id(settings: Settings, topic: str) -> str:
 
 
 def _makers(
-    settings: Settings, plan: Plan, topics: Topics, scoring: ScoringApart | None, pool: Pool[Record]
+    settings: Settings, plan: Plan, topics: Topics, scoring: ScoringApart | None, pool: Pool, rereading: Rereading
 ) -> Mapping[StageName, Callable[[int, Read, Callable[[], None]], Stage]]:
     partitions = settings.partitions
     closing = Closing(
@@ -166,6 +170,7 @@ def _makers(
             window=window,
             revised_within=revised_within,
             judge_rows=JudgeRows(plan.judge.cache, scoring.charge),
+            once_more=OnceMore.of(plan, rereading.read),
         )
 
     def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:

@@ -21,7 +21,7 @@ from tracegate.streams.pool import Pool
 from tracegate.streams.score import Score
 from tracegate.streams.scoring import Scoring, SessionScoring, score_bytes
 from tracegate.streams.settings import Settings
-from tracegate.streams.stage import Output, Record
+from tracegate.streams.stage import Output
 from tracegate.streams.topics import Topics
 
 _TOPICS = Topics.of("")
@@ -203,7 +203,7 @@ async def _score(
 ) -> list[Output]:
     failures: list[BaseException] = []
     finished = iter(range(1, len(sessions) + 1))
-    pool: Pool[Record] = Pool(settings.score_concurrency, failures.append)
+    pool: Pool = Pool(settings.score_concurrency, failures.append)
     stage = Score(0, 1, _TOPICS, scoring, pool, lambda: progress(next(finished), len(sessions)))
     if sessions:
         stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions))

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -14,12 +14,12 @@ _SLICE_S = 0.003
 """How long one worker may hold the event loop when its work never waits."""
 
 
-class Pool(Generic[T]):
+class Pool:
     """Runs at most `limit` pieces of work at a time. Work that never waits gives way to others every few milliseconds."""
 
     def __init__(self, limit: int = 64, failed: Callable[[BaseException], object] | None = None) -> None:
         self._limit, self._failed = limit, failed
-        self._queue: deque[tuple[Callable[[T], Awaitable[None]], T]] = deque()
+        self._queue: deque[tuple[Callable[[Any], Awaitable[None]], Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0  # less than the tasks for a moment: one that has ended is no longer there for new work
 

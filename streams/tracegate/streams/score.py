@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from tracegate.schemas.dead_letter import Reason, is_replay
 from tracegate.schemas.judge_config import VerdictCache
 from tracegate.streams.judge_rows import JudgeRows
+from tracegate.streams.later import Again, Later, OnceMore, raised
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
 from tracegate.streams.progress import Progress
-from tracegate.streams.revisions import Revisions
-from tracegate.streams.scoring import Scoring, Unscorable
+from tracegate.streams.rereading import NotHad
+from tracegate.streams.revisions import Offered, Revisions
+from tracegate.streams.scoring import Scored, Scoring, Unscorable
 from tracegate.streams.stage import Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
@@ -35,12 +37,13 @@ class Score:
         partitions: int,
         topics: Topics,
         scoring: Scoring,
-        pool: Pool[Record],
+        pool: Pool,
         changed: Callable[[], None],
         *,
         window: int = 2_000,
         revised_within: int = 1_200_000,
         judge_rows: JudgeRows | None = None,
+        once_more: OnceMore | None = None,
     ) -> None:
         """Begin with nothing.
 
@@ -54,6 +57,7 @@ class Score:
             window: How many sessions may be in flight; those that wait for an earlier revision count, too.
             revised_within: By how many milliseconds of record time a session may lie behind the latest one and still come again.
             judge_rows: What is remembered of judges.
+            once_more: What is done about sessions whose judge could not be asked; None: nothing.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
@@ -62,6 +66,8 @@ class Score:
         self._turns = Turns()
         self._revisions = Revisions(revised_within)
         self._judge_rows = judge_rows or JudgeRows(VerdictCache())
+        self._once_more = once_more
+        self._later = Later(once_more and once_more.config, revised_within)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []
@@ -75,6 +81,7 @@ class Score:
         self._progress.load(self._written)
         self._revisions.load(rows)
         self._judge_rows.load(rows)
+        self._later.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Begin to score the sessions that are not done yet."""
@@ -90,8 +97,10 @@ class Score:
                 self._finish(worthless)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
-        """Old verdicts are forgotten; nothing else depends on the time."""
+        """Old verdicts are forgotten, and what has waited for a judge for long enough is scored once more."""
         self._judge_rows.tick(now)
+        for name in self._later.tick(now):
+            self._pool.add(self._try_again, name)
 
     def full(self) -> bool:
         """Whether as many sessions are in flight as fit the window, or as many bytes."""
@@ -99,7 +108,7 @@ class Score:
 
     def cut(self) -> Cut:
         """The scores and candidates that came about, and how far everything is done."""
-        offsets, rows = {}, [*self._revisions.rows(), *self._judge_rows.rows(), *self.tally.rows()]
+        offsets, rows = {}, [*self._revisions.rows(), *self._judge_rows.rows(), *self._later.rows(), *self.tally.rows()]
         mark = self._progress.mark
         if mark is not None and mark != self._committed:
             offsets[self._topics.sessions] = self._committed = mark
@@ -119,8 +128,11 @@ class Score:
         if self._dropped:
             return
         key = record.key or b""
+        value = record.value or b""
+        if ahead := self._later.ahead(key, value):
+            value = raised(value, ahead)
         try:
-            scored = await self._scoring(record.value or b"", self._judge_rows.known(key))
+            scored = await self._scoring(value, self._judge_rows.known(key))
         except Unscorable as why:
             if not self._dropped:
                 self._judge_rows.learn(key, why.judged)
@@ -130,9 +142,58 @@ class Score:
         if self._dropped:
             return
         self._judge_rows.learn(key, scored.judged)
-        at = min(scored.last_record, record.timestamp)  # what it says itself may be any time
-        candidates = self._revisions.changed(key, scored.segment, scored.revision, at, scored.candidates)
         self.tally["scored"] += 1
+        at = _last_record(record, scored)
+        if self._later.note(key, scored.segment, record.offset, at, scored.unanswered):
+            self.tally["put_off"] += 1
+        self._publish(record, scored, scored.candidates)
+        self._go_on(record)
+
+    async def _try_again(self, name: bytes) -> None:
+        """Score a session once more whose judge could not be asked. What has no more values than before is not published."""
+        again, once_more = self._later.get(name), self._once_more
+        if self._dropped or again is None or once_more is None:
+            self._later.put_back(name)
+            return
+        try:
+            record = await once_more.read(self._topics.sessions, self._partition, again.offset)
+        except NotHad:
+            self._later.put_back(name)
+            return
+        if self._dropped:
+            return
+        if record is None:
+            self.tally["retries.gone"] += 1
+            self._later.tried(name, 0, better=False)
+        elif again != self._later.get(name) or self._turns.busy(record.key):  # another revision of it
+            self._later.put_back(name)
+        else:
+            self._turns.take(record)
+            await self._score_again(name, again, record, once_more.regates)
+        self._changed()
+
+    async def _score_again(self, name: bytes, again: Again, record: Record, regates: bool) -> None:
+        key, scored = record.key or b"", None
+        try:
+            scored = await self._scoring(raised(record.value or b"", again.ahead + 1), self._judge_rows.known(key))
+            judged = scored.judged
+        except Unscorable as why:  # its results stand as they are
+            judged = why.judged
+        if self._dropped:
+            return
+        self._judge_rows.learn(key, judged)
+        if scored is not None and scored.unanswered < again.unanswered:
+            self.tally["retried"] += 1
+            self._publish(record, scored, scored.candidates if regates else ())
+            self._later.tried(name, scored.unanswered, better=True)
+        else:
+            self.tally["retries.in_vain"] += 1
+            self._later.tried(name, again.unanswered, better=False)
+        self._next_turn(record)
+
+    def _publish(self, record: Record, scored: Scored, offered: Sequence[Offered]) -> None:
+        at = _last_record(record, scored)
+        candidates = self._revisions.changed(record.key or b"", scored.segment, scored.revision, at, offered)
         self.tally["candidates"] += len(candidates)
         if unchanged := len(scored.candidates) - len(candidates):
             self.tally["unchanged"] += unchanged
@@ -143,7 +204,6 @@ class Score:
             scope = candidate.scope.encode()
             home = partition_of(scope, self._partitions)
             self._outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
-        self._go_on(record)
 
     def _put_aside(self, record: Record, reason: Reason, detail: str) -> None:
         self.tally[f"dead_lettered.{reason}"] += 1
@@ -152,6 +212,9 @@ class Score:
 
     def _go_on(self, record: Record) -> None:
         self._finish(record)
+        self._next_turn(record)
+
+    def _next_turn(self, record: Record) -> None:
         following = self._turns.give(record)
         if following is not None:
             self._pool.add(self._work, following)
@@ -163,3 +226,7 @@ class Score:
         self._bytes -= len(record.value or b"")
         self._progress.end(record.offset)
         self._changed()
+
+
+def _last_record(record: Record, scored: Scored) -> int:
+    return min(scored.last_record, record.timestamp)  # what it says itself may be any time

@@ -30,6 +30,8 @@ from tracegate.streams.stage import MAX_OUTPUT_BYTES
 from tracegate.streams.verdicts import JudgeVerdict
 
 NOTHING_JUDGED = Judged()
+UNANSWERED = {"budget", "error", "timeout"}
+"""Why a judged score may have a value another time."""
 
 
 class Measured(NamedTuple):
@@ -38,6 +40,8 @@ class Measured(NamedTuple):
     scores: Sequence[Score]
     candidates: Sequence[Candidate]
     judged: Judged = NOTHING_JUDGED
+    unanswered: int = 0
+    """How many of the scores wait for a judge that could not be asked, or whose answer was of no use."""
 
 
 Measure = Callable[[Session, Sequence[JudgeVerdict]], Awaitable[Measured]]
@@ -56,6 +60,8 @@ class Scored(NamedTuple):
     outcomes: Mapping[str, int]
     """How many scores came out how: `PASSED`, or `NOT_EVALUATED.timeout`."""
     judged: Judged = NOTHING_JUDGED
+    unanswered: int = 0
+    """How many of the scores wait for a judge."""
 
 
 class Unscorable(Exception):  # noqa: N818  # a verdict on a session, which becomes a dead letter; nothing went wrong here
@@ -88,7 +94,7 @@ def score_bytes(measure: Measure) -> Scoring:
         except ValidationError as error:
             raise Unscorable("unreadable_session", explain(error)) from None
         try:
-            scores, candidates, judged = await measure(session, known)
+            scores, candidates, judged, unanswered = await measure(session, known)
             scored = Scored(
                 session.segment,
                 session.revision,
@@ -97,6 +103,7 @@ def score_bytes(measure: Measure) -> Scoring:
                 [_offered(each) for each in candidates],
                 Counter(map(_outcome, scores)),
                 judged,
+                unanswered,
             )
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
@@ -160,12 +167,15 @@ class SessionScoring:
             judge_timeout_s=self._judge_timeout_s,
         )
         judged = judge.judged if judge is not None else NOTHING_JUDGED
+        unanswered = sum(
+            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED for each in scores
+        )
         if not session.traces:
-            return Measured(scores, (), judged)
+            return Measured(scores, (), judged, unanswered)
         waiting = [self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces]
         # All at once, so that the timeout of one is that of the session.
         candidates = [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
-        return Measured(scores, candidates, judged)
+        return Measured(scores, candidates, judged, unanswered)
 
     def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
         """How the criteria that the gate requires came out: for the session, or for the trace itself."""

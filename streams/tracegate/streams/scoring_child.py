@@ -58,7 +58,7 @@ class _Child(asyncio.Protocol):
         self, scoring: Scoring, references: References, charge: Callable[[Paid], None], concurrency: int
     ) -> None:
         self._scoring, self._references, self._charge, self._frames = scoring, references, charge, Frames()
-        self._pool: Pool[Ask] = Pool(concurrency, _fail)
+        self._pool: Pool = Pool(concurrency, _fail)
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -86,7 +86,7 @@ class _Child(asyncio.Protocol):
                 ask.number, why.reason, printable(why.detail, DETAIL), [*verdicts], [*paid]
             )
         else:
-            segment, revision, last_record, results, candidates, outcomes, (verdicts, paid) = scored
+            segment, revision, last_record, results, candidates, outcomes, (verdicts, paid), unanswered = scored
             answer = Answer(
                 ask.number,
                 segment,
@@ -97,6 +97,7 @@ class _Child(asyncio.Protocol):
                 dict(outcomes),
                 [*verdicts],
                 [*paid],
+                unanswered,
             )
         if self._transport is not None:
             self._transport.write(packed(answer))

@@ -211,8 +211,10 @@ class ScoringProcess(asyncio.Protocol):
             return
         judged = Judged(answer.verdicts, answer.paid)
         if isinstance(answer, Answer):
-            _, segment, revision, last_record, results, candidates, outcomes, _, _ = astuple(answer)
-            waiting.set_result(Scored(segment, revision, last_record, results, candidates, outcomes, judged))
+            _, segment, revision, last_record, results, candidates, outcomes, _, _, unanswered = astuple(answer)
+            waiting.set_result(
+                Scored(segment, revision, last_record, results, candidates, outcomes, judged, unanswered)
+            )
         else:
             waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail, judged))
 

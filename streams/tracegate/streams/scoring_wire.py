@@ -139,6 +139,7 @@ class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
     outcomes: dict[str, int]
     verdicts: list[JudgeVerdict] = []
     paid: list[Paid] = []
+    unanswered: int = 0
 
 
 class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):

@@ -25,6 +25,10 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: dict[bytes, dict[int, tuple[int, Record]]] = {}
 
+    def busy(self, session: bytes | None) -> bool:
+        """Whether a revision of this session is at work."""
+        return session in self._waiting
+
     def take(self, record: Record) -> tuple[bool, Record | None]:
         """Tell whether this record's turn is now, and else which record, maybe this one, another one makes worthless."""
         if record.key is None:  # assemble writes none without

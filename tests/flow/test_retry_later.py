@@ -1,0 +1,304 @@
+"""A session whose judge could not be asked is scored once more, and what then has a value is one more revision of its scores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from tests.support.flow import TOPICS, Flow, event, instant, trace
+from tests.support.judged import KEY, judged_plan
+from tests.support.openai_server import OpenAiServer, Say, busy, openai_server
+
+from tracegate.schemas.config import GateConfig
+from tracegate.scorers import Plan
+from tracegate.streams.judge_client import Access
+from tracegate.streams.judging import Judging
+from tracegate.streams.later import AT_ONCE
+
+AFTER_S = 900
+
+
+class Provider:
+    """A judge's server that is down until it is up."""
+
+    def __init__(self, server: OpenAiServer) -> None:
+        self.server, self.up = server, False
+        server.default = lambda body: Say(text="yes") if self.up else busy(None, 500)
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Provider]:
+    async with openai_server() as server:
+        yield Provider(server)
+
+
+def plan_of(*, required: bool = False, **later: Any) -> Plan:
+    plan = judged_plan(
+        retries={"attempts": 1}, breaker={"failures": 1_000}, retry_later={"after_s": AFTER_S, "attempts": 3} | later
+    )
+    return replace(plan, gate=GateConfig(required=["asks"])) if required else plan
+
+
+def flow_of(provider: Provider, plan: Plan) -> Flow:
+    flow = Flow(stages=("score",), plan=plan)
+    flow.judging = Judging(plan.judge, Access(provider.server.url, SecretStr(KEY)), flow.clock)
+    flow.__post_init__()
+    return flow
+
+
+def session(name: str = "s", revision: int = 0, segment: int = 0, **changes: Any) -> dict[str, Any]:
+    said = event("invocation.completed", name, final_response={"parts": [{"text": "It ships."}]}, event_id="1")
+    return {
+        "session_id": name,
+        "segment": segment,
+        "revision": revision,
+        "closed_because": "idle",
+        "first_record_at": instant(0),
+        "last_record_at": instant(1),
+        "events": [said],
+        "traces": [trace(name, name)],
+        **changes,
+    }
+
+
+async def settle(flow: Flow) -> None:
+    """Read what is there, and wait until nothing is at work."""
+    lane = flow.lanes[0]
+    while flow.logs[TOPICS.sessions, 0][lane.position[TOPICS.sessions] :]:
+        await flow.take(TOPICS.sessions)
+    while pool := [task for task in asyncio.all_tasks() if "Pool._run" in str(task.get_coro())]:
+        await asyncio.wait(pool, timeout=60)
+    flow.checkpoint()
+
+
+async def send(flow: Flow, *sessions: dict[str, Any]) -> None:
+    for each in sessions:
+        flow.send(TOPICS.sessions, each, each["session_id"].encode())
+    await settle(flow)
+
+
+async def wait(flow: Flow, seconds: float = AFTER_S) -> None:
+    flow.pass_time(seconds)
+    await settle(flow)
+
+
+def told(flow: Flow, level: str = "session") -> list[tuple[int, float | None]]:
+    return [(each["revision"], each["value"]) for each in flow.results("asks") if each["level"] == level]
+
+
+async def test_what_the_judge_says_once_it_is_back_is_the_next_revision_of_every_score(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up = True
+    await wait(flow, AFTER_S - 1)
+    assert told(flow) == [(0, None)]
+
+    await wait(flow, 2)
+
+    assert told(flow) == told(flow, "invocation") == [(0, None), (1, 1.0)]
+    assert len({each["result_id"] for each in flow.results("asks")}) == 2
+    tally = flow.tally("score")
+    assert (tally["put_off"], tally["retried"], tally["scored"], tally["consumed"]) == (1, 1, 1, 1)
+    await wait(flow, 100 * AFTER_S)
+    assert len(told(flow)) == 2
+
+
+async def test_without_retry_later_in_the_config_it_stays_not_evaluated(provider: Provider) -> None:
+    plan = plan_of()
+    flow = flow_of(provider, replace(plan, judge=plan.judge.model_copy(update={"retry_later": None})))
+    await send(flow, session())
+    provider.up = True
+    await wait(flow)
+    assert told(flow) == [(0, None)]
+    assert flow.rows(b"score/r") == {}
+
+
+async def test_as_long_as_it_is_in_vain_nothing_is_published_and_after_the_last_time_it_stays_so(
+    provider: Provider,
+) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    for _ in range(3):
+        await wait(flow)
+    assert flow.rows(b"score/r") == {}
+    provider.up = True
+    await wait(flow, 100 * AFTER_S)
+    assert told(flow) == [(0, None)]
+    assert flow.tally("score")["retries.in_vain"] == 3
+
+
+async def test_what_waits_outlives_a_crash(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session("a"), session("b"))
+    provider.up = True
+    flow.crash()
+    await wait(flow)
+    assert told(flow) == [(0, None), (0, None), (1, 1.0), (1, 1.0)]
+    flow.crash()
+    await wait(flow)
+    assert len(told(flow)) == 4
+
+
+async def test_a_retry_that_a_crash_undid_is_made_again_and_published_once(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up = True
+    flow.pass_time(AFTER_S)
+    while not provider.server.asked[1:]:
+        await flow.breathe()
+    flow.crash()  # before the checkpoint
+    await wait(flow, 1)
+    assert told(flow) == [(0, None), (1, 1.0)]
+
+
+async def test_a_later_revision_of_the_session_comes_after_the_retry_and_under_a_number_of_its_own(
+    provider: Provider,
+) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up = True
+    await wait(flow)
+    await send(flow, session(revision=1))
+    await send(flow, session(segment=1))
+
+    assert [(each["segment"], each["revision"]) for each in flow.results("asks") if each["level"] == "session"] == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 0),
+    ]
+
+
+async def test_a_later_revision_that_waits_takes_the_place_of_the_former(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    flow.pass_time(AFTER_S / 2)
+    await send(flow, session(revision=1))
+    provider.up = True
+    await wait(flow, AFTER_S / 2)
+    assert told(flow) == [(0, None), (1, None)]
+    await wait(flow, AFTER_S / 2)
+    assert told(flow) == [(0, None), (1, None), (2, 1.0)]
+
+
+async def test_a_later_revision_that_the_judge_answers_makes_the_retry_needless(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up = True
+    await send(flow, session(revision=1))
+    await wait(flow)
+    assert told(flow) == [(0, None), (1, 1.0)]
+    assert flow.rows(b"score/r") == {}
+
+
+async def test_a_budget_that_begins_anew_is_enough_for_what_it_was_not(provider: Provider) -> None:
+    provider.up = True
+    plan = judged_plan(retry_later={"after_s": 60}, budget={"tokens_per_minute": 150})
+    flow = flow_of(provider, plan)
+    await send(flow, *(session(f"s{number}", events=[_said(number)]) for number in range(4)))
+    first = [each["not_evaluated_because"] for each in flow.results("asks") if each["level"] == "session"]
+    assert "budget" in first
+    assert None in first
+    for _ in range(8):
+        await wait(flow, 60)
+    last = {each["session_id"]: each["value"] for each in flow.results("asks") if each["level"] == "session"}
+    assert set(last.values()) == {1.0}
+    assert len(provider.server.asked) == 4  # nobody is asked twice
+
+
+def _said(number: int) -> dict[str, Any]:
+    return event(
+        "invocation.completed",
+        f"s{number}",
+        final_response={"parts": [{"text": f"Number {number}."}]},
+        event_id="1",
+    )
+
+
+@pytest.mark.parametrize("required", [True, False])
+async def test_its_traces_are_candidates_again_only_if_the_gate_asks_for_the_judge(
+    provider: Provider, required: bool
+) -> None:
+    flow = flow_of(provider, plan_of(required=required))
+    await send(flow, session())
+    provider.up = True
+    await wait(flow)
+    candidates = [message.json for message in flow.read(TOPICS.candidates)]
+    assert [each["revision"] for each in candidates] == ([0, 1] if required else [0])
+    if required:
+        assert candidates[1]["required"]["asks"]["status"] == "PASSED"
+
+
+async def test_a_trace_whose_digest_is_forgotten_is_no_candidate_again_for_a_judge_that_the_gate_does_not_ask(
+    provider: Provider,
+) -> None:
+    flow = flow_of(provider, plan_of(after_s=10 * AFTER_S))
+    await send(flow, session())
+    flow.pass_time(5 * AFTER_S)
+    await send(flow, session("young", last_record_at=instant(5 * AFTER_S)))
+    assert [key for key in flow.rows(b"score/t") if b"/ts" in key] == []
+    provider.up = True
+    await wait(flow, 5 * AFTER_S)
+    assert (1, 1.0) in told(flow)
+    assert len(flow.read(TOPICS.candidates)) == 2
+
+
+async def test_a_revision_that_is_scored_while_the_former_is_read_again_is_the_one_that_counts(
+    provider: Provider,
+) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    flow.reading = asyncio.Event()
+    provider.up = True
+    flow.pass_time(AFTER_S)
+    await flow.breathe()
+    flow.send(TOPICS.sessions, session(revision=1), b"s")
+    await flow.take(TOPICS.sessions)
+    while flow.lanes[0].stages["score"].tally["scored"] < 2:  # type: ignore[attr-defined]
+        await flow.breathe()
+    flow.reading.set()
+    await settle(flow)
+    assert told(flow) == [(0, None), (1, 1.0)]
+
+
+async def test_a_session_that_its_topic_has_no_more_is_given_up(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up, flow.begins = True, 1
+    await wait(flow)
+    assert (told(flow), flow.tally("score")["retries.gone"], flow.rows(b"score/r")) == ([(0, None)], 1, {})
+
+
+async def test_while_brokers_do_not_answer_it_waits(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up = flow.broken = True
+    for _ in range(5):
+        await wait(flow)
+    flow.broken = False
+    await wait(flow, 1)
+    assert told(flow) == [(0, None), (1, 1.0)]
+
+
+async def test_beyond_the_most_that_may_wait_the_oldest_stay_as_they_are(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of(max_sessions=2))
+    for name in "abc":
+        await send(flow, session(name))
+    provider.up = True
+    await wait(flow)
+    assert {each["session_id"] for each in flow.results("asks") if each["value"] == 1.0} == {"b", "c"}
+
+
+async def test_thousands_that_wait_are_taken_a_few_at_a_time(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, *(session(f"s{number}") for number in range(3 * AT_ONCE)))
+    provider.up = True
+    counts = []
+    for _ in range(3):
+        await wait(flow, AFTER_S if not counts else 1)
+        counts.append(flow.tally("score")["retried"])
+    assert counts == [AT_ONCE, 2 * AT_ONCE, 3 * AT_ONCE]
