@@ -1,0 +1,70 @@
+"""How many questions may be asked in a minute. The clock here jumps to the next moment at which something happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tracegate.schemas.judge_config import JudgeConfig
+from tracegate.streams.judge_limits import Limits
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """Nobody waits: when there is nothing to do until a moment, it is that moment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead = 0.0
+        select = self._selector.select  # type: ignore[attr-defined]
+
+        def jump(timeout: float | None = None) -> Any:
+            self._ahead += timeout or 0.0
+            return select(0)
+
+        self._selector.select = jump  # type: ignore[attr-defined]
+
+    def time(self) -> float:
+        return super().time() + self._ahead
+
+
+def moments(ask: Callable[[Limits], Awaitable[None]], count: int, **config: int) -> list[float]:
+    """When each of so many that come at once may ask, in seconds since the first."""
+
+    async def all_at_once() -> list[float]:
+        limits, found, loop = Limits(JudgeConfig.model_validate(config)), list[float](), asyncio.get_running_loop()
+
+        async def one() -> None:
+            await ask(limits)
+            found.append(loop.time())
+
+        await asyncio.gather(*(one() for _ in range(count)))
+        return [each - found[0] for each in found]
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        return runner.run(all_at_once())
+
+
+@pytest.mark.parametrize("a_minute", [1, 7, 60, 600])
+def test_no_minute_has_more_requests_than_it_may_and_a_tenth(a_minute: int) -> None:
+    asked = moments(lambda limits: limits.wait(1), 3 * a_minute, requests_per_minute=a_minute)
+    most = max(sum(start <= each < start + 60 for each in asked) for start in asked)
+    assert most <= a_minute + max(1, a_minute // 10)
+    assert asked[-1] >= 60 * (3 * a_minute - max(1, a_minute // 10) - 1) / a_minute - 1e-6
+
+
+def test_a_tenth_of_a_minutes_requests_may_come_at_once_and_no_more() -> None:
+    asked = moments(lambda limits: limits.wait(1), 30, requests_per_minute=100)
+    assert sum(each < 0.5 for each in asked) == 10
+
+
+def test_tokens_are_counted_and_not_questions() -> None:
+    asked = moments(lambda limits: limits.wait(250), 8, tokens_per_minute=1_000)
+    assert [round(each / 15) for each in asked] == [0, 0, 0, 0, 1, 2, 3, 4]
+
+
+def test_a_question_of_more_tokens_than_a_minute_has_takes_as_many_minutes_and_is_asked() -> None:
+    asked = moments(lambda limits: limits.wait(2_500), 2, tokens_per_minute=1_000)
+    assert 149 <= asked[1] <= 151
