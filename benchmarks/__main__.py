@@ -8,7 +8,18 @@ from pathlib import Path
 
 from tests.support.kafka_cluster import KafkaCluster
 
-from benchmarks import cosine, exactly_once, growth, hot_scope, judge, latency, response_match, takeover, throughput
+from benchmarks import (
+    cosine,
+    exactly_once,
+    growth,
+    hot_scope,
+    judge,
+    latency,
+    recorded,
+    response_match,
+    takeover,
+    throughput,
+)
 from benchmarks.machine import description
 from tracegate.streams.embedded import EmbeddedBroker
 
@@ -50,6 +61,7 @@ def main(names: list[str]) -> None:
             "hot-scope": hot_scope.run,
             "response-match": response_match.main,
             "judge": judge.run,
+            "recorded": recorded.run,
         }
         if unknown := sorted(set(names) - every.keys()):
             sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")

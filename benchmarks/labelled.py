@@ -1,0 +1,116 @@
+"""Recorded sessions with what was expected of them, and whether they succeeded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from pydantic import JsonValue
+
+from tracegate.schemas.dead_letter import printable
+from tracegate.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
+from tracegate.schemas.reference import Reference
+from tracegate.schemas.session import Session
+from tracegate.schemas.turns import Turn
+from tracegate.streams.cli_input import Records, base_time_of, open_input, read_records
+from tracegate.streams.documents import InputError, name_of, read_documents
+from tracegate.streams.evals.recordings import Recording, read_recordings
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A recorded session."""
+
+    session: Session
+    turn: Turn
+    """The whole session as one invocation, for that is what the expected actions are about."""
+    task: str
+    """Sessions of one task were asked the same."""
+    succeeded: bool | None
+    """Whether its reward is 1; None: none was recorded."""
+
+    @property
+    def session_id(self) -> str:
+        """Its id."""
+        return self.session.session_id
+
+
+def read_labelled(path: Path) -> tuple[list[Labelled], list[Records]]:
+    """The sessions of a file, in order, and the records that an agent would have sent of them.
+
+    Raises:
+        InputError: the file, or a document in it, cannot be read.
+    """
+    with open_input(str(path)) as stream:
+        source = name_of(stream)
+        found = [
+            *read_records(read_documents(stream), format="openai-chat", source=source, base_time=base_time_of(stream))
+        ]
+    for each in found:
+        if each.problem is not None:
+            raise each.problem
+    if not found:
+        raise InputError(f"{source}: holds no recorded session. Name a file with one transcript at least.")
+    recordings = read_recordings([str(path)])
+    sessions: dict[str, Labelled] = {}
+    for each in found:
+        name = each.records[0].session_id or ""
+        # A transcript that stands there twice is one session.
+        sessions[name] = _labelled(each, recordings[name][0], f"{source}: document {each.document.number}")
+    return list(sessions.values()), found
+
+
+def _labelled(records: Records, recording: Recording, place: str) -> Labelled:
+    document = orjson.loads(records.document.raw)
+    task = document.get("task_id")
+    return Labelled(
+        session=recording.session,
+        turn=Turn(_joined(recording), _reference(document, place)),
+        task=recording.session.session_id if task is None else str(task),
+        succeeded=_succeeded(document.get("reward"), place),
+    )
+
+
+def _joined(recording: Recording) -> Invocation:
+    turns = recording.invocations
+    answers = [turn.final_response for turn in turns if turn.final_response is not None]
+    return Invocation(
+        invocation_id="session",
+        user_content=next((turn.user_content for turn in turns if turn.user_content is not None), None),
+        final_response=answers[-1] if answers else None,
+        intermediate_data=IntermediateData(tool_uses=[call for turn in turns for call in turn.tool_uses]),
+    )
+
+
+def _succeeded(reward: JsonValue, place: str) -> bool | None:
+    if reward is None:
+        return None
+    if isinstance(reward, bool) or not isinstance(reward, int | float):
+        raise InputError(f"{place}: reward must be a number, not {printable(str(reward), 80)!r}. 1 is a success.")
+    return reward == 1
+
+
+def _reference(document: dict[str, JsonValue], place: str) -> Reference | None:
+    """What was expected of the whole session; None: the document does not say."""
+    info = document.get("info")
+    task = info.get("task") if isinstance(info, dict) else None
+    if not isinstance(task, dict):
+        return None
+    actions, outputs = task.get("actions"), task.get("outputs")
+    if actions is not None and not isinstance(actions, list):
+        raise InputError(f"{place}: info.task.actions must be a list of objects with name and kwargs.")
+    if outputs is not None and not (isinstance(outputs, list) and all(isinstance(each, str) for each in outputs)):
+        raise InputError(f"{place}: info.task.outputs must be a list of strings.")
+    calls = (
+        None if actions is None else [_call(each, f"{place}: info.task.actions[{n}]") for n, each in enumerate(actions)]
+    )
+    answer = Content.of(" ".join(map(str, outputs)), "model") if outputs else None
+    return Reference(tool_uses=calls, final_response=answer)
+
+
+def _call(action: JsonValue, place: str) -> FunctionCall:
+    match action:
+        case {"name": str(name), "kwargs": dict(arguments)}:
+            return FunctionCall(name=name, args=arguments)
+    raise InputError(f"{place}: must be an object with name, a string, and kwargs, an object.")

@@ -1,0 +1,207 @@
+"""What every criterion that asks no model says of recorded sessions, and how well it predicts the reward that was recorded with them.
+
+    python -m benchmarks.recorded FILE [--embedder NAME]
+
+FILE holds chat transcripts (`traj` or `messages`) with `reward`, `task_id`, and under `info.task` the `actions` and `outputs` that were
+expected, as tau-bench writes them. The tables are Markdown, as in docs/recorded-sessions.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import os
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.auc import auc, interval
+from benchmarks.labelled import Labelled, read_labelled
+from tracegate.schemas.dead_letter import printable
+from tracegate.scorers.plan import read_plan
+from tracegate.scorers.runner import evaluate
+from tracegate.streams.cli_input import Records
+from tracegate.streams.clock import utc_now
+from tracegate.streams.documents import InputError
+from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
+from tracegate.streams.offline import score_offline
+from tracegate.streams.settings import InvalidSettingsError, load_settings
+
+VARIABLE = "TRACEGATE_RECORDED_SESSIONS"
+TRAJECTORY = {
+    "tool_trajectory_avg_score": ({"match_type": "EXACT"}, {"match_type": "IN_ORDER"}, {"match_type": "ANY_ORDER"}),
+    "trajectory_exact_match": ({},),
+    "trajectory_in_order_match": ({},),
+    "trajectory_any_order_match": ({},),
+    "trajectory_precision": ({},),
+    "trajectory_recall": ({},),
+}
+DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
+HEAD = """| metric | sessions | not evaluated | mean | lower quartile | median | upper quartile | AUC | 95 % interval |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+@dataclass
+class Row:
+    """What a metric says of each session, or why it says nothing."""
+
+    metric: str
+    part: str = ""
+    """Options that tell it from other rows of the metric, or a dimension of it."""
+    values: dict[str, float] = field(default_factory=dict)
+    """By session."""
+    missing: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        """Both, in Markdown."""
+        name = f"`{_plain(self.metric)}`"
+        return f"{name}, `{_plain(self.part)}`" if self.part else name
+
+
+def run() -> None:
+    """Print the tables of the file that the environment names, or why there are none."""
+    if name := os.environ.get(VARIABLE):
+        sys.stdout.write(tables(Path(name)))
+    else:
+        print(f"recorded: skipped; set {VARIABLE} to a JSON file of recorded sessions")
+
+
+def tables(path: Path, embedder: str = "hashing") -> str:
+    """The tables of a file, as Markdown.
+
+    Args:
+        path: The file.
+        embedder: What novelty is measured by, as `TRACEGATE_EMBEDDER` names it.
+
+    Raises:
+        InputError: the file cannot be read.
+        InvalidSettingsError: the environment cannot be used.
+        EmbedderUnavailable: the embedder cannot be loaded.
+    """
+    sessions, records = read_labelled(path)
+    labelled = [each.succeeded for each in sessions if each.succeeded is not None]
+    sections = {
+        "Tool calls against the expected ones": [
+            *_trajectories(sessions, {}),
+            *_trajectories(sessions, {"ignore_args": True}),
+        ],
+        "The last answer against the expected outputs": [_scored(sessions, "response_match_score", {})],
+        "Whether one tool was used": [
+            _scored(sessions, "trajectory_single_tool_use", {"tool_name": tool}) for tool in _tools(sessions)
+        ],
+        f"Trace value, embedder `{_plain(embedder)}`": _trace_values(records, embedder),
+    }
+    tasks, successes = len({each.task for each in sessions}), sum(labelled)
+    counts = f"{successes} with reward 1, {len(labelled) - successes} with another, {len(sessions) - len(labelled)} without one"
+    told = [
+        f"SHA-256 of the file: `{hashlib.sha256(path.read_bytes()).hexdigest()}`.",
+        f"{len(sessions)} sessions of {tasks} tasks; {counts}.",
+    ]
+    for title, rows in sections.items():
+        told += ["", f"### {title}", "", HEAD, *(line(row, sessions) for row in rows)]
+    return "\n".join(told) + "\n"
+
+
+def line(row: Row, sessions: Sequence[Labelled]) -> str:
+    """A row of a table."""
+    missing = ", ".join(f"{count} `{reason}`" for reason, count in sorted(row.missing.items())) or "0"
+    cells = [str(row), str(len(row.values)), missing]
+    if not row.values:
+        return f"| {' | '.join([*cells, *['undefined'] * 6])} |"
+    values = list(row.values.values())
+    quartiles = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    cells += [f"{number:.3f}" for number in (statistics.fmean(values), *quartiles)]
+
+    known = [each for each in sessions if each.succeeded is not None and each.session_id in row.values]
+    numbers = [row.values[each.session_id] for each in known]
+    labels = [bool(each.succeeded) for each in known]
+    area = auc(numbers, labels)
+    ends = interval(numbers, labels, [each.task for each in known])
+    cells.append("undefined" if area is None else f"{area:.3f}")
+    if len(set(numbers)) == 1:
+        cells.append("all equal")  # a draw could only give 0.5 again, which would look like certainty
+    else:
+        cells.append("undefined" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}")
+    return f"| {' | '.join(cells)} |"
+
+
+def _trajectories(sessions: Sequence[Labelled], more: dict[str, object]) -> list[Row]:
+    return [_scored(sessions, metric, {**each, **more}) for metric, variants in TRAJECTORY.items() for each in variants]
+
+
+def _scored(sessions: Sequence[Labelled], metric: str, options: dict[str, object]) -> Row:
+    """A criterion on every session, by the code that workers run."""
+    plan = read_plan({"criteria": {metric: {"threshold": 0.5, **options}}})
+    row = Row(metric, ", ".join(str(value) if name != "ignore_args" else name for name, value in options.items()))
+
+    async def score() -> None:
+        for each in sessions:
+            found = await evaluate(plan, each.session, [each.turn], now=utc_now, timeout_s=60)
+            [total] = [score for score in found if score.level == "session"]
+            if total.value is None:
+                row.missing[str(total.not_evaluated_because)] += 1
+            else:
+                row.values[each.session_id] = total.value
+
+    asyncio.run(score())
+    return row
+
+
+def _tools(sessions: Iterable[Labelled]) -> list[str]:
+    """Every tool that was used."""
+    return sorted({call.name for each in sessions for call in each.turn.invocation.tool_uses if call.name})
+
+
+def _trace_values(records: Sequence[Records], embedder: str) -> list[Row]:
+    found = asyncio.run(
+        score_offline(
+            records,
+            read_plan(None),
+            load_embedder(embedder),
+            load_settings(),
+            clock=utc_now,
+            progress=lambda done, of: None,
+        )
+    )
+    whole, parts = Row("trace_value"), [Row("trace_value", name) for name in DIMENSIONS]
+    for score in found.scores:
+        if score.metric != "trace_value":
+            continue
+        if score.value is None:
+            for row in (whole, *parts):
+                row.missing[str(score.not_evaluated_because)] += 1
+            continue
+        whole.values[score.session_id] = score.value
+        for row in parts:
+            value, unknown = score.details.get(row.part), score.details.get("novelty_missing")
+            if row.part == "novelty" and unknown is not None:
+                row.missing[str(unknown)] += 1  # it counts as 0.5, and was not measured
+            elif isinstance(value, int | float):
+                row.values[score.session_id] = value
+    return [whole, *parts]
+
+
+def _plain(text: str) -> str:
+    """Names from a file, as they may stand in a Markdown table."""
+    return printable(text, 80).replace("`", "'").replace("|", "/")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the tables of the file that the command line names; exit code 2 if it cannot be used."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.recorded", description=__doc__.partition("\n")[0])
+    parser.add_argument("file", type=Path, help="recorded sessions with their rewards and expected actions")
+    parser.add_argument("--embedder", default="hashing", help="what novelty is measured by (default: hashing)")
+    given = parser.parse_args(arguments)
+    try:
+        sys.stdout.write(tables(given.file, given.embedder))
+    except (InputError, InvalidSettingsError, EmbedderUnavailable) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
