@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.eval_sets import case, eval_set, invocation, write
+from tests.support.openai_server import Say, busy, openai_server_apart
 
 FIND = [{"name": "find", "args": {"n": 1}}]
 OTHERS = ["-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest"]
@@ -23,12 +26,13 @@ def project(tmp_path: Path) -> Path:
     return write(tmp_path / "pytest.ini", "[pytest]\nfilterwarnings = error\n").parent
 
 
-def run(folder: Path, *options: str) -> tuple[int, str]:
+def run(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
     """Run pytest there, as a process of its own."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TRACEGATE_"))}
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *OTHERS, *options],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "TRACEGATE_"))},
+        env=inherited | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -115,3 +119,94 @@ def test_scoring_needs_no_kafka_client() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
+
+
+# --- criteria that ask a judge
+
+
+def judged(project: Path, **judge: object) -> None:
+    """Three cases in two files, each of which asks once."""
+    options = {"judge_model": "openai/local", "num_samples": 1}
+    criteria = {"final_response_match_v2": {"threshold": 0.5, "judge_model_options": options}}
+    write(project / "test_config.json", {"criteria": criteria, "judge": {"structured_output": "never", **judge}})
+    wrong = invocation("Hi", "I do not know.")
+    for name, cases in (("one", [case("a", TURN), case("b", TURN)]), ("two", [case("c", TURN)])):
+        write(project / f"{name}.test.json", eval_set(*cases))
+        recorded = [
+            case(each["eval_id"], wrong if each["eval_id"] == "b" else invocation("Hi", "Hey.")) for each in cases
+        ]
+        write(project / f"{name}.sessions.json", eval_set(*recorded))
+
+
+def environment(project: Path, url: str) -> dict[str, str]:
+    return {"TRACEGATE_JUDGE_API_BASE": url, "TRACEGATE_JUDGE_CACHE": str(project / "verdicts" / "here.sqlite3")}
+
+
+def verdict(body: dict[str, Any]) -> Say:
+    said = "invalid" if "I do not know." in body["messages"][-1]["content"] else "valid"
+    return Say(text=json.dumps({"reasoning": "So it is.", "is_the_agent_response_valid": said}))
+
+
+def test_the_configured_judge_is_asked_and_what_it_said_is_remembered(project: Path) -> None:
+    judged(project)
+    with openai_server_apart(default=verdict) as server:
+        for _ in range(2):
+            code, said = run(project, **environment(project, server.url))
+            assert code == 1, said
+            assert "1 failed, 2 passed" in said
+            assert f"final_response_match_v2 for {project}/one.test.json:b Failed. Expected 0.5, but got 0.0." in said
+            assert "Traceback" not in said
+            assert "warning" not in said.lower()
+    assert len(server.asked) == 2  # cases a and c ask the same
+
+
+def test_one_judge_serves_all_cases_so_a_provider_that_is_down_is_asked_by_the_first_only(project: Path) -> None:
+    judged(project, breaker={"failures": 1}, retries={"attempts": 1})
+    with openai_server_apart(default=lambda body: busy(None, 503, "gone")) as server:
+        code, said = run(project, **environment(project, server.url))
+    assert (code, len(server.asked)) == (1, 1), said
+    assert said.count("was not evaluated. error: none of 1 invocations has a value; the first: ") == 3
+
+
+def test_without_the_extra_each_such_case_says_how_to_install_it(project: Path) -> None:
+    judged(project)
+    write(
+        project / "conftest.py",
+        "import importlib.util\n"
+        "found = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *more: None if name == 'tenacity' else found(name, *more)\n",
+    )
+    write(project / "test_x.py", "def test_x():\n    pass\n")
+    code, said = run(project)
+    assert code == 1
+    assert "3 failed, 1 passed" in said
+    assert said.count("needs tenacity: install it with pip install 'tracegate[judge]', or take the criterion out") >= 3
+    assert "Traceback" not in said
+
+
+def test_an_environment_that_cannot_be_used_is_named(project: Path) -> None:
+    judged(project)
+    code, said = run(project, TRACEGATE_JUDGE_TIMEOUT_S="soon")
+    assert code == 1
+    assert "TRACEGATE_JUDGE_TIMEOUT_S: " in said
+    assert "Traceback" not in said
+
+
+def test_the_current_loop_of_other_tests_stays_theirs(project: Path) -> None:
+    write(
+        project / "test_x.py",
+        "import asyncio\nloop = asyncio.new_event_loop()\ndef test_x():\n    asyncio.set_event_loop(loop)\n",
+    )
+    write(project / "x.test.json", eval_set(case("a", TURN)))
+    write(project / "x.sessions.json", eval_set(case("a", TURN)))
+    write(
+        project / "z_test.py",
+        "import asyncio\n"
+        "def test_z():\n"
+        "    loop = asyncio.get_event_loop()\n"
+        "    assert loop.run_until_complete(asyncio.sleep(0, 'theirs')) == 'theirs'\n"
+        "    loop.close()\n"
+        "    asyncio.set_event_loop(None)\n",
+    )
+    ended, said = run(project, "test_x.py", "x.test.json", "z_test.py")
+    assert (ended, "3 passed" in said) == (0, True), said

@@ -6,15 +6,12 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from tracegate.scorers.judge import Judge
-from tracegate.scorers.plan import Plan
 from tracegate.streams.cli_errors import FAILED
 from tracegate.streams.cli_terminal import complain, progress_bar
 from tracegate.streams.clock import utc_now
@@ -28,7 +25,7 @@ from tracegate.streams.evals.results import Report
 from tracegate.streams.evals.scoring import Scored, score_files
 from tracegate.streams.evals.text import detail_lines, failure_lines, shown, summary_lines
 from tracegate.streams.evals.writing import write_whole
-from tracegate.streams.judge_offline import judging_from_file
+from tracegate.streams.judge_offline import judges_from_file
 from tracegate.streams.settings import Settings, load_settings
 
 
@@ -64,8 +61,7 @@ def eval_files(
         if file.old:
             complain(f"{file.path}: is in one of ADK's old formats; `tracegate migrate` rewrites it")
     runs = _recorded(settings, files, sessions, matches, from_kafka=from_kafka)
-    with ExitStack() as stack:
-        judges = _judges(stack, settings, [each.plan for each in criteria])
+    with judges_from_file([each.plan for each in criteria], settings) as judges:
         scored = [
             Scored(file, each.plan, found, matches, judges[each.plan.digest])
             for file, each, found in zip(files, criteria, runs, strict=True)
@@ -91,16 +87,6 @@ def eval_files(
     if not report.cases:
         complain("no case was scored: the eval sets have none")
     return 0 if report.passed else FAILED
-
-
-def _judges(stack: ExitStack, settings: Settings, plans: Iterable[Plan]) -> dict[str, Judge | None]:
-    """By a plan's digest, whom its criteria may ask."""
-    judges: dict[str, Judge | None] = {}
-    for plan in plans:
-        if plan.digest not in judges:
-            judging = stack.enter_context(judging_from_file(plan, settings))
-            judges[plan.digest] = judging.session() if judging else None
-    return judges
 
 
 def _recorded(

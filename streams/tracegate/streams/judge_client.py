@@ -81,9 +81,6 @@ def load_litellm() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm
-    warnings.filterwarnings(
-        "ignore", message="Item .* on TypedDict class|Pydantic serializer warnings"
-    )  # about its own parts
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.drop_params = True  # what a provider does not know is left out
@@ -92,6 +89,11 @@ def load_litellm() -> Any:
         quiet.setLevel(logging.CRITICAL + 1)
         quiet.propagate = False
     return litellm
+
+
+def ignore_litellms_warnings() -> None:
+    """Let nothing be said about litellm's use of its own parts, which may come with any question."""
+    warnings.filterwarnings("ignore", message="Item .* on TypedDict class|Pydantic serializer warnings")
 
 
 class JudgeClient:
@@ -107,6 +109,7 @@ class JudgeClient:
 
     def __init__(self, config: JudgeConfig, access: Access) -> None:
         self._litellm = load_litellm()
+        ignore_litellms_warnings()  # each time, for pytest forgets after a test what was ignored in it
         self._config, self._access = config, access
         self._key = access.api_key.get_secret_value() if access.api_key else None
         self.secrets = Secrets.of_environment(*([self._key] if self._key else []))
@@ -188,7 +191,9 @@ class JudgeClient:
 
     def _in_words(self, model: str, error: Exception) -> Transient | Refused:
         status = getattr(error, "status_code", None)
-        said = self.secrets.hide(str(error).removeprefix("litellm."))
+        # Of a missing key, litellm says so with a whole traceback behind it.
+        told = str(error).removeprefix("litellm.").partition("\nTraceback (most recent call last)")[0]
+        said = self.secrets.hide(told)
         why = f"{model}: {said or type(error).__name__}"
         if not isinstance(status, int):
             return Refused(why)

@@ -1,4 +1,4 @@
-"""What `tracegate score` remembers of judges from run to run, in a file: verdicts, and what was paid today."""
+"""What scoring without Kafka remembers of judges from run to run, in a file: verdicts, and what was paid today."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
+from tracegate.scorers.judge import Judge
 from tracegate.scorers.plan import Plan
 from tracegate.streams.clock import utc_now
 from tracegate.streams.judge_client import Access, check_judge
@@ -34,3 +35,23 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
         for paid in file.paid():
             judging.budget.charge(paid)
         yield judging
+
+
+@contextmanager
+def judges_from_file(plans: Iterable[Plan], settings: Settings) -> Iterator[Mapping[str, Judge | None]]:
+    """By a plan's digest, whom its criteria may ask for as long as the `with` block lasts; None where none of them asks.
+
+    Args:
+        plans: What is measured.
+        settings: Where judges are asked, and in which file their verdicts are.
+
+    Raises:
+        JudgeUnavailable: what asks is not installed, or the file cannot be used.
+    """
+    judges: dict[str, Judge | None] = {}
+    with ExitStack() as stack:
+        for plan in plans:
+            if plan.digest not in judges:
+                judging = stack.enter_context(judging_from_file(plan, settings))
+                judges[plan.digest] = judging.session() if judging else None
+        yield judges

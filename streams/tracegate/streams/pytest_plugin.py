@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from tracegate.streams.evals.case_by_case import CaseByCase
     from tracegate.streams.evals.results import CaseResult
 
 OPTION = "tracegate_eval"
+_SCORING: pytest.StashKey[CaseByCase] = pytest.StashKey()
 _SUFFIX = ".test.json"
 _SESSIONS = (".sessions.json", ".sessions.jsonl")
 
@@ -74,16 +76,24 @@ class Case(pytest.Item):
 
     def runtest(self) -> None:
         """Score it."""
-        import asyncio
-
-        from tracegate.streams.clock import utc_now
-        from tracegate.streams.evals.scoring import score_files
         from tracegate.streams.evals.text import failure_lines
+        from tracegate.streams.judge_errors import JudgeUnavailable
+        from tracegate.streams.settings import InvalidSettingsError
 
-        report = asyncio.run(score_files([self._scored], now=utc_now, pooled=True))
-        [result] = report.cases
+        try:
+            result = self._scoring().score(self._scored)
+        except (InvalidSettingsError, JudgeUnavailable) as error:
+            raise NotScored(str(error)) from None
         if result.status != "PASSED" or any(failure_lines(result)):
             raise Missed(result)
+
+    def _scoring(self) -> CaseByCase:
+        if (scoring := self.config.stash.get(_SCORING, None)) is None:
+            from tracegate.streams.evals.case_by_case import CaseByCase
+
+            scoring = self.config.stash[_SCORING] = CaseByCase()
+            self.config.add_cleanup(scoring.close)
+        return scoring
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Expected against actual, instead of a traceback."""
@@ -92,6 +102,8 @@ class Case(pytest.Item):
 
             case = excinfo.value.case
             return "\n".join([*failure_lines(case), "", *detail_lines(case)]).rstrip()
+        if isinstance(excinfo.value, NotScored):
+            return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -105,3 +117,7 @@ class Missed(Exception):  # noqa: N818  # it is a verdict
     def __init__(self, case: CaseResult) -> None:
         super().__init__(case.eval_id)
         self.case = case
+
+
+class NotScored(Exception):  # noqa: N818  # it is a verdict
+    """A case could not be scored; the message says what would help."""

@@ -136,7 +136,8 @@ class Settings(BaseSettings):
     judge_api_key: SecretStr | None = None
     """Key for the models that judge. Unset: the provider's own variable, as litellm reads it (`GEMINI_API_KEY`). Never shown."""
     judge_cache: Path = Path("var/judge/verdicts.sqlite3")
-    """File in which `tracegate score` keeps the verdicts of judges, and what was paid today. A worker keeps both in its state."""
+    """File in which `tracegate score` and `eval`, `evaluate_files` and pytest keep the verdicts of judges, and what was paid today. A
+    worker keeps both in its state."""
     embedder: Annotated[str, Field(min_length=1)] = "auto"
     """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or a
     sentence-transformers model's name or path."""

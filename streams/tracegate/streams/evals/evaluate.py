@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from tracegate.scorers.judge import Judge
@@ -17,6 +18,8 @@ from tracegate.streams.evals.recordings import Runs, read_recordings, sessions_b
 from tracegate.streams.evals.results import Report
 from tracegate.streams.evals.scoring import Scored, score_files
 from tracegate.streams.evals.text import detail_lines, failure_lines
+from tracegate.streams.judge_offline import judges_from_file
+from tracegate.streams.settings import Settings, load_settings
 
 Names = str | Path | Sequence[str | Path]
 
@@ -33,7 +36,8 @@ def evaluate_files(
     """Score recorded sessions against eval sets, and fail as an assertion where a criterion misses its threshold.
 
     Values are pooled as ADK's `AgentEvaluator` pools them: per case and criterion the mean over all invocations of all runs. May be
-    called where an event loop runs.
+    called where an event loop runs. Criteria that ask a judge ask the one that the config and `TRACEGATE_JUDGE_...` name, as in
+    `tracegate eval`, and its verdicts are remembered in the same file.
 
     Args:
         path: A file, `FILE:case1,case2`, a folder of `*.test.json`, or several of these.
@@ -41,7 +45,7 @@ def evaluate_files(
             `trip.sessions.json` or `.jsonl` beside `trip.test.json`.
         num_runs: How many recorded runs of each case are needed, and taken. None: all that there are, at least one.
         config: Criteria for all files. None: `test_config.json` as ADK finds it, or ADK's default.
-        judge: Whom criteria may ask.
+        judge: Whom criteria may ask in place of that one.
         print_detailed_results: Whether to print each case in full to stdout.
 
     Returns:
@@ -51,13 +55,15 @@ def evaluate_files(
         AssertionError: a case is not PASSED, or there is none; with a sentence for each reason, in ADK's words.
         InputError: a file cannot be read.
         ConfigError: a config cannot be used.
+        InvalidSettingsError: the environment cannot be used.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
         ValueError: `num_runs` is below 1.
     """
     if num_runs is not None and num_runs < 1:
         raise ValueError(f"num_runs must be at least 1, got {num_runs}")
     chosen = chosen_files(_listed(path))
     scored = prepared(chosen, None if sessions is None else _listed(sessions), config)
-    report = _run(scored, num_runs, judge)
+    report = _run(scored, num_runs, judge, load_settings())
     if print_detailed_results:
         for case in report.cases:
             sys.stdout.write("\n".join(detail_lines(case)) + "\n")
@@ -113,9 +119,21 @@ def beside(path: Path) -> Runs:
     return read_recordings([str(found)])
 
 
-def _run(scored: Sequence[Scored], num_runs: int | None, judge: Judge | None) -> Report:
+def _run(scored: Sequence[Scored], num_runs: int | None, judge: Judge | None, settings: Settings) -> Report:
     def run() -> Report:
-        return asyncio.run(score_files(scored, now=utc_now, num_runs=num_runs, pooled=True, judge=judge))
+        plans = [each.plan for each in scored] if judge is None else []
+        with judges_from_file(plans, settings) as judges:  # here, as its file belongs to the thread that opens it
+            return asyncio.run(
+                score_files(
+                    [replace(each, judge=judges.get(each.plan.digest)) for each in scored],
+                    now=utc_now,
+                    num_runs=num_runs,
+                    pooled=True,
+                    judge=judge,
+                    timeout_s=settings.score_timeout_s,
+                    judge_timeout_s=settings.judge_timeout_s,
+                )
+            )
 
     try:
         asyncio.get_running_loop()

@@ -172,7 +172,7 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             only.value,
             only.status,
             only.not_evaluated_because,
-            only.rationale,
+            _rationale(only, parts),
             only.details,
         )
     of = parts or totals
@@ -180,10 +180,17 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
     if not values:
         why = next(iter(totals), None)
         because, rationale = (
-            (why.not_evaluated_because, why.rationale) if why else ("missing_input", "there is nothing")
+            (why.not_evaluated_because, _rationale(why, parts)) if why else ("missing_input", "there is nothing")
         )
         return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale)
     value = mean(values)  # it is exact where sum and fmean round, and ADK takes it
     status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
     rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
     return CriterionResult(metric.name, metric.threshold, value, status, None, rationale)
+
+
+def _rationale(total: Score, parts: Sequence[Score]) -> str:
+    """Of a session without a value also what stood in the way of the first invocation: that says what to do."""
+    of = (part.rationale for part in parts if part.not_evaluated_because == total.not_evaluated_because)
+    first = next(of, "") if total.value is None else ""
+    return f"{total.rationale}; the first: {first}" if first else total.rationale
