@@ -38,7 +38,7 @@ def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) ->
     `records_are_in_their_segment`): in order it is a segment of its own.
     """
     late, in_order = _segments(disturbed), _segments(undisturbed)
-    held_up = {name for name in ledger.before if late.get(name) != in_order.get(name)}
+    held_up = {name for name in ledger.before if {late.get(name), in_order.get(name)} == {0, 1}}
     ours, theirs = _last(ledger, disturbed, held_up), _last(ledger, undisturbed, held_up)
     for result_id in {**ours, **theirs}:
         one, other = ours.get(result_id), theirs.get(result_id)

@@ -17,7 +17,7 @@ from tracegate.schemas.config import GateConfig
 from tracegate.scorers import Plan
 from tracegate.streams.judge_client import Access
 from tracegate.streams.judging import Judging
-from tracegate.streams.later import AT_ONCE
+from tracegate.streams.later import AT_ONCE, PAUSE_S
 
 AFTER_S = 900
 
@@ -279,8 +279,9 @@ async def test_while_brokers_do_not_answer_it_waits(provider: Provider) -> None:
     provider.up = flow.broken = True
     for _ in range(5):
         await wait(flow)
+    assert len(flow.read_again) == 5  # and not as often as it looks
     flow.broken = False
-    await wait(flow, 1)
+    await wait(flow, PAUSE_S + 1)
     assert told(flow) == [(0, None), (1, 1.0)]
 
 
@@ -302,3 +303,101 @@ async def test_thousands_that_wait_are_taken_a_few_at_a_time(provider: Provider)
         await wait(flow, AFTER_S if not counts else 1)
         counts.append(flow.tally("score")["retried"])
     assert counts == [AT_ONCE, 2 * AT_ONCE, 3 * AT_ONCE]
+
+
+async def test_an_older_revision_that_a_replay_brings_changes_nothing_of_what_waits(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session(revision=1, last_record_at=instant(5)))
+    provider.up = True
+    await send(flow, session(revision=0))
+    await wait(flow)
+    assert told(flow) == [(1, None), (0, 1.0), (2, 1.0)]
+
+
+async def test_scores_of_a_revision_between_two_retries_count_as_far_ahead_as_those_before_it(
+    provider: Provider,
+) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up = True
+    await wait(flow)  # 1
+    provider.up = False
+    await send(flow, session(revision=2, events=[_said(7)], last_record_at=instant(9)))  # 3
+    provider.up = True
+    await wait(flow)  # 4
+    await send(flow, session(revision=1, last_record_at=instant(5)))  # a dead letter until now
+    assert [revision for revision, _ in told(flow)] == [0, 1, 3, 4, 2]
+
+
+async def test_no_number_is_given_twice_however_few_may_be_remembered(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of(max_sessions=1))
+    for name in "abc":
+        provider.up = False
+        await send(flow, session(name, events=[event("invocation.completed", name, event_id=name)]))
+        provider.up = True
+        await wait(flow)
+    for name in "abc":
+        await send(flow, session(name, revision=1))
+    versions = [(each["result_id"], each["revision"]) for each in flow.results("asks")]
+    assert len(versions) == len(set(versions))
+
+
+async def test_an_id_that_is_used_again_begins_anew(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    await send(flow, session(first_record_at=instant(9_000), last_record_at=instant(9_001), events=[_said(9)]))
+    provider.up = True
+    await wait(flow)
+    assert told(flow) == [(0, None), (0, None), (1, 1.0)]
+    assert "Number 9." in provider.server.asked[-1]["messages"][-1]["content"]
+
+
+async def test_what_waits_when_the_config_says_nothing_of_it_any_more_is_forgotten(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session("a"))
+    provider.up = True
+    await wait(flow)
+    provider.up = False
+    await send(flow, session("b", events=[_said(1)]))
+    assert len(flow.rows(b"score/r")) == 2
+    flow.plan = replace(flow.plan, judge=flow.plan.judge.model_copy(update={"retry_later": None}))
+    flow.crash()
+    provider.up = True
+    await wait(flow)
+    assert list(flow.rows(b"score/r")) == [b"score/ra" + bytes(4)]  # its next revision counts ahead
+    await send(flow, session("a", revision=1))
+    assert told(flow)[-1] == (2, 1.0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"segment": -1, "revision": 0}',
+        b'{"session_id": "s", "segment": 4294967296, "revision": 0}',
+        b'{"segment": 0}',
+        b'{"segment": 0, "revision": "1", "first_record_at": "x"}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
+)
+async def test_what_is_no_session_is_a_dead_letter_also_while_others_wait(provider: Provider, value: bytes) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session())
+    provider.up = True
+    await wait(flow)
+    flow.send(TOPICS.sessions, value, b"s")
+    await settle(flow)
+    assert (flow.failures, [letter.reason for letter in flow.letters()]) == ([], ["unreadable_session"])
+
+
+async def test_a_topic_that_was_made_anew_has_another_session_at_the_same_place(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    await send(flow, session("a"))
+    flow.logs[TOPICS.sessions, 0][0] = replace_key(flow.logs[TOPICS.sessions, 0][0], b"b")
+    provider.up = True
+    await wait(flow)
+    assert (told(flow), flow.tally("score")["retries.gone"]) == ([(0, None)], 1)
+
+
+def replace_key(message: Any, key: bytes) -> Any:
+    return message._replace(key=key) if hasattr(message, "_replace") else replace(message, key=key)

@@ -178,6 +178,19 @@ async def test_of_the_revisions_that_wait_for_one_that_hangs_the_newest_is_score
     assert (tally["consumed"], tally["scored"], tally["superseded"]) == (20, 2, 18)
 
 
+async def test_a_session_whose_id_is_used_again_supersedes_nothing_of_what_was_before() -> None:
+    flow, scoring = held()
+    lives = [session("s", first_record_at=instant(at), last_record_at=instant(at + 1)) for at in (0, 9_000, 18_000)]
+    for life in lives:
+        flow.send(TOPICS.sessions, life, b"s")
+    flow.send(TOPICS.sessions, session("s", revision=1), b"s")  # of the first one, as a replay brings it
+    await flow.settle()
+    for _ in range(4):
+        await release(flow, scoring, "s")
+    flow.checkpoint()
+    assert (flow.tally("score")["scored"], flow.tally("score").get("superseded", 0)) == (4, 0)
+
+
 async def test_what_waits_is_superseded_by_a_later_revision_of_its_own_segment_alone() -> None:
     flow, scoring = held()
     versions = [(0, 0), (0, 2), (1, 0), (0, 1), (1, 1), (0, 2)]  # the earlier and the equal one as a replay brings them

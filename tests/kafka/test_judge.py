@@ -71,6 +71,11 @@ class Told:
             self._producer.produce(f"{PREFIX}invocations", json.dumps(document), name)
         assert self._producer.flush(30) == 0
 
+    def send_late(self, name: str) -> None:
+        """One more event of it, which opens it again."""
+        self._producer.produce(f"{PREFIX}invocations", json.dumps(event("model.called", name, 0.5)), name)
+        assert self._producer.flush(30) == 0
+
     def scores(self, name: str) -> list[dict[str, Any]]:
         """Of the session as a whole, in the order of their revisions."""
         rows = (row.document for row in self._committed.rows["results"])
@@ -91,7 +96,11 @@ def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_
 ) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(CONFIG))
-    variables = {"TRACEGATE_JUDGE_API_BASE": provider.url, "TRACEGATE_JUDGE_API_KEY": KEY}
+    variables = {
+        "TRACEGATE_JUDGE_API_BASE": provider.url,
+        "TRACEGATE_JUDGE_API_KEY": KEY,
+        "TRACEGATE_GRACE_S": "600",
+    }
     with (
         Committed(servers, PREFIX, f"{PREFIX}assemble-score-gate") as committed,
         Fleet(servers, PREFIX, tmp_path, config, variables=variables) as fleet,
@@ -117,6 +126,11 @@ def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_
         told.until(lambda: len(told.scores("unlucky")) == 2, worker)
         first, second = told.scores("unlucky")
         assert (second["revision"], second["status"], second["result_id"]) == (1, "PASSED", first["result_id"])
+        asked = len(provider.asked)
+        told.send_late("fine")
+        told.until(lambda: len(told.scores("fine")) == 2, worker)
+        assert told.scores("fine")[1]["status"] == "PASSED"
+        assert len(provider.asked) == asked
         assert worker.terminate(30) == 0
         said = worker.log.read_text()
     assert set(provider.keys) == {f"Bearer {KEY}"}

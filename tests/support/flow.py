@@ -156,6 +156,8 @@ class Flow:
         self.failures: list[BaseException] = []
         self.begins = 0
         """Records below this offset can be read once more no longer."""
+        self.read_again: list[int] = []
+        """Offsets of the records that were read once more."""
         self.reading: asyncio.Event | None = None
         """Whoever reads a record once more waits for it."""
         self.broken = False
@@ -303,6 +305,7 @@ class Flow:
         )
 
     async def _reread(self, topic: str, partition: int, offset: int) -> Message | None:
+        self.read_again.append(offset)
         if self.reading is not None:
             await self.reading.wait()
         if self.broken:
@@ -311,6 +314,7 @@ class Flow:
 
     def _begin(self, partition: int) -> None:
         pool = Pool(self.concurrency, self.failures.append)
+        self.retries = Pool(8, self.failures.append)
         specs = [StageSpec(name, TOPICS.inputs_of(name), self._maker(name, pool)) for name in self.stages]
         beginnings = dict.fromkeys((topic for spec in specs for topic in spec.inputs), 0)
         lane = self.lanes[partition] = Lane(partition, specs, self.table, beginnings, self.now)  # type: ignore[arg-type]
@@ -333,7 +337,7 @@ class Flow:
                     changed,
                     window=self.window,
                     judge_rows=rows,
-                    once_more=OnceMore.of(self.plan, self._reread),
+                    once_more=OnceMore.of(self.plan, self._reread, self.retries),
                 )
             return Gate(partition, self.partitions, TOPICS, self.plan, self.clock)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tracegate.schemas.dead_letter import DeadLetter
 from tracegate.streams.demo.observer import Observed, SessionSeen
-from tracegate.streams.demo.summary import Equation, Redaction, Summary
+from tracegate.streams.demo.summary import Equation, Redaction, Summary, equations_of
 from tracegate.streams.demo.view import LineView, Moment, screen_of
 
 HOSTILE = "[bold red]x[/] [link=file:///]y[/link] \x1b]0;owned\x07\x1b[2J\r\u202e"
@@ -116,3 +116,16 @@ def test_the_decision_is_seen_on_every_usual_terminal(width: int) -> None:
     out = io.StringIO()
     Console(file=out, width=width).print(screen_of(MOMENT, seen, width, 30))
     assert all(text in out.getvalue() for text in ("0.800", "PASS", "FAIL", "accepted", "███···"))
+
+
+def test_superseded_revisions_are_a_term_of_the_equations_and_have_no_pairs() -> None:
+    seen = Observed()
+    seen.counts.update({"sessions": 20, "scores: asks PASSED": 4})
+    seen.tallies["assemble", 0] = {"closed": 20, "opened": 1, "reopened": 19}
+    seen.tallies["score", 0] = {"scored": 2, "superseded": 18, "consumed": 20}
+    seen.subjects = {("s", 0, revision): 2 for revision in range(20)}
+    seen.answered = {("s", 0, 0), ("s", 0, 19)}
+    found = {each.whole: each for each in equations_of(seen, metrics=1)}
+    assert str(found["segments closed"]).endswith("20 = 2 + 18 + 0 + 0")
+    assert found["segments closed"].holds
+    assert found["applicable pairs"].holds

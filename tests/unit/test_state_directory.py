@@ -42,7 +42,7 @@ def test_one_from_before_there_was_a_mark_is_taken_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"format": FORMAT + 1}, rf"of a newer Tracegate \(format {FORMAT + 1}; this one reads {FORMAT}\): run that version, set"),
+        ({"format": FORMAT + 1}, rf"of a newer Tracegate \(format {FORMAT + 1}; this one reads 1 to {FORMAT}\): run that version, set"),
         ({"format": 0}, r"of an older Tracegate \(format 0; "),
         ({"application": "other.score"}, r"is of the application 'other.score', not 'tracegate.assemble': set TRACEGATE_STATE_DIR"),
         ({"partitions": 8}, r"topics with 8 partitions, and TRACEGATE_PARTITIONS is 4: .* so set it back; or, .* delete"),

@@ -12,6 +12,8 @@ from tracegate.schemas.trace import ReasoningTrace
 
 Closed = Literal["session.ended", "idle", "size_limit"]
 Count = Annotated[int, Field(ge=0)]
+MOST_SEGMENTS = 2**32
+"""A segment's number is below it: it is four bytes of a row's key."""
 
 
 class Session(WireModel):
@@ -22,7 +24,7 @@ class Session(WireModel):
     """
 
     session_id: Identifier
-    segment: Count
+    segment: Annotated[Count, Field(lt=MOST_SEGMENTS)]
     revision: Count
     closed_because: Closed
     first_record_at: Timestamp

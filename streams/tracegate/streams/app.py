@@ -155,6 +155,8 @@ def _makers(
     def assemble(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         return Assemble(partition, partitions, topics, read, closing)
 
+    retries = Pool(max(1, settings.score_concurrency // 8), pool.failed)
+
     def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         if scoring is None:
             raise ValueError("the score stage runs here, and nothing that scores is given")
@@ -170,7 +172,7 @@ def _makers(
             window=window,
             revised_within=revised_within,
             judge_rows=JudgeRows(plan.judge.cache, scoring.charge),
-            once_more=OnceMore.of(plan, rereading.read),
+            once_more=OnceMore.of(plan, rereading.read, retries),
         )
 
     def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:

@@ -1,30 +1,31 @@
 """Later: sessions whose judge could not be asked, because it was down or its budget spent, and when they are to be scored once more.
 
-What comes of it is one more revision of their scores, though the session has none: the score stage then counts ahead of the session, by
-as much for all that may still come of that segment.
+What comes of it is one more revision of their scores, though the session has none: the scores of all its later revisions then count one
+more ahead of it.
 """
 
 from __future__ import annotations
 
 import heapq
-import struct
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tracegate.schemas.judge_config import RetryLater
 from tracegate.scorers.plan import Plan
+from tracegate.streams.pool import Pool
+from tracegate.streams.session_head import Head
 from tracegate.streams.stage import Rows
 
 _KEY = b"r"
-_VERSION = 1
-_ROW = struct.Struct(">BIqqqII")
+_VERSION = b"\x01"
 _SEGMENT = 4
 AT_ONCE = 16
-"""How many of a partition are scored once more at the same time: what is scored for the first time does not wait behind thousands."""
+"""How many of a partition may be tried, or wait for their turn to be tried, at the same time."""
+PAUSE_S = 10.0
+"""How long one waits that could not be tried."""
 
 
 class OnceMore(NamedTuple):
@@ -33,32 +34,50 @@ class OnceMore(NamedTuple):
     config: RetryLater
     read: Callable[[str, int, int], Awaitable[Any]]
     """Reads a record by topic, partition and offset; None if it is gone. Raises `NotHad`."""
+    pool: Pool
+    """Bounds how many are tried at the same time, over all partitions: what is scored for the first time goes before."""
     regates: bool
     """Whether the gate requires a judged criterion, so that candidates follow from what the judge says."""
 
     @classmethod
-    def of(cls, plan: Plan, read: Callable[[str, int, int], Awaitable[Any]]) -> OnceMore | None:
+    def of(cls, plan: Plan, read: Callable[[str, int, int], Awaitable[Any]], pool: Pool) -> OnceMore | None:
         """As the plan has it; None if it says nothing of it."""
         config = plan.judge.retry_later
-        return None if config is None else cls(config, read, not plan.judged.isdisjoint(plan.gate.required))
+        return None if config is None else cls(config, read, pool, not plan.judged.isdisjoint(plan.gate.required))
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
-    """A segment whose scores count ahead of it, or will."""
+class Waits(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is to be scored once more."""
 
-    ahead: int
-    """By how many revisions."""
+    offset: int
+    """Where the session stands on its topic."""
+    due: int
+    """When, in milliseconds since 1970."""
+    unanswered: int
+    """How many of its scores wait for a judge."""
+    left: int
+    """How many more times it is tried."""
+
+
+class Again(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A segment of which scores wait for a judge, or waited."""
+
+    revision: int
+    """The session's latest one."""
     last_record: int
     """Timestamp of its last record, in milliseconds since 1970."""
-    offset: int = -1
-    """Where the session stands on its topic."""
-    due: int = 0
-    """When it is to be scored once more, in milliseconds since 1970."""
-    unanswered: int = 0
-    """How many of its scores wait for a judge; 0: none any more."""
-    left: int = 0
-    """How many more times it is tried."""
+    steps: tuple[int, ...] = ()
+    """The revisions of the session of which there was one more of its scores, as often as there was."""
+    waits: Waits | None = None
+
+    @property
+    def next(self) -> int:
+        """By how many revisions its scores count ahead of it if there is one more of them."""
+        return len(self.steps) + 1
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Again).decode
 
 
 class Later:
@@ -71,136 +90,151 @@ class Later:
 
     def __init__(self, config: RetryLater | None, kept: int) -> None:
         self._config, self._kept = config, kept
-        self._again: OrderedDict[bytes, Again] = OrderedDict()
-        self._due: list[tuple[int, bytes]] = []
+        self._most = (config or RetryLater()).max_sessions
+        self._waiting: OrderedDict[bytes, Again] = OrderedDict()
+        self._settled: OrderedDict[bytes, Again] = OrderedDict()
+        self._when: dict[bytes, int] = {}
+        self._queue: list[tuple[int, bytes]] = []
         self._out: set[bytes] = set()
         self._changed: dict[bytes, bytes | None] = {}
         self._now = self._latest = 0
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the rows of the last finished checkpoint.
+        """Start from the rows of the last finished checkpoint. Without a config nothing waits any more.
 
         Raises:
             ValueError: a row was written by a version that this one does not read.
         """
+        found = []
         for key, row in rows.items():
             if key.startswith(_KEY):
-                if row[0] != _VERSION:
+                if row[:1] != _VERSION:
                     raise ValueError(
-                        f"row of a session to be scored once more of format {row[0]}; this version reads {_VERSION}"
+                        f"row of a session to be scored once more of format {row[0]}; this version reads {_VERSION[0]}"
                     )
-                _, *fields = _ROW.unpack(row)
-                self._put(key, Again(*fields))
-        self._changed.clear()
+                found.append((key, _decode(row[1:])))
+        for key, again in sorted(found, key=lambda item: item[1].last_record):
+            self._latest = max(self._latest, again.last_record)
+            self._keep(key, again)
+            if again.waits and self._config is None:
+                self._put(key, msgspec.structs.replace(again, waits=None))
 
-    def note(self, session: bytes, segment: int, offset: int, last_record: int, unanswered: int) -> bool:
+    @property
+    def minds(self) -> bool:
+        """Whether what comes of a session may depend on it."""
+        return self._config is not None or bool(self._waiting or self._settled)
+
+    def note(self, session: bytes, head: Head, offset: int, last_record: int, unanswered: int) -> bool:
         """A revision is scored, and so many of its scores wait for a judge. Returns whether it is scored once more for that."""
-        key = _name(session, segment)
-        self._forget(last_record)
-        before = self._again.get(key)
-        again = Again(before.ahead if before else 0, last_record)
-        if unanswered and self._config is not None:
-            due = self._now + round(self._config.after_s * 1000)
-            again = replace(again, offset=offset, due=due, unanswered=unanswered, left=self._config.attempts)
-        if again.ahead or again.unanswered:
-            self._put(key, again)
-        elif before is not None:
-            self._drop(key)
-        return again.unanswered > 0
+        name, config = _name(session, head.segment), self._config
+        before = self._get(name)
+        if before is not None and (last_record, head.revision) < (before.last_record, before.revision):
+            return False  # as a replay may bring it
+        # An id that is used again begins at revision 0 again, as do the revisions of its scores.
+        steps = before.steps if before is not None and head.revision >= before.revision else ()
+        waits = None
+        if unanswered and config is not None:
+            waits = Waits(offset, self._now + round(config.after_s * 1000), unanswered, config.attempts)
+        self._put(name, Again(head.revision, last_record, steps, waits))
+        self._make_room(last_record)
+        return waits is not None
 
-    def ahead(self, session: bytes, value: bytes) -> int:
-        """By how many revisions the scores of a session, as it stands on its topic, count ahead of it."""
-        if not self._again:
-            return 0
-        try:
-            again = self._again.get(_name(session, _segment(value).segment))
-        except msgspec.DecodeError:  # scoring it will say so
-            return 0
-        return again.ahead if again else 0
+    def ahead(self, session: bytes, head: Head | None) -> int:
+        """By how many revisions the scores of a session count ahead of it."""
+        again = self._get(_name(session, head.segment)) if head else None
+        return sum(step < head.revision for step in again.steps) if head and again else 0
 
     def tick(self, now: float) -> list[bytes]:
         """It is so many seconds since 1970. Returns the names of those whose time has come, each once until it is told what came of it."""
         self._now = round(now * 1000)
         names = []
-        while self._due and len(self._out) < AT_ONCE and self._due[0][0] <= self._now:
-            due, name = heapq.heappop(self._due)
-            again = self._again.get(name)
-            if again is not None and again.unanswered and again.due == due and name not in self._out:
+        while self._queue and self._queue[0][0] <= self._now and len(self._out) < AT_ONCE and not self._crowded():
+            due, name = heapq.heappop(self._queue)
+            if self._when.get(name) == due:
+                del self._when[name]
                 self._out.add(name)
                 names.append(name)
         return names
 
     def get(self, name: bytes) -> Again | None:
-        """What is to be scored once more by this name; None if it need not be any more."""
-        again = self._again.get(name)
-        return again if again is not None and again.unanswered else None
+        """What is to be scored once more by this name; None if nothing is any more."""
+        return self._waiting.get(name)
 
     def put_back(self, name: bytes) -> None:
-        """It was not tried: another revision of it is at work."""
+        """It could not be tried now."""
         self._out.discard(name)
-        if (again := self._again.get(name)) is not None and again.unanswered:
-            heapq.heappush(self._due, (again.due, name))
+        if name in self._waiting:
+            self._plan(name, self._now + round(PAUSE_S * 1000))
 
     def tried(self, name: bytes, unanswered: int, *, better: bool) -> None:
         """It was scored once more, and so many of its scores still wait; `better`: this made a revision."""
         self._out.discard(name)
-        if (again := self._again.get(name)) is None:  # too many wait, and it was the oldest
-            return
-        again = replace(again, ahead=again.ahead + better, unanswered=unanswered, left=again.left - 1)
-        if unanswered and again.left and self._config is not None:
-            again = replace(again, due=self._now + round(self._config.after_s * 1000))
-        else:
-            again = replace(again, unanswered=0, left=0, offset=-1, due=0)
-        if again.ahead or again.unanswered:
-            self._put(name, again)
-        else:
-            self._drop(name)
+        again, config = self._waiting[name], self._config
+        steps, waits = again.steps + (again.revision,) * better, None
+        if again.waits and again.waits.left > 1 and unanswered and config is not None:
+            due = self._now + round(config.after_s * 1000)
+            waits = Waits(again.waits.offset, due, unanswered, again.waits.left - 1)
+        self._put(name, Again(again.revision, again.last_record, steps, waits))
 
     def rows(self) -> Rows:
         """What changed since the last call."""
         rows, self._changed = list(self._changed.items()), {}
         return rows
 
+    def _get(self, name: bytes) -> Again | None:
+        return self._waiting.get(name) or self._settled.get(name)
+
     def _put(self, name: bytes, again: Again) -> None:
-        self._again.pop(name, None)
-        self._again[name] = again
-        fields = again.ahead, again.last_record, again.offset, again.due, again.unanswered, again.left
-        self._changed[name] = _ROW.pack(_VERSION, *fields)
-        if again.unanswered:
-            heapq.heappush(self._due, (again.due, name))
-            if self._config is not None and len(self._again) > self._config.max_sessions:
-                self._drop(next(iter(self._again)))
+        known = self._waiting.pop(name, None) or self._settled.pop(name, None)
+        self._when.pop(name, None)
+        if again.waits or again.steps:
+            self._keep(name, again)
+            self._changed[name] = _VERSION + _encode(again)
+        elif known:
+            self._changed[name] = None
 
-    def _drop(self, name: bytes) -> None:
-        del self._again[name]
-        self._changed[name] = None
+    def _keep(self, name: bytes, again: Again) -> None:
+        if again.waits:
+            self._waiting[name] = again
+            if name not in self._out:
+                self._plan(name, again.waits.due)
+        else:
+            self._settled[name] = again
 
-    def _forget(self, last_record: int) -> None:
+    def _plan(self, name: bytes, due: int) -> None:
+        self._when[name] = due
+        heapq.heappush(self._queue, (due, name))
+        if len(self._queue) > 2 * len(self._when) + 64:
+            self._queue = [(due, name) for name, due in self._when.items()]
+            heapq.heapify(self._queue)
+
+    def _make_room(self, last_record: int) -> None:
         self._latest = max(self._latest, last_record)
-        while self._again:
-            name, again = next(iter(self._again.items()))
-            if again.unanswered or again.last_record >= self._latest - self._kept:
+        while len(self._waiting) > self._most:
+            name = next((name for name in self._waiting if name not in self._out), None)
+            if name is None:
                 break
-            self._drop(name)
+            self._put(name, msgspec.structs.replace(self._waiting[name], waits=None))
+        while len(self._settled) > self._most and not self._crowded():
+            name, _ = self._settled.popitem(last=False)
+            self._changed[name] = None
+
+    def _crowded(self) -> bool:
+        """Whether there is no room for what a further success has to be remembered by for as long as its session may come again."""
+        if len(self._settled) < self._most:
+            return False
+        oldest = next(iter(self._settled.values()))
+        return oldest.last_record >= self._latest - self._kept
 
 
-def raised(value: bytes, by: int) -> bytes:
-    """A session as it stands on its topic, its revision raised. All else stays as it was written, to the digit.
-
-    >>> raised(b'{"segment":0,"revision":1,"events":[1.50]}', 2)
-    b'{"segment":0,"revision":3,"events":[1.50]}'
-    """
-    document = _members(value)
-    document["revision"] = msgspec.Raw(b"%d" % (int(bytes(document["revision"])) + by))
-    return msgspec.json.encode(document)
+def session_of(name: bytes) -> bytes:
+    """The session's key in a name."""
+    return name[len(_KEY) : -_SEGMENT]
 
 
-class _Segment(msgspec.Struct):
-    segment: int
-
-
-_segment = msgspec.json.Decoder(_Segment).decode
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+def segment_of(name: bytes) -> int:
+    """The segment in a name."""
+    return int.from_bytes(name[-_SEGMENT:])
 
 
 def _name(session: bytes, segment: int) -> bytes:

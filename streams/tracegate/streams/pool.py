@@ -18,7 +18,7 @@ class Pool:
     """Runs at most `limit` pieces of work at a time. Work that never waits gives way to others every few milliseconds."""
 
     def __init__(self, limit: int = 64, failed: Callable[[BaseException], object] | None = None) -> None:
-        self._limit, self._failed = limit, failed
+        self._limit, self.failed = limit, failed
         self._queue: deque[tuple[Callable[[Any], Awaitable[None]], Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0  # less than the tasks for a moment: one that has ended is no longer there for new work
@@ -51,5 +51,5 @@ class Pool:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None and self._failed is not None:
-            self._failed(error)
+        if not task.cancelled() and (error := task.exception()) is not None and self.failed is not None:
+            self.failed(error)

@@ -62,12 +62,8 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
                 isolation_level="read_committed",
             )
             hangs_up(consumer)
-            try:
-                await consumer.start()
-            except BaseException:
-                await consumer.stop()
-                raise
-            self._consumer = consumer
+            self._consumer = consumer  # from now on `disconnect` stops it
+            await consumer.start()
         consumer = self._consumer
         consumer.assign([place])
         begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])

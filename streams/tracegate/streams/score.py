@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from tracegate.schemas.dead_letter import Reason, is_replay
 from tracegate.schemas.judge_config import VerdictCache
 from tracegate.streams.judge_rows import JudgeRows
-from tracegate.streams.later import Again, Later, OnceMore, raised
+from tracegate.streams.later import Again, Later, OnceMore, segment_of, session_of
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
 from tracegate.streams.progress import Progress
 from tracegate.streams.rereading import NotHad
 from tracegate.streams.revisions import Offered, Revisions
 from tracegate.streams.scoring import Scored, Scoring, Unscorable
+from tracegate.streams.session_head import head_of, raised
 from tracegate.streams.stage import Cut, Output, Record, dead_letter
 from tracegate.streams.tally import Tally
 from tracegate.streams.topics import Topics
@@ -100,7 +101,8 @@ class Score:
         """Old verdicts are forgotten, and what has waited for a judge for long enough is scored once more."""
         self._judge_rows.tick(now)
         for name in self._later.tick(now):
-            self._pool.add(self._try_again, name)
+            if self._once_more is not None:
+                self._once_more.pool.add(self._try_again, name)
 
     def full(self) -> bool:
         """Whether as many sessions are in flight as fit the window, or as many bytes."""
@@ -127,9 +129,9 @@ class Score:
     async def _work(self, record: Record) -> None:
         if self._dropped:
             return
-        key = record.key or b""
-        value = record.value or b""
-        if ahead := self._later.ahead(key, value):
+        key, value = record.key or b"", record.value or b""
+        head = head_of(value) if self._later.minds else None
+        if ahead := self._later.ahead(key, head):
             value = raised(value, ahead)
         try:
             scored = await self._scoring(value, self._judge_rows.known(key))
@@ -144,51 +146,51 @@ class Score:
         self._judge_rows.learn(key, scored.judged)
         self.tally["scored"] += 1
         at = _last_record(record, scored)
-        if self._later.note(key, scored.segment, record.offset, at, scored.unanswered):
+        if head is not None and self._later.note(key, head, record.offset, at, scored.unanswered):
             self.tally["put_off"] += 1
         self._publish(record, scored, scored.candidates)
         self._go_on(record)
 
     async def _try_again(self, name: bytes) -> None:
         """Score a session once more whose judge could not be asked. What has no more values than before is not published."""
-        again, once_more = self._later.get(name), self._once_more
-        if self._dropped or again is None or once_more is None:
+        again, once_more, key = self._later.get(name), self._once_more, session_of(name)
+        if self._dropped or once_more is None or again is None or again.waits is None or self._turns.busy(key):
             self._later.put_back(name)
             return
         try:
-            record = await once_more.read(self._topics.sessions, self._partition, again.offset)
+            record = await once_more.read(self._topics.sessions, self._partition, again.waits.offset)
         except NotHad:
             self._later.put_back(name)
             return
         if self._dropped:
             return
-        if record is None:
+        if again != self._later.get(name) or self._turns.busy(key):  # another revision of it came
+            self._later.put_back(name)
+        elif not _is(record, key, again, segment_of(name)):
             self.tally["retries.gone"] += 1
             self._later.tried(name, 0, better=False)
-        elif again != self._later.get(name) or self._turns.busy(record.key):  # another revision of it
-            self._later.put_back(name)
         else:
             self._turns.take(record)
             await self._score_again(name, again, record, once_more.regates)
         self._changed()
 
     async def _score_again(self, name: bytes, again: Again, record: Record, regates: bool) -> None:
-        key, scored = record.key or b"", None
+        key, before, scored = record.key or b"", again.waits.unanswered if again.waits else 0, None
         try:
-            scored = await self._scoring(raised(record.value or b"", again.ahead + 1), self._judge_rows.known(key))
+            scored = await self._scoring(raised(record.value or b"", again.next), self._judge_rows.known(key))
             judged = scored.judged
         except Unscorable as why:  # its results stand as they are
             judged = why.judged
         if self._dropped:
             return
         self._judge_rows.learn(key, judged)
-        if scored is not None and scored.unanswered < again.unanswered:
+        if scored is not None and scored.unanswered < before:
             self.tally["retried"] += 1
             self._publish(record, scored, scored.candidates if regates else ())
             self._later.tried(name, scored.unanswered, better=True)
         else:
             self.tally["retries.in_vain"] += 1
-            self._later.tried(name, again.unanswered, better=False)
+            self._later.tried(name, before, better=False)
         self._next_turn(record)
 
     def _publish(self, record: Record, scored: Scored, offered: Sequence[Offered]) -> None:
@@ -230,3 +232,9 @@ class Score:
 
 def _last_record(record: Record, scored: Scored) -> int:
     return min(scored.last_record, record.timestamp)  # what it says itself may be any time
+
+
+def _is(record: Record | None, key: bytes, again: Again, segment: int) -> bool:
+    """Whether this is the revision that waits; a topic that was made anew has other records at the same offsets."""
+    head = head_of(record.value) if record is not None and record.key == key else None
+    return head is not None and (head.segment, head.revision) == (segment, again.revision)

@@ -17,10 +17,10 @@ from tracegate.streams.failure import WorkerFailure
 from tracegate.streams.settings import Settings
 from tracegate.streams.topics import StageName, application_id
 
-FORMAT = 1
+FORMAT = 2
 """Format of all rows, here and in the changelog. To be raised with a change that an older worker would misread."""
 OLDEST = 1
-"""The oldest format that is read: one back, once there is one."""
+"""The oldest format that is read: one back."""
 MARK, LOCK = "state.json", "lock"
 
 

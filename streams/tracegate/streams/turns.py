@@ -1,29 +1,20 @@
 """Turns: one revision of a session is scored at a time, as what the gate sees last has to be the last.
 
-Of those that wait only the newest of its segment is worth its turn: it holds all that the others hold. So a session that hangs, and is
+Of those of a segment that wait only the newest is worth its turn: it holds all that the others hold. So a session that hangs, and is
 opened again and again meanwhile, keeps one record waiting and not one for each time.
 """
 
 from __future__ import annotations
 
-import msgspec
-
+from tracegate.streams.session_head import head_of
 from tracegate.streams.stage import Record
-
-
-class _Version(msgspec.Struct):
-    segment: int
-    revision: int
-
-
-_version = msgspec.json.Decoder(_Version).decode
 
 
 class Turns:
     """Which sessions are at work, and what waits for them."""
 
     def __init__(self) -> None:
-        self._waiting: dict[bytes, dict[int, tuple[int, Record]]] = {}
+        self._waiting: dict[bytes, dict[object, tuple[int, Record]]] = {}
 
     def busy(self, session: bytes | None) -> bool:
         """Whether a revision of this session is at work."""
@@ -37,16 +28,17 @@ class Turns:
         if waiting is None:
             self._waiting[record.key] = {}
             return True, None
-        try:
-            version = _version(record.value or b"")
-        except msgspec.DecodeError:
-            waiting[-1 - record.offset] = 0, record  # cannot be scored, either; its turn says so
+        head = head_of(record.value)
+        if head is None:  # its turn will say what is wrong with it
+            waiting[record.offset] = 0, record
             return False, None
-        before = waiting.get(version.segment)
-        if before is not None and before[0] > version.revision:  # as a replay may bring it
+        # Of one moment, for an id that is used again begins at segment 0 again, and holds nothing of what was before.
+        segment = head.segment, head.first_record_at
+        before = waiting.get(segment)
+        if before is not None and before[0] > head.revision:  # as a replay may bring it
             return False, record
-        waiting.pop(version.segment, None)
-        waiting[version.segment] = version.revision, record
+        waiting.pop(segment, None)
+        waiting[segment] = head.revision, record
         return False, before and before[1]
 
     def give(self, record: Record) -> Record | None:

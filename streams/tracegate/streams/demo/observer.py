@@ -35,6 +35,10 @@ class SessionSeen:
     reasons: tuple[str, ...] = ()
 
 
+Version = tuple[str, int, int]
+"""A session's id, and the numbers of a segment and a revision."""
+
+
 @dataclass(slots=True)
 class Observed:
     """What came out so far."""
@@ -43,8 +47,10 @@ class Observed:
     """By the names that the ledger uses, from the output topics."""
     results: int = 0
     letters: int = 0
-    pairs: int = 0
-    """(Subject, criterion) pairs that apply to the closed sessions."""
+    subjects: dict[Version, int] = field(default_factory=dict)
+    """How many subjects each closed session has: its invocations, and itself."""
+    answered: set[Version] = field(default_factory=set)
+    """The closed sessions of which a criterion's score is there."""
     tallies: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
     """The counts of each stage and partition, as they stand in the state."""
     content: dict[tuple[int, bytes], int] = field(default_factory=dict)
@@ -150,6 +156,8 @@ class Observer:
         if metric == "gate":
             self._decision(score, session)
             return
+        if metric != "trace_value":
+            self.seen.answered.add((score["session_id"], score["segment"], score["revision"]))
         because = score["not_evaluated_because"]
         counts[f"scores: {metric} {score['status']}{f' {because}' if because else ''}"] += 1
         if metric == "trace_value":
@@ -191,7 +199,7 @@ class Observer:
         session = Session.model_validate_json(message.value())
         self.seen.counts["sessions"] += 1
         self.seen.counts[f"closed: {session.closed_because}"] += 1
-        self.seen.pairs += len(turns_of(session)) + 1
+        self.seen.subjects[session.session_id, session.segment, session.revision] = len(turns_of(session)) + 1
         self._session_of(session.session_id)
 
     def _stray(self, message: Message) -> None:

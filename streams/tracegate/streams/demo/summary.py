@@ -159,7 +159,7 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
         )
         for name in ("PASSED", "FAILED", "NOT_EVALUATED")
     }
-    done = score["scored"] + dead_lettered(score)
+    done = score["scored"] + score["superseded"] + dead_lettered(score)
     return [
         Equation(
             "records consumed",
@@ -186,7 +186,11 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
                 "dead-lettered": dead_lettered(score),
             },
         ),
-        Equation("applicable pairs", seen.pairs * metrics, by_status),
+        Equation(
+            "applicable pairs",
+            metrics * sum(count for version, count in seen.subjects.items() if version in seen.answered),
+            by_status,
+        ),
         Equation(
             "candidates seen" + _and_replayed(gate),
             score["candidates"] + gate["replayed"],
