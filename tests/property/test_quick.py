@@ -57,6 +57,8 @@ BODIES: dict[str, dict[str, Any]] = {
             "app_details": {"a": 1},
             "retrieved_context": [],
             "token_usage": {"input_tokens": 1, "output_tokens": 2},
+            "latency_seconds": 0.5,
+            "unread": ["a"],
             "derived": False,
         }
     },

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from tracegate.schemas.base import Identifier, JsonObject, Timestamp, WireModel
+from tracegate.schemas.evaluation_row import EvaluationRow
 from tracegate.schemas.invocation import Content, Invocation, RetrievedChunk
 from tracegate.schemas.reference import Reference
 
@@ -88,10 +89,20 @@ class InvocationCompleted(Event):
 
 
 class InvocationRecorded(Event):
-    """A whole invocation in one record."""
+    """A whole invocation in one record: as `invocation` in Google ADK's shape, or as a `row` of Databricks Agent Evaluation."""
 
     type: Literal["invocation.recorded"]
-    invocation: Invocation
+    invocation: Invocation | None = None
+    row: EvaluationRow | None = None
+
+    plain_with: ClassVar[tuple[str, ...]] = ("invocation",)
+    """With these keys and without `row` the rule below holds."""
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> InvocationRecorded:
+        if (self.invocation is None) == (self.row is None):
+            raise ValueError("needs either invocation or row" + (", not both" if self.row else ""))
+        return self
 
 
 class SessionEnded(Event):

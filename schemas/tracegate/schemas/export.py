@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from tracegate.schemas.candidate import Candidate
 from tracegate.schemas.config import EvalConfig
 from tracegate.schemas.eval_set import EvalSet
+from tracegate.schemas.evaluation_row import EvaluationRow
 from tracegate.schemas.events import EVENT
 from tracegate.schemas.reference import Reference
 from tracegate.schemas.score import Score
@@ -29,6 +30,7 @@ DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     "Score": TypeAdapter(Score),
     "EvalConfig": TypeAdapter(EvalConfig),
     "EvalSet": TypeAdapter(EvalSet),
+    "EvaluationRow": TypeAdapter(EvaluationRow),
 }
 IN_SNAKE_CASE = {"EvalSet"}
 """What Google ADK writes to files, and in snake_case."""

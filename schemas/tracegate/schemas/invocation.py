@@ -108,6 +108,10 @@ class Invocation(AdkModel):
     app_details: JsonObject | None = None
     retrieved_context: list[RetrievedChunk] | None = None
     token_usage: TokenUsage | None = None
+    latency_seconds: Annotated[float, Field(ge=0)] | None = None
+    """From the question to the final answer; None where nothing says."""
+    unread: list[str] | None = None
+    """What there was of this invocation and could not be read, a sentence each."""
     derived: bool = False
     """Made from a ReasoningTrace, because the session had no invocation of its own."""
 

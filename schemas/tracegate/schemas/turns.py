@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from pydantic import JsonValue
 
+from tracegate.schemas.evaluation_row_turn import invocation_of, reference_of
 from tracegate.schemas.events import (
     InvocationCompleted,
     InvocationEvent,
@@ -121,6 +123,8 @@ class _Open:
     input_tokens: int | None = None
     output_tokens: int | None = None
     began: float = 0.0
+    started: datetime | None = None
+    completed: datetime | None = None
     recorded: Invocation | None = None
     reference: Reference | None = None
     reference_id: str | None = None
@@ -142,14 +146,19 @@ class _Open:
                 self.output_tokens = _sum(self.output_tokens, event.output_tokens)
             case InvocationStarted():
                 self.user_content = event.user_content or self.user_content
+                self.started = self.started or event.occurred_at
             case InvocationCompleted():
                 self.final_response = event.final_response or self.final_response
+                self.completed = event.occurred_at
             case ResponseIntermediate():
                 self.said.append((event.author, event.content.parts or []))
             case RetrievalReturned():
                 self.context = [*(self.context or ()), *event.chunks]
             case InvocationRecorded():
                 self.recorded = event.invocation
+                if event.row is not None:
+                    self.recorded = invocation_of(event.row)
+                    self.reference = event.reference or reference_of(event.row) or self.reference
 
     def close(self, index: int) -> Turn:
         name = self.invocation_id or (self.recorded.invocation_id if self.recorded else "") or f"#{index}"
@@ -168,9 +177,16 @@ class _Open:
                 app_details=None,
                 retrieved_context=self.context,
                 token_usage=self._usage(),
+                latency_seconds=self._latency(),
+                unread=None,
                 derived=False,
             )
         return Turn(invocation, self.reference, self.reference_id, self.app_name)
+
+    def _latency(self) -> float | None:
+        if self.started is None or self.completed is None or self.completed < self.started:
+            return None
+        return (self.completed - self.started).total_seconds()
 
     def _usage(self) -> TokenUsage | None:
         if self.input_tokens is None and self.output_tokens is None:

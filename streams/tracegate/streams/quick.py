@@ -2,7 +2,8 @@
 
 Nearly every record is right, and to have pydantic say so takes most of what joining it costs. From a model this derives a msgspec type
 that accepts nothing that the model refuses, at a fraction of the cost. What it does not accept may still be right: keys in camelCase,
-`3.0` for a whole number, a union of models. The model alone says so, and alone says what is wrong.
+`3.0` for a whole number, a union of models. The model alone says so, and alone says what is wrong. A model with a rule over several keys
+says in `plain_with` which keys must be there for the rule to hold, whatever they hold, as long as those are absent that nothing here reads.
 """
 
 from __future__ import annotations
@@ -87,7 +88,13 @@ def _decode(kind: type, value: object) -> object:
 @cache
 def _struct(model: type[BaseModel], tagged: bool = False) -> type[msgspec.Struct]:
     checks = model.__pydantic_decorators__
-    if checks.model_validators or checks.field_validators or checks.validators or checks.root_validators:
+    needed: tuple[str, ...] = getattr(model, "plain_with", ())
+    if (
+        (checks.model_validators and not needed)
+        or checks.field_validators
+        or checks.validators
+        or checks.root_validators
+    ):
         raise _UntranslatableError
     fields: list[tuple[str, Any, Any]] = []
     names = {}
@@ -96,12 +103,14 @@ def _struct(model: type[BaseModel], tagged: bool = False) -> type[msgspec.Struct
         if name == TAG and tagged:
             continue
         kind: Any = NoneType
+        required = field.is_required() or name in needed
+        annotation = _without_none(field.annotation) if name in needed else field.annotation
         try:
-            kind = _translated(field.annotation, field.metadata)
+            kind = _translated(annotation, field.metadata)
         except _UntranslatableError:
-            if field.is_required():
+            if required:
                 raise
-        fields.append((name, kind, msgspec.NODEFAULT if field.is_required() else None))
+        fields.append((name, kind, msgspec.NODEFAULT if required else None))
         names[name] = name if issubclass(model, AdkModel) else field.alias or name
     # An ADK shape has two names a key: one that is not in snake_case is unknown here, and left to the model.
     forbid = issubclass(model, AdkModel)
@@ -125,7 +134,7 @@ def _translated(annotation: Any, metadata: Iterable[object]) -> Any:
     limits: dict[str, Any] = {}
     for item in _flat(metadata):
         if isinstance(item, BeforeValidator) and item.func is not_null:
-            annotation = reduce(or_, [part for part in get_args(annotation) if part is not NoneType])
+            annotation = _without_none(annotation)
         elif isinstance(item, AfterValidator) and item.func is utc_text:
             annotation = _UtcText
         elif pattern := getattr(item, "pattern", None):
@@ -136,6 +145,10 @@ def _translated(annotation: Any, metadata: Iterable[object]) -> Any:
             raise _UntranslatableError
     kind = _kind(annotation)
     return Annotated[kind, msgspec.Meta(**limits)] if limits else kind
+
+
+def _without_none(annotation: Any) -> Any:
+    return reduce(or_, [part for part in get_args(annotation) if part is not NoneType])
 
 
 def _kind(annotation: Any) -> Any:

@@ -1,0 +1,118 @@
+"""Rows, requests and responses are read as databricks-agents 1.13 reads them; metrics have its numbers (token counts: 0.22.1)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tracegate.schemas.base import explain
+from tracegate.schemas.evaluation_row import CONFLICT, EvaluationRow
+from tracegate.schemas.evaluation_row_turn import request_text, response_text
+
+DATA = Path(__file__).parent / "data"
+LINES = [line.split(" | ") for line in (DATA / "databricks_oracle.txt").read_text("utf-8").splitlines()]
+QUESTION = {"request": "q", "response": "a"}
+ROWS: dict[str, dict[str, Any]] = {
+    "request str": {"request": "q"},
+    "no request": {"request_id": "1"},
+    "request None": {"request": None},
+    "request NaN 2nd": {"request": None},
+    "request list": {"request": ["q"]},
+    "request int": {"request": 1},
+    "request+inputs": {"request": "q", "inputs": {"q": 1}},
+    "inputs non-dict": {"inputs": [1]},
+    "expected_facts str": {"request": "q", "expected_facts": "fact"},
+    "expected_facts ints": {"request": "q", "expected_facts": [1]},
+    "expected_facts []": {"request": "q", "expected_facts": []},
+    "ctx list of str": {"request": "q", "retrieved_context": ["a"]},
+    "ctx no doc_uri": {"request": "q", "retrieved_context": [{"content": "c"}]},
+    "ctx extra key": {"request": "q", "retrieved_context": [{"doc_uri": "a", "score": 1}]},
+    "ctx None chunk": {"request": "q", "retrieved_context": [None, "a"]},
+    "ctx str": {"request": "q", "retrieved_context": "a"},
+    "ctx dict": {"request": "q", "expected_retrieved_context": {"doc_uri": "a"}},
+    "doc_uri int": {"request": "q", "retrieved_context": [{"doc_uri": 1}]},
+    "trace bad": {"request": "q", "trace": "{}"},
+    "request_id int": {"request": "q", "request_id": 1},
+}
+REFUSED_HERE = {"facts+response", "neither response nor trace"}
+"""What the package lets pass until a judge sees it, and the document forbids."""
+
+
+def the(kind: str) -> list[list[str]]:
+    return [line[1:] for line in LINES if line[0].startswith(kind)]
+
+
+def rule_of(message: str) -> tuple[str, str]:
+    """The column that a message of the package's names, and the rule, without the value."""
+    found = re.match(r"Column ['\"](\w+)['\"] (.*?)(?:\. Got .*)?$", message)
+    return (found[1], found[2]) if found else ("", message.removesuffix(" in the input DataFrame."))
+
+
+def said(row: dict[str, Any]) -> str:
+    with pytest.raises(ValidationError) as refused:
+        EvaluationRow.model_validate_json(json.dumps({"response": "a"} | row))
+    return explain(refused.value)
+
+
+def test_every_verdict_on_a_row_is_looked_at() -> None:
+    assert {name for name, *_ in [*the("VALID"), *the("ERR")]} == ROWS.keys() | REFUSED_HERE
+
+
+@pytest.mark.parametrize("name", [name for (name,) in the("VALID") if name not in REFUSED_HERE])
+def test_a_row_that_is_valid_there_is_valid_here(name: str) -> None:
+    EvaluationRow.model_validate_json(json.dumps({"response": "a"} | ROWS[name]))
+
+
+@pytest.mark.parametrize(("name", "kind", "message"), the("ERR"))
+def test_a_row_that_is_refused_there_is_refused_here_by_the_same_rule(name: str, kind: str, message: str) -> None:
+    column, rule = rule_of(message)
+    found = said(ROWS[name])
+    if name == "request_id int":  # a type, which pydantic says in its own words
+        assert found == "request_id: Input should be a valid string (got 1)"
+    else:
+        assert found.startswith(f"{column or 'document'}: {rule}" if column != "inputs" else f"document: {rule}")
+
+
+@pytest.mark.parametrize(("row", "verdict"), the("REQS"))
+def test_both_expectations_are_refused_in_the_same_words(row: str, verdict: str) -> None:
+    columns, expected = ast.literal_eval(row), ast.literal_eval(verdict)
+    if expected and expected[0] == "1010":
+        assert expected[1] == CONFLICT
+        assert said(columns) == f"document: {CONFLICT}"
+    elif "response" in columns:  # what a judge needs beside is its own affair
+        EvaluationRow.model_validate_json(json.dumps(columns))
+
+
+def test_a_row_without_response_and_trace_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"Missing required field\(s\): response or trace"):
+        EvaluationRow.model_validate_json('{"request": "q"}')
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"), [line for line in the("REQ") if len(line) == 2 and line not in the("REQS")]
+)
+def test_a_request_is_the_same_question(request_: str, text: str) -> None:
+    try:
+        value = ast.literal_eval(request_)
+    except (ValueError, SyntaxError):
+        value = request_
+    assert request_text(value) == ast.literal_eval(text)
+
+
+@pytest.mark.parametrize(("response", "text"), [line for line in the("RESP") if len(line) == 2])
+def test_a_response_is_the_same_answer(response: str, text: str) -> None:
+    try:
+        value = ast.literal_eval(response)
+    except (ValueError, SyntaxError):
+        value = response
+    assert response_text(value) == ast.literal_eval(text)
+
+
+def test_an_empty_list_is_no_response() -> None:
+    assert said({"request": "q", "response": []}).startswith("response: must be text or an object")

@@ -1,0 +1,27 @@
+"""MLflow traces for tests, in the JSON of MLflow 3, which name only what matters to them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def mlflow_span(name: str, kind: str, parent: str | None = None, outputs: Any = None, **changes: Any) -> dict[str, Any]:
+    """A span whose id is its name."""
+    attributes = {"mlflow.spanType": json.dumps(kind)} | changes.pop("attributes", {})
+    if outputs is not None:
+        attributes["mlflow.spanOutputs"] = json.dumps(outputs)
+    return {"span_id": name, "parent_span_id": parent, "name": name, "attributes": attributes, **changes}
+
+
+def mlflow_trace(*spans: dict[str, Any], **info: Any) -> str:
+    return json.dumps({"info": info, "data": {"spans": list(spans)}})
+
+
+def usage(read: int | None = None, written: int | None = None, key: str = "usage") -> dict[str, Any]:
+    return {key: {"prompt_tokens": read, "completion_tokens": written}}
+
+
+def documents(*uris: str | None) -> list[dict[str, Any]]:
+    """What a retriever returns."""
+    return [{"page_content": f"of {uri}", "metadata": {"doc_uri": uri}} for uri in uris]

@@ -1,0 +1,154 @@
+"""A row of an evaluation set, inside an `invocation.recorded` event, becomes an invocation and its reference."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
+from tests.support.scoring import NOW, make_session
+
+from tracegate.schemas.base import explain
+from tracegate.schemas.events import EVENT, InvocationEvent
+from tracegate.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk, TokenUsage
+from tracegate.schemas.reference import Reference
+from tracegate.schemas.turns import Turn, turns_of
+
+TRACE = mlflow_trace(
+    mlflow_span("root", "AGENT", None, {"choices": [{"message": {"content": "from the trace"}}]}),
+    mlflow_span("find", "RETRIEVER", "root", documents("from the trace")),
+    mlflow_span("model", "LLM", "root", usage(3, 4)),
+    execution_duration_ms=1500,
+)
+
+
+def event(second: int = 0, **fields: Any) -> InvocationEvent:
+    moment = (NOW + timedelta(seconds=second)).isoformat()
+    document = {"type": "invocation.recorded", "session_id": "s", "occurred_at": moment, **fields}
+    return EVENT.validate_json(json.dumps(document))
+
+
+def turn(**row: Any) -> Turn:
+    [found] = turns_of(make_session("s", events=[event(row={"request": "q", **row})]))
+    return found
+
+
+def refusal(**fields: Any) -> str:
+    with pytest.raises(ValidationError) as refused:
+        event(**fields)
+    return explain(refused.value)
+
+
+def test_a_row_is_an_invocation_and_what_was_expected_of_it() -> None:
+    found = turn(
+        request_id="r1",
+        response="a",
+        expected_response="b",
+        expected_retrieved_context=[{"doc_uri": "d1"}, None, "d2"],
+        retrieved_context=[{"doc_uri": "d2", "content": "c"}],
+    )
+    assert found.invocation == Invocation(
+        invocation_id="r1",
+        user_content=Content.of("q"),
+        final_response=Content.of("a", "model"),
+        intermediate_data=IntermediateData(),
+        retrieved_context=[RetrievedChunk(doc_uri="d2", content="c")],
+    )
+    assert found.reference == Reference(
+        final_response=Content.of("b", "model"),
+        retrieved_context=[RetrievedChunk(doc_uri="d1"), RetrievedChunk(doc_uri="d2")],
+    )
+
+
+def test_what_the_row_does_not_say_its_trace_says() -> None:
+    invocation = turn(trace=TRACE).invocation
+    assert invocation.final_response == Content.of("from the trace", "model")
+    assert invocation.retrieved_context == [RetrievedChunk(doc_uri="from the trace", content="of from the trace")]
+    assert invocation.token_usage == TokenUsage(input_tokens=3, output_tokens=4)
+    assert invocation.latency_seconds == 1.5
+
+
+def test_what_the_row_says_goes_before_its_trace() -> None:
+    invocation = turn(trace=TRACE, response="a", retrieved_context=[]).invocation
+    assert (invocation.final_response, invocation.retrieved_context) == (Content.of("a", "model"), [])
+
+
+def test_an_endpoints_time_is_the_latency_unless_the_trace_says_another() -> None:
+    assert turn(response="a", execution_time_ms=250).invocation.latency_seconds == 0.25
+    assert turn(trace=TRACE, execution_time_ms=250).invocation.latency_seconds == 1.5
+
+
+def test_a_row_that_expects_nothing_has_no_reference() -> None:
+    assert turn(response="a").reference is None
+    assert turn(response="a", expected_facts=[]).reference == Reference(expected_facts=[])
+
+
+def test_a_column_that_is_null_is_absent() -> None:
+    nothing = ("request_id", "expected_facts", "expected_retrieved_context", "retrieved_context", "trace")
+    assert turn(response="a", **dict.fromkeys(nothing)) == turn(response="a")
+
+
+def test_the_envelopes_reference_goes_before_the_rows() -> None:
+    recorded = event(row={"request": "q", "response": "a", "expected_response": "b"}, reference={"question": "q"})
+    [found] = turns_of(make_session("s", events=[recorded]))
+    assert found.reference == Reference(question="q")
+
+
+def test_inputs_may_stand_for_the_request() -> None:
+    recorded = event(row={"inputs": {"messages": [{"role": "user", "content": "hi"}]}, "response": "a"})
+    [found] = turns_of(make_session("s", events=[recorded]))
+    assert found.invocation.user_content == Content.of("hi")
+
+
+def test_what_of_a_trace_cannot_be_read_is_kept_as_a_sentence() -> None:
+    broken = mlflow_trace(mlflow_span("model", "LLM", attributes={"mlflow.spanOutputs": "{"}))
+    assert turn(trace=broken).invocation.unread == ["attribute 'mlflow.spanOutputs' of span 'model' is not JSON"]
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (
+            {"request": "q", "response": "a", "expected_facts": [], "expected_response": ""},
+            "row: Conflicting field(s): more than one of [expected_response or expected_facts] cannot be defined",
+        ),
+        ({"request": "q"}, "row: Missing required field(s): response or trace"),
+        (
+            {"request": "q", "response": "a", "retrieved_context": [{"doc_uri": 1}]},
+            (
+                "row.retrieved_context: must contain values of the form [doc_uri: str], [{'doc_uri': str}], "
+                "or [{'doc_uri': str}, {'content': str}]; [0].doc_uri is a number"
+            ),
+        ),
+        (
+            {"request": "q", "trace": '{"info": {}'},
+            "row.trace: must contain valid serialized traces: it is cut off: its JSON ends unfinished after 11 characters",
+        ),
+        ({"request": "q", "response": "a", "execution_time_ms": -1}, "row.execution_time_ms: Input should be"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_refused_with_column_and_rule(row: dict[str, Any], why: str) -> None:
+    assert refusal(row=row).startswith(f"invocation.recorded.{why}")
+
+
+def test_a_record_holds_an_invocation_or_a_row() -> None:
+    assert refusal() == "invocation.recorded: needs either invocation or row"
+    both = refusal(invocation={}, row={"request": "q", "response": "a"})
+    assert both == "invocation.recorded: needs either invocation or row, not both"
+
+
+def test_the_latency_of_an_invocation_is_from_its_start_to_its_completion() -> None:
+    started = event(0, type="invocation.started", invocation_id="i")
+    completed = event(2, type="invocation.completed", invocation_id="i")
+    for events, expected in [((started, completed), 2.0), ((started,), None), ((completed,), None)]:
+        [found] = turns_of(make_session("s", events=list(events)))
+        assert found.invocation.latency_seconds == expected
+
+
+def test_an_invocation_that_ended_before_it_began_has_no_latency() -> None:
+    completed, started = event(1, type="invocation.completed"), event(2, type="invocation.started", invocation_id="i")
+    [found] = turns_of(make_session("s", events=[completed.model_copy(update={"invocation_id": "i"}), started]))
+    assert found.invocation.latency_seconds is None
