@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.support.scoring import make_session, scores_of
 
 from tracegate.schemas.base import explain
 from tracegate.schemas.evaluation_row import CONFLICT, EvaluationRow
 from tracegate.schemas.evaluation_row_turn import request_text, response_text
+from tracegate.schemas.events import EVENT
+from tracegate.schemas.score import Score
+from tracegate.schemas.turns import turns_of
+from tracegate.scorers import read_plan
+from tracegate.scorers.chunk_precision import Rating, precision
 
 DATA = Path(__file__).parent / "data"
 LINES = [line.split(" | ") for line in (DATA / "databricks_oracle.txt").read_text("utf-8").splitlines()]
@@ -116,3 +122,50 @@ def test_a_response_is_the_same_answer(response: str, text: str) -> None:
 
 def test_an_empty_list_is_no_response() -> None:
     assert said({"request": "q", "response": []}).startswith("response: must be text or an object")
+
+
+def chunks(text: str) -> list[Any]:
+    return EvaluationRow.model_validate({**QUESTION, "retrieved_context": ast.literal_eval(text)}).model_dump(
+        mode="json"
+    )["retrieved_context"]
+
+
+@pytest.mark.parametrize(("retrieved", "expected", "outcome"), the("RECALL"))
+async def test_document_recall_is_the_same_number(retrieved: str, expected: str, outcome: str) -> None:
+    row = {**QUESTION, "retrieved_context": chunks(retrieved), "expected_retrieved_context": chunks(expected)}
+    score = (await scored(row, "document_recall"))["retrieval/ground_truth/document_recall"]
+    if outcome == "absent":
+        assert (score.value, score.not_evaluated_because) == (None, "missing_input")
+    else:
+        [(_, value)] = ast.literal_eval(outcome)
+        assert score.value == value
+
+
+@pytest.mark.parametrize(("ratings", "outcome"), the("CHUNKPREC"))
+def test_chunk_precision_is_the_same_number(ratings: str, outcome: str) -> None:
+    of: list[Rating | None] = [None if rating == "err" else rating for rating in ast.literal_eval(ratings)]
+    expected = ast.literal_eval(outcome)
+    assert precision(of) == (expected[0][1] if expected else None)
+
+
+@pytest.mark.parametrize(("version", "latency"), [(2, 0.067), (3, 0.051)])
+async def test_the_sample_traces_have_tokens_latency_and_recall(version: int, latency: float) -> None:
+    trace = (DATA / f"mlflow_trace_v{version}.json").read_text("utf-8")
+    row = {"request": "What is RAG?", "trace": trace, "expected_retrieved_context": ["docs/rag.md", "docs/other.md"]}
+    metrics = ["document_recall", "total_token_count", "input_token_count", "output_token_count", "latency"]
+    assert {name: score.value for name, score in (await scored(row, *metrics)).items()} == {
+        "retrieval/ground_truth/document_recall": 0.5,
+        "agent/total_token_count": 43,
+        "agent/input_token_count": 31,
+        "agent/output_token_count": 12,
+        "agent/latency_seconds": latency,
+    }
+
+
+async def scored(row: dict[str, Any], *metrics: str) -> dict[str, Score]:
+    """The scores of the row's invocation, by metric."""
+    criteria = {name: 0.5 if name == "document_recall" else {} for name in metrics}
+    recorded = {"type": "invocation.recorded", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z", "row": row}
+    turns = turns_of(make_session("s", events=[EVENT.validate_json(json.dumps(recorded))]))
+    scores = await scores_of(read_plan({"criteria": criteria}), turns)
+    return {score.metric: score for score in scores if score.level == "invocation"}

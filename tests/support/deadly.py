@@ -13,7 +13,8 @@ from typing import ClassVar
 
 from tracegate.schemas.invocation import Level
 from tracegate.scorers.base import Measurement, Scorer, Subject
-from tracegate.scorers.plan import Metric, Plan, read_plan
+from tracegate.scorers.metric import Metric
+from tracegate.scorers.plan import Plan, read_plan
 
 
 class Deadly(Scorer):

@@ -36,6 +36,8 @@ class EvalConfig(ConfigModel):
     """
 
     criteria: dict[str, float | JsonObject] = {}
+    agent_evaluation: Literal["auto"] | None = None
+    """`auto`: beside the criteria, the metrics of Databricks Agent Evaluation that go with what is known of each invocation."""
     trace_value: JsonObject = {}
     """Options of the trace value, such as `{"preset": "knowledgepulse"}`."""
     gate: GateConfig = GateConfig()

@@ -4,7 +4,8 @@
 """
 
 from tracegate.scorers.base import Measurement, Missing, Scorer, Subject
-from tracegate.scorers.plan import ConfigError, Metric, Plan, read_plan
+from tracegate.scorers.metric import Metric
+from tracegate.scorers.plan import ConfigError, Plan, read_plan
 from tracegate.scorers.response_match import ResponseMatch
 from tracegate.scorers.runner import evaluate
 from tracegate.scorers.tool_trajectory import ToolTrajectory

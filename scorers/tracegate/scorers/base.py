@@ -90,6 +90,8 @@ class Scorer(BaseModel, ABC):
     level: ClassVar[Level] = "invocation"
     judged: ClassVar[bool] = False
     """Whether it asks a judge."""
+    informational: ClassVar[bool] = False
+    """Whether it only tells a number: no threshold is allowed, and every value has PASSED."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The least and the greatest value; a threshold lies between them."""
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from pydantic import JsonValue
 
 from tracegate.schemas.base import JsonObject
 from tracegate.schemas.config import EvalConfig, GateConfig
 from tracegate.schemas.judge_config import JudgeConfig
+from tracegate.scorers.agent_evaluation import RUNS_ON, full_name
 from tracegate.scorers.base import Scorer
 from tracegate.scorers.config_problems import kind_of, shown, validated
 from tracegate.scorers.judged import Judged
+from tracegate.scorers.metric import Metric, canonical, digest_of, metric_digest, sha256
 from tracegate.scorers.own_patterns import compiled
-from tracegate.scorers.registry import UNSUPPORTED, UnusableMetric, scorer_class
+from tracegate.scorers.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
 from tracegate.scorers.spelling import did_you_mean
 from tracegate.scorers.trace_value import TraceValue
 
@@ -37,23 +38,6 @@ class ConfigError(ValueError):
             "the evaluation config cannot be used:\n" + "\n".join(f"  - {problem}" for problem in problems)
         )
         self.problems = list(problems)
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A criterion of the config."""
-
-    name: str
-    threshold: float | None
-    scorer: Scorer | None
-    """None: a metric of Google ADK's that nothing here computes."""
-    digest: str
-    """What the measurement depends on, the threshold left out; part of every result's id."""
-
-    @property
-    def version(self) -> str:
-        """The scorer's version, empty without one."""
-        return self.scorer.version if self.scorer else ""
 
 
 @dataclass(frozen=True)
@@ -108,6 +92,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     sections = dict(_loaded(document))
     problems: list[str] = []
     criteria = _section(sections, ("criteria",), problems)
+    problems += _named_twice(criteria)
     options = _section(sections, ("trace_value", "traceValue"), problems)
 
     metrics = []
@@ -123,11 +108,16 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
 
+    if config.agent_evaluation == "auto":
+        metrics += _automatic({metric.name for metric in metrics})
+
     gate = config.gate
+    required = [full_name(name) for name in gate.required]
+    if required != gate.required:
+        gate = gate.model_copy(update={"required": required})
     if "scope" not in gate.model_fields_set:
         gate = gate.model_copy(update={"scope": trace_value.preferred_scope})
-    shares = config.sampling if isinstance(config.sampling, dict) else dict.fromkeys(criteria, config.sampling)
-    sampling = {name: shares.get(name, 1.0) for name in criteria}
+    sampling = _shares(config.sampling, metrics)
     said = {
         "criteria": {metric.name: [metric.threshold, metric.digest] for metric in metrics},
         "trace_value": [TraceValue.version, trace_value.model_dump(mode="json")],
@@ -136,25 +126,9 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     }
     if config.judge.models or config.judge.structured_output != "auto":
         said["judge"] = [dict(config.judge.models), config.judge.structured_output]
-    return Plan(tuple(metrics), trace_value, gate, sampling, _sha256(canonical(said)), config.judge)
-
-
-@lru_cache(maxsize=1024)
-def metric_digest(
-    metric: str, version: str, options: str, embedder_id: str | None = None, judge: str | None = None
-) -> str:
-    """SHA-256 of what a metric's values depend on. `options` is canonical JSON, without the threshold."""
-    parts = {"metric": metric, "version": version, "options": options, "judge": judge, "embedder": embedder_id}
-    return _sha256(canonical(parts))
-
-
-def canonical(value: object) -> str:
-    """The JSON text that is the same for equal values: keys sorted, no blanks."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    if config.agent_evaluation:
+        said["agent_evaluation"] = config.agent_evaluation
+    return Plan(tuple(metrics), trace_value, gate, sampling, sha256(canonical(said)), config.judge)
 
 
 def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue]:
@@ -200,6 +174,7 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
         raise ConfigError(
             [f"{name}: is no criterion; its options stand in {name!r} beside criteria, its threshold in gate.threshold"]
         )
+    spelled, name = name, full_name(name)
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
     stated = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
     problems: list[str] = []
@@ -208,19 +183,47 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
         within = UNSUPPORTED[name]
     else:
         try:
-            kind = scorer_class(name)
+            kind = scorer_class(spelled)
         except UnusableMetric as error:
             raise ConfigError([str(error)]) from None
         if _reads_no_response_beside_the_final_one(name, kind):
             options = {key: value for key, value in options.items() if key not in WITHOUT_EFFECT}
-        scorer, within = validated(kind, options, name, problems), kind.range
-    threshold = _threshold(name, stated, within, problems)
+        scorer = validated(kind, options, spelled, problems)
+        within = None if kind.informational else kind.range
+    threshold = _threshold(spelled, stated, within, problems)
     if problems:
         raise ConfigError(problems)
     if scorer is None:
         return Metric(name, threshold, None, metric_digest(name, "", canonical(options)))
-    measured = canonical(scorer.decisive_options())
-    return Metric(name, threshold, scorer, metric_digest(name, scorer.version, measured, judge=scorer.judge_model))
+    return Metric(name, threshold, scorer, digest_of(name, scorer))
+
+
+def _automatic(named: Collection[str]) -> list[Metric]:
+    """The metrics of Agent Evaluation that are not named already, each where it goes with what is expected."""
+    found = []
+    for name, runs_on in RUNS_ON.items():
+        if name in BUILT_IN and name not in named:
+            scorer = BUILT_IN[name]()
+            digest = digest_of(name, scorer)
+            found.append(Metric(name, None, scorer, digest, runs_on))
+    return found
+
+
+def _shares(sampling: float | Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
+    if not isinstance(sampling, Mapping):
+        return {metric.name: sampling for metric in metrics}
+    shares = {full_name(name): share for name, share in sampling.items()}
+    return {metric.name: shares.get(metric.name, 1.0) for metric in metrics}
+
+
+def _named_twice(criteria: JsonObject) -> list[str]:
+    first: dict[str, str] = {}
+    problems = []
+    for name in criteria:
+        other = first.setdefault(full_name(name), name)
+        if other != name:
+            problems.append(f"criteria.{name}: is the same metric as {other}; keep one of them")
+    return problems
 
 
 def _reads_no_response_beside_the_final_one(name: str, kind: type[Scorer]) -> bool:
@@ -252,13 +255,14 @@ def _threshold(name: str, stated: JsonValue, within: tuple[float, float] | None,
 def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
     """What refers to a criterion that is not there; from the document itself, so that it is said beside what else is wrong."""
     gate, sampling = sections.get("gate"), sections.get("sampling")
+    known = {full_name(name) for name in criteria}
     required = gate.get("required") if isinstance(gate, dict) else None
     named = [("gate.required", name) for name in (required if isinstance(required, list) else ())]
     named += [("sampling", name) for name in (sampling if isinstance(sampling, dict) else ())]
     return [
         f"{place}: {name!r} is not among the criteria; {did_you_mean(name, criteria)}"
         for place, name in named
-        if isinstance(name, str) and name not in criteria
+        if isinstance(name, str) and full_name(name) not in known
     ]
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
+from tracegate.scorers import agent_evaluation
+from tracegate.scorers.agent_evaluation import ALIASES, full_name
 from tracegate.scorers.base import Scorer
+from tracegate.scorers.document_recall import DocumentRecall
 from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
 from tracegate.scorers.hallucinations_v1 import Hallucinations
+from tracegate.scorers.latency import Latency
 from tracegate.scorers.response_match import ResponseMatch
 from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
 from tracegate.scorers.safety_v1 import Safety
 from tracegate.scorers.spelling import did_you_mean
+from tracegate.scorers.token_counts import InputTokenCount, OutputTokenCount, TotalTokenCount
 from tracegate.scorers.tool_trajectory import ToolTrajectory
 from tracegate.scorers.trajectory import (
     TrajectoryAnyOrderMatch,
@@ -39,6 +44,11 @@ BUILT_IN: dict[str, type[Scorer]] = {
     "trajectory_precision": TrajectoryPrecision,
     "trajectory_recall": TrajectoryRecall,
     "trajectory_single_tool_use": TrajectorySingleToolUse,
+    agent_evaluation.RECALL: DocumentRecall,
+    agent_evaluation.TOTAL_TOKENS: TotalTokenCount,
+    agent_evaluation.INPUT_TOKENS: InputTokenCount,
+    agent_evaluation.OUTPUT_TOKENS: OutputTokenCount,
+    agent_evaluation.LATENCY: Latency,
 }
 
 UNSUPPORTED: dict[str, tuple[float, float] | None] = {
@@ -52,8 +62,14 @@ UNSUPPORTED: dict[str, tuple[float, float] | None] = {
     "inference_call_count_v1": None,
     "token_usage_v1": None,
     "invocation_duration_v1": None,
+    agent_evaluation.RELEVANCE: (0.0, 1.0),
+    agent_evaluation.SAFETY: (0.0, 1.0),
+    agent_evaluation.GROUNDEDNESS: (0.0, 1.0),
+    agent_evaluation.CHUNK_PRECISION: (0.0, 1.0),
+    agent_evaluation.CORRECTNESS: (0.0, 1.0),
+    agent_evaluation.SUFFICIENCY: (0.0, 1.0),
 }
-"""Google ADK's metrics that nothing here computes, and the range of their thresholds; None: they take no threshold."""
+"""Metrics of Google ADK's and Databricks' that nothing here computes, and the range of their thresholds; None: they take none."""
 
 
 class UnusableMetric(LookupError):  # noqa: N818  # says what is unusable, not that something failed
@@ -66,7 +82,9 @@ def scorer_class(metric: str) -> type[Scorer]:
     Raises:
         UnusableMetric: nobody offers it, more than one does, or what is offered is no scorer.
     """
-    offers = sorted((entry for entry in entry_points(group=GROUP) if entry.name == metric), key=_package)
+    metric, asked = full_name(metric), metric
+    names = {metric, asked}
+    offers = sorted((entry for entry in entry_points(group=GROUP) if entry.name in names), key=_package)
     owners = [_package(entry) for entry in offers]
     if metric in BUILT_IN:
         if owners:
@@ -83,8 +101,8 @@ def scorer_class(metric: str) -> type[Scorer]:
 
 
 def known_metrics() -> set[str]:
-    """The names that a config may give: built-in, of installed plugins, and ADK's others."""
-    return {*BUILT_IN, *UNSUPPORTED, *entry_points(group=GROUP).names}
+    """The names that a config may give: built-in, short for these, of installed plugins, and what other systems have."""
+    return {*BUILT_IN, *UNSUPPORTED, *ALIASES, *entry_points(group=GROUP).names}
 
 
 def _loaded(entry: EntryPoint) -> type[Scorer]:

@@ -39,7 +39,8 @@ async def evaluate(
 
     A metric of level `invocation` gives a Score per invocation and one for the session, which is over the invocations that have a value
     and names the others in `details`. One of another level gives a Score per subject. A session that the sampling leaves out, and a
-    metric that nothing here computes, give one Score of the session that says so. A scorer that fails or takes too long costs its own
+    metric that nothing here computes, give one Score of the session that says so. A metric that runs on some invocations only gives
+    none of the others. A scorer that fails or takes too long costs its own
     Score and no other.
 
     Args:
@@ -52,6 +53,7 @@ async def evaluate(
         judge_timeout_s: Seconds that one of those may take on one subject; None: as many as the others.
     """
     subjects: dict[Level, list[Subject]] = {}
+    measured: list[list[Subject]] = []
     point = sampling_point(session.session_id)
     started: list[list[Outcome | Awaitable[Measurement]]] = []
     limits: list[float] = []
@@ -61,27 +63,31 @@ async def evaluate(
         limits.append(timeout_s if judge_timeout_s is None or not asks else judge_timeout_s)
         if scorer is None or point >= plan.sampling[metric.name]:
             started.append([])
+            measured.append([])
             continue
         if scorer.level not in subjects:
             subjects[scorer.level] = _subjects(scorer.level, session, turns, judge)
-        started.append([_started(scorer, subject) for subject in subjects[scorer.level]])
+        measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
+        started.append([_started(scorer, subject) for subject in measured[-1]])
     outcomes = await _finished(started, limits)
 
     write = ScoreWriter(session, session.last_record_at, plan, now())
     scores: list[Score] = []
-    for metric, found in zip(plan.metrics, outcomes, strict=True):
+    for metric, of, found in zip(plan.metrics, measured, outcomes, strict=True):
         if metric.scorer is None:
-            reason = Unmeasured("unsupported", f"{metric.name} is a metric of Google ADK's that is not computed here")
+            reason = Unmeasured(
+                "unsupported", f"{metric.name} is a metric of another system's that is not computed here"
+            )
             scores.append(write.score(metric, "session", session.session_id, reason))
         elif point >= plan.sampling[metric.name]:
             reason = Unmeasured("sampled_out", f"{plan.sampling[metric.name]:g} of all sessions are measured")
             scores.append(write.score(metric, "session", session.session_id, reason))
         else:
             level = metric.scorer.level
-            for subject, outcome in zip(subjects[level], found, strict=True):
+            for subject, outcome in zip(of, found, strict=True):
                 scores.append(write.score(metric, level, _id_of(subject), outcome))
-            if level == "invocation":
-                names = [_id_of(subject) for subject in subjects[level]]
+            if level == "invocation" and (of or metric.runs_on is None):
+                names = [_id_of(subject) for subject in of]
                 total = _aggregated(metric.scorer, names, found)
                 scores.append(write.score(metric, "session", session.session_id, total))
     return scores

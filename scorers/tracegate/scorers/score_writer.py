@@ -16,8 +16,9 @@ from tracegate.schemas.invocation import Level
 from tracegate.schemas.score import Score, Status, result_id
 from tracegate.schemas.session import Session
 from tracegate.scorers.base import Measurement
+from tracegate.scorers.metric import Metric
 from tracegate.scorers.outcome import Outcome, Unmeasured
-from tracegate.scorers.plan import GATE_VERSION, Metric, Plan
+from tracegate.scorers.plan import GATE_VERSION, Plan
 
 
 def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement, now: datetime) -> Score:

@@ -22,6 +22,8 @@ from tracegate.schemas.invocation import (
     InvocationEvents,
     InvocationStep,
     Part,
+    RetrievedChunk,
+    TokenUsage,
 )
 from tracegate.schemas.reference import Reference
 from tracegate.schemas.trace import ReasoningTrace
@@ -40,12 +42,21 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
     """
     judge = judge or AgreeableJudge()
     find, book = FunctionCall(name="find", args={"city": "Seoul"}), FunctionCall(name="book", args={"seats": [1, 2]})
-    expected = Reference(final_response=Content.of("Two seats are booked."), tool_uses=[find, book])
+    timetable = [RetrievedChunk(doc_uri="timetable", content="Every hour."), RetrievedChunk(doc_uri="fares")]
+    expected = Reference(
+        final_response=Content.of("Two seats are booked."), tool_uses=[find, book], retrieved_context=timetable
+    )
     events = [Part(function_call=find), Part(text="I found two."), Part(function_call=book)]
     invocations = [
         Invocation(),
         Invocation(final_response=Content.of("")),
-        Invocation(final_response=Content.of("Your two seats are booked."), intermediate_data=_used(find, book)),
+        Invocation(
+            final_response=Content.of("Your two seats are booked."),
+            intermediate_data=_used(find, book),
+            retrieved_context=timetable[:1],
+            token_usage=TokenUsage(input_tokens=900, output_tokens=30),
+            latency_seconds=1.25,
+        ),
         Invocation(
             final_response=Content.of("좌석 두 개를 예약했습니다 🙂"), intermediate_data=_used(book, find, find)
         ),

@@ -16,7 +16,8 @@ from tracegate.schemas.session import Session
 from tracegate.schemas.trace import ReasoningTrace
 from tracegate.schemas.turns import Turn, turns_of
 from tracegate.scorers.base import Measurement, Missing, Subject
-from tracegate.scorers.plan import Metric, Plan
+from tracegate.scorers.metric import Metric
+from tracegate.scorers.plan import Plan
 from tracegate.streams.demo.agents import DUPLICATE, JOINED, Emission
 from tracegate.streams.demo.margins import Span, below, spans_of
 

@@ -13,7 +13,8 @@ from tracegate.schemas.invocation import Invocation
 from tracegate.schemas.score import Score, Status
 from tracegate.schemas.turns import Turn
 from tracegate.scorers.judge import Judge
-from tracegate.scorers.plan import Metric, Plan
+from tracegate.scorers.metric import Metric
+from tracegate.scorers.plan import Plan
 from tracegate.scorers.runner import evaluate
 from tracegate.streams.evals.files import EvalFile
 from tracegate.streams.evals.recordings import Recording, Runs
@@ -105,8 +106,13 @@ async def _case(
             plan, run.session, made, now=now, timeout_s=timeout_s, judge=judge, judge_timeout_s=judge_timeout_s
         )
         found.append(scores)
-        turns += _turn_results(number, made, expected, scores)
-    criteria = [_criterion(metric, found, pooled=pooled or len(runs) > 1) for metric in plan.metrics]
+        turns += _turn_results(number, plan, made, expected, scores)
+    measured = {score.metric for scores in found for score in scores}
+    criteria = [
+        _criterion(metric, found, pooled=pooled or len(runs) > 1)
+        for metric in plan.metrics
+        if metric.runs_on is None or metric.name in measured
+    ]
     return replace(empty, criteria=criteria, turns=turns, runs=len(runs), problem="; ".join(problems) or None)
 
 
@@ -147,17 +153,19 @@ def _named(invocation: Invocation, number: int) -> Invocation:
 
 
 def _turn_results(
-    run: int, turns: Sequence[Turn], expected: Sequence[EvalInvocation | None], scores: Sequence[Score]
+    run: int, plan: Plan, turns: Sequence[Turn], expected: Sequence[EvalInvocation | None], scores: Sequence[Score]
 ) -> list[TurnResult]:
-    # Scores of one metric come in the order of the invocations, which need no ids of their own for it.
+    # Scores of one metric come in the order of the invocations that it is measured of, which need no ids of their own for it.
     columns: dict[str, list[Score]] = {}
-    for score in scores:
+    for score in reversed(scores):
         if score.level == "invocation":
             columns.setdefault(score.metric, []).append(score)
-    return [
-        TurnResult(run, at + 1, len(turns), turn.invocation, expected[at], [column[at] for column in columns.values()])
-        for at, turn in enumerate(turns)
-    ]
+    found = []
+    for at, turn in enumerate(turns):
+        of_it = [metric.name for metric in plan.metrics if metric.name in columns and metric.applies(turn.reference)]
+        mine = [columns[name].pop() for name in of_it]
+        found.append(TurnResult(run, at + 1, len(turns), turn.invocation, expected[at], mine))
+    return found
 
 
 def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool) -> CriterionResult:
