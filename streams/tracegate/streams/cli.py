@@ -17,7 +17,7 @@ from tracegate.streams.cli_evalset import evalset_app, migrate
 from tracegate.streams.cli_terminal import complain
 from tracegate.streams.topics import STAGES, StageName
 
-Format = Literal["tracegate", "openai-chat"]
+Format = Literal["tracegate", "openai-chat", "databricks-agent-evaluation", "databricks-inference-table"]
 
 app = typer.Typer(
     help="Tracegate scores what AI agents do in production, while they do it.",
@@ -35,12 +35,18 @@ app.command()(migrate)
 
 Input = Annotated[
     str,
-    typer.Argument(metavar="FILE", help="JSON Lines or a JSON array; `-` reads standard input.", show_default=False),
+    typer.Argument(
+        metavar="FILE",
+        help="JSON Lines or a JSON array; of rows also `.csv` and `.parquet`; `-` reads standard input.",
+        show_default=False,
+    ),
 ]
 InputFormat = Annotated[
     Format,
     typer.Option(
-        "--format", help="`tracegate`: traces and events. `openai-chat`: transcripts with `messages` or `traj`."
+        "--format",
+        help="`tracegate`: traces and events, or rows of Agent Evaluation. `openai-chat`: transcripts with `messages` or `traj`. "
+        "`databricks-agent-evaluation`: rows only. `databricks-inference-table`: a serving endpoint's logs.",
     ),
 ]
 Config = Annotated[
@@ -137,7 +143,7 @@ def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
 
 @app.command()
 def emit(file: Input, format: InputFormat = "tracegate", task_domain: TaskDomain = "general") -> None:  # noqa: A002
-    """Send recorded traces, events or chat transcripts to Kafka, as agents would have sent them.
+    """Send recorded traces, events, evaluation rows or chat transcripts to Kafka, as agents would have sent them.
 
     Sending a file twice changes nothing: what arrives twice counts once. Exit code 1: a document was not sent (stderr says which and
     why), or Kafka did not take it. 2: the file, options or environment cannot be used.

@@ -15,9 +15,8 @@ from rich.text import Text
 
 from tracegate.schemas.dead_letter import printable
 from tracegate.streams.cli_errors import FAILED, INTERRUPTED
-from tracegate.streams.cli_input import Format, base_time_of, open_input, read_records
+from tracegate.streams.cli_input import Format, open_input, read_input
 from tracegate.streams.cli_terminal import complain, progress_bar
-from tracegate.streams.documents import name_of, read_documents
 from tracegate.streams.emit import emit
 from tracegate.streams.settings import load_settings
 
@@ -34,13 +33,7 @@ def emit_file(path: str, format: Format, task_domain: str) -> int:  # noqa: A002
     settings = load_settings()
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors above
     with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
-        documents = read_records(
-            read_documents(stream),
-            format=format,
-            source=name_of(stream),
-            base_time=base_time_of(stream),
-            task_domain=task_domain,
-        )
+        documents = read_input(stream, format=format, task_domain=task_domain)
         report = asyncio.run(emit(settings, documents, progress=lambda done: advance(done, None)))
     sent = ", ".join(f"{count} to {topic}" for topic, count in report.sent.items())
     Console(highlight=False, soft_wrap=True).print(Text(printable(f"{report.documents} documents: {sent}")))

@@ -9,16 +9,27 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import BinaryIO, Literal, NamedTuple
 
 import orjson
 from pydantic import JsonValue
 
-from tracegate.streams.documents import Document, InputError
+from tracegate.schemas.evaluation_row import MAX_ROWS, TOO_MANY
+from tracegate.streams.documents import Document, InputError, name_of, read_documents
+from tracegate.streams.evaluation_rows import RowReader, looks_like_a_row
+from tracegate.streams.inference_table import InferenceTableReader
+from tracegate.streams.tables import Row, read_csv, read_parquet
 from tracegate.streams.transcripts import DEFAULT_DOMAIN, Recorded, transcript_events
 
-Format = Literal["tracegate", "openai-chat"]
-"""What the documents are: traces and events as they go on the wire, or chat transcripts."""
+Format = Literal["tracegate", "openai-chat", "databricks-agent-evaluation", "databricks-inference-table"]
+"""What the documents are: traces and events as they go on the wire, with rows among them; chat transcripts; rows; rows of logs."""
+
+TABLES = {".csv": read_csv, ".parquet": read_parquet}
+"""What reads a table, by the end of its file's name."""
+
+_ASKED = (b'"request"', b'"inputs"')
+"""What a row cannot do without."""
 
 UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -65,6 +76,38 @@ def base_time_of(stream: BinaryIO) -> datetime:
     return datetime.fromtimestamp(found.st_mtime, UTC) if stat.S_ISREG(found.st_mode) else UNKNOWN_TIME
 
 
+def read_input(stream: BinaryIO, *, format: Format, task_domain: str) -> Iterator[Records]:  # noqa: A002  # the option's name
+    """What each document of a file gives, or each row of a table.
+
+    Raises:
+        InputError: the input cannot be read to its end.
+    """
+    source = name_of(stream)
+    read_table = TABLES.get(PurePath(source).suffix.lower())
+    if read_table is None:
+        return read_records(
+            read_documents(stream),
+            format=format,
+            source=source,
+            base_time=base_time_of(stream),
+            task_domain=task_domain,
+        )
+    if format == "openai-chat":
+        raise InputError(f"{source}: is a table, and transcripts are JSON; name another --format, or none")
+    return read_rows(read_table(stream), format=format, source=source, base_time=base_time_of(stream))
+
+
+def read_rows(rows: Iterable[Row], *, format: Format, source: str, base_time: datetime) -> Iterator[Records]:  # noqa: A002
+    """What each row gives, in order; one that cannot be used gives its problem, and the next is read.
+
+    Of an evaluation set the first 10,000 are read, and one problem says how many were left out; logs have no limit.
+    """
+    reading = _Rows(format, source, base_time)
+    for row in rows:
+        yield from reading.take(row)
+    yield from reading.left_out()
+
+
 def read_records(
     documents: Iterable[Document],
     *,
@@ -75,12 +118,21 @@ def read_records(
 ) -> Iterator[Records]:
     """What each document gives, in order; one that cannot be used gives its problem, and the next is read.
 
-    In the format `tracegate` every document is a record as it stands, even an unreadable one: judging it is the worker's work.
+    In the format `tracegate` every document is a record as it stands, even an unreadable one: judging it is the worker's work. But for an
+    object with a `request` and no `type`, which is a row.
     """
     taken: dict[str, tuple[int, bytes]] = {}
+    rows = _Rows(format, source, base_time)
     for document in documents:
+        if format.startswith("databricks-"):
+            yield from rows.take(_row(document))
+            continue
         if format == "tracegate":
-            yield Records(document, [recorded(document.raw)])
+            row = _row(document) if any(name in document.raw for name in _ASKED) else None
+            if row is not None and looks_like_a_row(row.columns):
+                yield from rows.take(row)
+            else:
+                yield Records(document, [recorded(document.raw)])
             continue
         try:
             records = transcript_events(_object(document, source), document.number, source, base_time, task_domain)
@@ -89,6 +141,45 @@ def read_records(
             yield Records(document, [], problem)
         else:
             yield Records(document, records)
+    yield from rows.left_out()
+
+
+class _Rows:
+    """The rows of one input, and how many there were."""
+
+    def __init__(self, format: Format, source: str, base_time: datetime) -> None:  # noqa: A002
+        logs = format == "databricks-inference-table"
+        self._reader = (InferenceTableReader if logs else RowReader)(source, base_time)
+        self._limit = None if logs else MAX_ROWS
+        self._count = 0
+        self._first_left_out = 0
+
+    def take(self, row: Row) -> Iterator[Records]:
+        self._count += 1
+        if self._limit is not None and self._count > self._limit:
+            self._first_left_out = self._first_left_out or row.number
+            return
+        document = Document(row.number, b"")
+        try:
+            yield Records(document, self._reader.records(row))
+        except InputError as problem:
+            yield Records(document, [], problem)
+
+    def left_out(self) -> Iterator[Records]:
+        if self._first_left_out:
+            row = Row(self._first_left_out, {})
+            what = f"and all behind it are left out: {TOO_MANY.format(self._limit, self._count)} Divide the file."
+            yield Records(Document(row.number, b""), [], self._reader.error(row, what))
+
+
+def _row(document: Document) -> Row:
+    try:
+        found: JsonValue = orjson.loads(document.raw)
+    except orjson.JSONDecodeError as error:
+        return Row(document.number, {}, f"is not JSON ({error})")
+    if not isinstance(found, dict):
+        return Row(document.number, {}, "is no object; a row is one, with its columns in it")
+    return Row(document.number, found)
 
 
 def recorded(raw: bytes) -> Recorded:

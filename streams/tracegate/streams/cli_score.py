@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tracegate.schemas.dead_letter import printable
+from tracegate.scorers.agent_evaluation import short_name
 from tracegate.streams.cli_errors import FAILED
 from tracegate.streams.cli_terminal import complain, progress_bar
 
@@ -45,9 +46,9 @@ def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task
         EmbedderUnavailable: the embedder cannot be loaded.
         JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
     """
-    from tracegate.streams.cli_input import base_time_of, open_input, read_records
+    from tracegate.streams.cli_input import open_input, read_input
     from tracegate.streams.clock import utc_now
-    from tracegate.streams.documents import name_of, read_documents
+    from tracegate.streams.documents import name_of
     from tracegate.streams.embedders import load_embedder
     from tracegate.streams.judge_offline import judging_from_file
     from tracegate.streams.offline import score_offline
@@ -61,13 +62,7 @@ def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task
     ):
         source = name_of(stream)
         loaded = load_embedder(embedder or settings.embedder)
-        documents = read_records(
-            read_documents(stream),
-            format=format,
-            source=source,
-            base_time=base_time_of(stream),
-            task_domain=task_domain,
-        )
+        documents = read_input(stream, format=format, task_domain=task_domain)
         result = asyncio.run(
             score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance, judging=judging)
         )
@@ -93,13 +88,14 @@ def _misses_its_threshold(score: Score) -> bool:
 
 def _print_table(result: Result) -> None:
     stdout = Console(highlight=False)
-    longest = max((len(score.metric) for score in result.scores), default=0)
-    for session_id, scores in groupby(result.scores, key=lambda score: score.session_id):
+    longest = max((len(short_name(score.metric)) for score in result.scores), default=0)
+    for session_id, found in groupby(result.scores, key=lambda score: score.session_id):
+        scores = list(found)
         stdout.print(Text(printable(session_id), style="bold"))
         table = Table.grid(padding=(0, 1, 0, 0))
         table.add_column(width=12, overflow="ellipsis", no_wrap=True)
         table.add_column(width=min(longest, 21), overflow="ellipsis", no_wrap=True)
-        table.add_column(width=5, justify="right")
+        table.add_column(width=max(5, *(len(_number(each.value or 0)) for each in scores)), justify="right")
         table.add_column(width=6)
         table.add_column(width=6)
         table.add_column(overflow="fold")
@@ -116,12 +112,16 @@ def _row(score: Score) -> Sequence[Text]:
     )
     return (
         Text(printable(subject)),
-        Text(printable(score.metric)),
-        Text("" if score.value is None else f"{score.value:.3f}"),
+        Text(printable(short_name(score.metric))),
+        Text("" if score.value is None else _number(score.value)),
         Text("" if score.threshold is None else f"≥ {score.threshold:g}"),
         Text(*_STATUS[score.status]),
         Text(printable(why)),
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def _summary(result: Result) -> str:

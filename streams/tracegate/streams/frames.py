@@ -1,0 +1,74 @@
+"""A pandas DataFrame of rows is scored: for notebooks, without Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import JsonValue
+
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.cli_input import UNKNOWN_TIME, Format, read_rows
+from tracegate.streams.clock import utc_now
+from tracegate.streams.judge_offline import judging_from_file
+from tracegate.streams.offline import Problem, Result, score_offline
+from tracegate.streams.settings import Settings, load_settings
+from tracegate.streams.tables import rows_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+AUTO: Mapping[str, JsonValue] = {"agent_evaluation": "auto"}
+
+
+class FrameScores(NamedTuple):
+    """What came of a DataFrame."""
+
+    scores: DataFrame
+    """A line for each Score, its fields as columns."""
+    problems: list[Problem]
+    """What could not be used, and why; `document` is the row, from 1."""
+
+
+def score_frame(
+    frame: DataFrame,
+    config: Mapping[str, JsonValue] | str = AUTO,
+    *,
+    format: Format = "databricks-agent-evaluation",  # noqa: A002  # as the command line has it
+    settings: Settings | None = None,
+) -> FrameScores:
+    """Score the rows of a DataFrame as `tracegate score` scores those of a file.
+
+    It may be called where an event loop runs, as in a notebook; it is done when it returns.
+
+    Args:
+        frame: A row each request, in the columns of Databricks Agent Evaluation, or of an inference table.
+        config: The eval config, or its text; by default the metrics that go with the columns.
+        format: What the columns are.
+        settings: Limits of scoring, and where judges are; by default what the environment says.
+
+    Raises:
+        ConfigError: the config cannot be used.
+        InvalidSettingsError: the environment cannot be used.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
+    """
+    import pandas as pd
+
+    plan, limits = read_plan(config), settings or load_settings()
+    rows = read_rows(rows_of(frame), format=format, source="the DataFrame", base_time=UNKNOWN_TIME)
+
+    def scored() -> Result:
+        # In a thread of its own, from the judge's file to the loop: a notebook's thread has a loop that runs.
+        with judging_from_file(plan, limits) as judging:
+            return asyncio.run(
+                score_offline(rows, plan, None, limits, clock=utc_now, progress=lambda *_: None, judging=judging)
+            )
+
+    with ThreadPoolExecutor(1, "tracegate-score") as thread:
+        result = thread.submit(scored).result()
+    columns = [score.model_dump() for score in result.scores]
+    return FrameScores(
+        pd.DataFrame(columns, columns=None if columns else ["session_id", "metric", "value"]), result.problems
+    )

@@ -1,0 +1,68 @@
+"""Rows through the stages, a record at a time and with crashes, give the numbers that `tracegate score` gives of the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.flow import START, TOPICS, Flow
+from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
+from tests.support.rows import AUTO, read, score
+from tests.support.scoring import NOW
+
+from tracegate.scorers.plan import read_plan
+
+TRACE = mlflow_trace(
+    mlflow_span("root", "AGENT", None, "answer"),
+    mlflow_span("find", "RETRIEVER", "root", documents("d1", "d3")),
+    mlflow_span("model", "LLM", "root", usage(3, 4)),
+    execution_duration_ms=51,
+)
+ROWS = [
+    {
+        "request_id": "a",
+        "request": "q",
+        "trace": TRACE,
+        "expected_response": "r",
+        "expected_retrieved_context": ["d1", "d2"],
+    },
+    {"request_id": "b", "request": "q", "response": "x", "expected_retrieved_context": ["d1"], "retrieved_context": []},
+    {"request_id": "c", "request": "q", "response": "x"},
+]
+
+
+async def test_online_and_offline_give_the_same_scores(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)), "utf-8")
+    found = read(path)
+    offline = [
+        each.model_dump(mode="json", exclude={"occurred_at", "evaluated_at"}) for each in (await score(found)).scores
+    ]
+
+    flow = Flow(plan=read_plan(AUTO))
+    flow.pass_time(NOW.timestamp() - START)
+    for each in found:
+        for record in each.records:
+            flow.send(TOPICS.invocations, record.value, key=(record.session_id or "").encode())
+            await flow.take(TOPICS.invocations)
+            flow.checkpoint()
+            flow.crash()
+    await flow.finish()
+    online = [{name: each[name] for name in offline[0]} for each in flow.results()]
+    assert len(offline) == 20
+    assert {each["result_id"]: each for each in online} == {each["result_id"]: each for each in offline}
+
+
+async def test_a_row_that_cannot_be_used_is_a_dead_letter_that_names_the_column() -> None:
+    flow = Flow(plan=read_plan(AUTO))
+    both = {"request": "q", "response": "a", "expected_facts": [], "expected_response": "r"}
+    moment = "2025-12-31T23:59:00Z"
+    record = {"type": "invocation.recorded", "session_id": "s", "occurred_at": moment, "row": both}
+    flow.send(TOPICS.invocations, record, key=b"s")
+    await flow.take(TOPICS.invocations)
+    flow.checkpoint()
+    [letter] = flow.letters()
+    assert (letter.reason, letter.detail) == (
+        "invalid",
+        "invocation.recorded.row: Conflicting field(s): more than one of [expected_response or expected_facts] cannot be defined",
+    )

@@ -1,0 +1,59 @@
+"""Rows for tests, from files that are made on the way, and what came of them."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from tests.support.scoring import NOW
+
+from tracegate.schemas.score import Score
+from tracegate.scorers.plan import read_plan
+from tracegate.streams.cli_input import Format, Records, open_input, read_input
+from tracegate.streams.offline import Result, score_offline
+from tracegate.streams.settings import Settings
+
+AUTO = {"agent_evaluation": "auto"}
+ROW = {"request": "q", "response": "a"}
+
+
+def read(path: Path, format: Format = "tracegate") -> list[Records]:  # noqa: A002
+    os.utime(path, (NOW.timestamp(), NOW.timestamp()))  # when its rows happened
+    with open_input(str(path)) as stream:
+        return list(read_input(stream, format=format, task_domain="general"))
+
+
+def problems(found: Sequence[Records], path: Path) -> list[str]:
+    return [str(each.problem).removeprefix(f"{path}: ") for each in found if each.problem is not None]
+
+
+def events(found: Sequence[Records]) -> list[dict[str, Any]]:
+    """The recorded invocations, without the ends of their sessions."""
+    read = [orjson.loads(record.value) for each in found for record in each.records]
+    return [event for event in read if event["type"] == "invocation.recorded"]
+
+
+async def score(found: Sequence[Records], config: dict[str, Any] | None = None) -> Result:
+    return await score_offline(
+        found, read_plan(config or AUTO), None, Settings(), clock=lambda: NOW, progress=lambda done, total: None
+    )
+
+
+def values(scores: Sequence[Score]) -> list[tuple[str, str, float | None]]:
+    """Session, metric and value of each invocation's score."""
+    return [(each.session_id, each.metric, each.value) for each in scores if each.level == "invocation"]
+
+
+def parquet(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    names = dict.fromkeys(name for row in rows for name in row)
+    written = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist([dict.fromkeys(names) | row for row in rows]), written)
+    path.write_bytes(written.getvalue())
+    return path

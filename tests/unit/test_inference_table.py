@@ -1,0 +1,146 @@
+"""Rows of inference tables, of each kind there is, become invocations; those of failed requests are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.mlflow import mlflow_span, mlflow_trace, usage
+from tests.support.rows import events, parquet, problems, read, score, values
+
+TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)))
+ASKED = {"messages": [{"role": "user", "content": "q"}]}
+ANSWERED = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+LOGGED = {
+    "databricks_request_id": "r1",
+    "status_code": 200,
+    "request": json.dumps(ASKED),
+    "response": json.dumps(ANSWERED),
+}
+
+
+def logged(tmp_path: Path, *rows: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The events of the rows, and what is wrong with others."""
+    path = tmp_path / "payload.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    found = read(path, "databricks-inference-table")
+    return events(found), problems(found, path)
+
+
+def test_a_payload_of_ai_gateway_is_an_invocation_at_its_time(tmp_path: Path) -> None:
+    row = {**LOGGED, "request_time": "2026-01-31T12:00:00Z", "execution_duration_ms": 250}
+    [event], [] = logged(tmp_path, row)
+    del event["event_id"]
+    assert event == {
+        "type": "invocation.recorded",
+        "session_id": "r1",
+        "invocation_id": "r1",
+        "occurred_at": "2026-01-31T12:00:00+00:00",
+        "row": {"request_id": "r1", "request": ASKED, "response": ANSWERED, "execution_time_ms": 250},
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "moment"),
+    [
+        ({"timestamp_ms": 1769860800500}, "2026-01-31T12:00:00.500000+00:00"),
+        ({"timestamp": "2026-01-31T12:00:00"}, "2026-01-31T12:00:00+00:00"),
+        ({"request_time": "2026-01-31T21:00:00+09:00"}, "2026-01-31T21:00:00+09:00"),
+    ],
+)
+def test_the_moment_is_the_logs(columns: dict[str, Any], moment: str, tmp_path: Path) -> None:
+    [event], [] = logged(tmp_path, LOGGED | columns)
+    assert event["occurred_at"] == moment
+
+
+@pytest.mark.parametrize("where", ["response", "column"])
+async def test_the_trace_is_in_the_response_or_in_its_column(where: str, tmp_path: Path) -> None:
+    inside = {**ANSWERED, "databricks_output": {"trace": json.loads(TRACE)}}
+    row = LOGGED | ({"response": json.dumps(inside)} if where == "response" else {"trace": TRACE})
+    path = tmp_path / "payload.jsonl"
+    path.write_text(json.dumps(row | {"execution_time_ms": 250}), "utf-8")
+    found = read(path, "databricks-inference-table")
+    assert "databricks_output" not in events(found)[0]["row"]["response"]
+    assert [value for _, _, value in values((await score(found)).scores)] == [7, 3, 4, 0.25]
+
+
+def test_a_conversation_is_one_session_that_the_log_does_not_end(tmp_path: Path) -> None:
+    path = tmp_path / "payload.jsonl"
+    rows = [LOGGED | {"databricks_request_id": name, "conversation_id": "c"} for name in ("r1", "r2")]
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    found = read(path, "databricks-inference-table")
+    assert [record.session_id for each in found for record in each.records] == ["c", "c"]
+    assert [event["invocation_id"] for event in events(found)] == ["r1", "r2"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "response", "expected"),
+    [
+        ("plain question", "plain answer", ("plain question", "plain answer")),
+        ({"query": "q", "history": []}, {"content": "a"}, ({"query": "q", "history": []}, {"content": "a"})),
+        ({"dataframe_records": [ASKED]}, [ANSWERED], (ASKED, [ANSWERED])),
+        (
+            {"dataframe_split": {"columns": ["messages"], "data": [[ASKED["messages"]]]}},
+            {"predictions": ["a"]},
+            (ASKED, "a"),
+        ),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"}]}]},
+            {"output": [{"type": "reasoning"}, {"type": "message", "content": [{"type": "output_text", "text": "a"}]}]},
+            (ASKED, "a"),
+        ),
+        ({"input": "q"}, {"output": []}, ("q", {"output": []})),
+    ],
+)
+def test_every_kind_of_payload_is_read(request_: Any, response: Any, expected: tuple[Any, Any], tmp_path: Path) -> None:
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in (request_, response)]
+    [event], [] = logged(tmp_path, LOGGED | {"request": texts[0], "response": texts[1]})
+    assert (event["row"]["request"], event["row"]["response"]) == expected
+
+
+def test_request_logs_have_the_whole_request_beside_its_text(tmp_path: Path) -> None:
+    row = {
+        **LOGGED,
+        "request": "q",
+        "response": "a",
+        "request_raw": json.dumps(ASKED),
+        "response_raw": json.dumps(ANSWERED),
+    }
+    [event], [] = logged(tmp_path, row)
+    assert (event["row"]["request"], event["row"]["response"]) == (ASKED, ANSWERED)
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        (
+            {"status_code": 500},
+            "row 1, column 'status_code': the request failed ('500'), so there is no answer to score",
+        ),
+        (
+            {"databricks_request_id": None},
+            "row 1, columns 'databricks_request_id', 'client_request_id', 'request_id': one must name",
+        ),
+        ({"timestamp_ms": "yesterday"}, "row 1, column 'timestamp_ms': must be milliseconds since 1970"),
+        ({"timestamp_ms": 1e300}, "row 1, column 'timestamp_ms': must be milliseconds since 1970"),
+        ({"trace": TRACE[:30]}, "row 1, column 'trace': must contain valid serialized traces: it is cut off"),
+        ({"response": None}, "row 1, columns 'response' and 'trace': Missing required field(s): response or trace"),
+        ({"request": None}, "row 1, column 'request': Either column 'request' or 'inputs' is required"),
+        (
+            {"request": json.dumps({"dataframe_records": [{"text_assessments": []}]})},
+            "row 1, column 'request': is feedback on another request",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_used_costs_itself_alone(columns: dict[str, Any], why: str, tmp_path: Path) -> None:
+    found, [problem] = logged(tmp_path, LOGGED | columns, LOGGED | {"databricks_request_id": "r2"})
+    assert problem.startswith(why)
+    assert [event["invocation_id"] for event in found] == ["r2"]
+
+
+def test_logs_have_no_limit_and_may_be_parquet(tmp_path: Path) -> None:
+    rows = [LOGGED | {"databricks_request_id": f"{number}"} for number in range(10_001)]
+    found = read(parquet(tmp_path / "payload.parquet", rows), "databricks-inference-table")
+    assert (len(events(found)), sum(each.problem is not None for each in found)) == (10_001, 0)
