@@ -155,6 +155,24 @@ def test_a_transcript_that_cannot_be_read_is_named_once(run: Run, write: Write) 
     assert ended.err.count(f"{file}: document 2: messages is a list of 0") == 1
 
 
+def test_rows_of_a_table_are_scored_under_short_names_and_bad_ones_named(run: Run, write: Write) -> None:
+    config = write("config.json", {"criteria": {"latency": {}, "input_token_count": {}}})
+    file = write("rows.csv", b"request_id,request,response,execution_time_ms", b"r1,q,a,250000", b"r2,q,,")
+
+    ended = run("score", file, "--embedder", "none", "--config", config)
+
+    shown = " ".join(ended.out.split())
+    assert "r1 latency_seconds 250 passed 250 s" in shown
+    assert "r1 input_token_count none missing_input: no model call says how many input tokens it took" in shown
+    assert ended.err == f"{file}: row 2, columns 'response' and 'trace': Missing required field(s): response or trace\n"
+    assert ended.code == 1
+
+
+def test_a_table_that_cannot_be_read_ends_it_with_two(run: Run, write: Write) -> None:
+    ended = run("score", write("rows.parquet", b"no Parquet"), "--embedder", "none")
+    assert (ended.code, "cannot be read as Parquet" in ended.err) == (2, True)
+
+
 def test_upstreams_preset_gives_upstreams_weights(run: Run, write: Write) -> None:
     config = write("config.json", {"trace_value": {"preset": "knowledgepulse"}})
     file = write("traces.jsonl", trace(1, metadata={"task_domain": "finance"}))
