@@ -234,3 +234,15 @@ def test_a_document_stands_alone(around: tuple[bytes, bytes]) -> None:
     raw = orjson.dumps({"type": "session.ended", **ENVELOPE})
     with pytest.raises(NotPlain):
         _EVENT(around[0] + raw + around[1])
+
+
+@pytest.mark.parametrize("body", [{}, {"row": {}}, {"row": None}, {"invocation": None}, {"invocation": {}, "row": {}}])
+def test_a_rule_over_several_keys_is_left_to_the_model(body: dict[str, Any]) -> None:
+    recorded = {"type": "invocation.recorded", **ENVELOPE, **body}
+    with pytest.raises(NotPlain):
+        _EVENT(orjson.dumps(recorded))
+
+
+def test_what_keeps_that_rule_plainly_is_taken() -> None:
+    recorded = {"type": "invocation.recorded", **ENVELOPE, "invocation": {"invocation_id": "i"}, "row": None}
+    assert _EVENT(orjson.dumps(recorded)).invocation.invocation_id == "i"

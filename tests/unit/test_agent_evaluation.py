@@ -165,6 +165,12 @@ async def test_a_missing_value_says_what_of_the_trace_could_not_be_read() -> Non
     }
 
 
+async def test_of_many_things_that_could_not_be_read_a_few_are_named() -> None:
+    unread = Invocation(invocation_id="i", unread=[f"{number}" for number in range(1000)])
+    found = await measured({"criteria": {"latency": {}}}, unread)
+    assert found == {"agent/latency_seconds": "nothing says how long the answer took; 0; 1; 2; and 997 more"}
+
+
 @pytest.mark.parametrize(
     ("retrieved", "expected", "why"),
     [

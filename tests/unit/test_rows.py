@@ -243,3 +243,20 @@ async def test_rows_without_an_id_are_told_apart_and_a_second_reading_gives_dupl
     path = jsonl(tmp_path / "rows.jsonl", ROW, ROW)
     result = await score([*read(path), *read(path)])
     assert (result.sessions, result.duplicates) == (2, 4)
+
+
+def test_a_cell_may_be_longer_than_what_csv_takes_by_itself_and_the_limit_is_as_before_afterwards(
+    tmp_path: Path,
+) -> None:
+    before = csv.field_size_limit()
+    answer = "x" * (before + 1)
+    [event] = events(read(csv_file(tmp_path / "rows.csv", {"request": "q", "response": answer})))
+    assert (len(event["row"]["response"]), csv.field_size_limit()) == (len(answer), before)
+
+
+def test_in_parquet_a_field_that_another_row_has_is_absent(tmp_path: Path) -> None:
+    rows = [
+        {"request": {"messages": [{"role": "user", "content": "q"}]}, "response": {"content": "a"}},
+        {"request": {"query": "q"}, "response": {"choices": [{"message": {"content": "a"}}]}},
+    ]
+    assert [event["row"] for event in events(read(parquet(tmp_path / "rows.parquet", rows)))] == rows

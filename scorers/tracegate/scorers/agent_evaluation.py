@@ -29,6 +29,9 @@ INPUT_TOKENS = "agent/input_token_count"
 OUTPUT_TOKENS = "agent/output_token_count"
 LATENCY = "agent/latency_seconds"
 
+NAMED = 3
+"""How many things that could not be read a rationale names."""
+
 _NOTHING, _ANSWER = Expected(), Expected(answer=True)
 _BOTH, _CONTEXT = Expected(answer=True, context=True), Expected(context=True)
 _WITHOUT_CONTEXT_ALONE = frozenset({_NOTHING, _ANSWER, _BOTH})
@@ -99,4 +102,6 @@ def expected_of(reference: Reference | None) -> Expected:
 
 def lacking(invocation: Invocation, what: str) -> str:
     """Why there is no value: what is lacking, and what there was and could not be read."""
-    return "; ".join([what, *(invocation.unread or ())])
+    unread = invocation.unread or []
+    more = [f"and {len(unread) - NAMED} more"] if len(unread) > NAMED else []
+    return "; ".join([what, *unread[:NAMED], *more])

@@ -128,7 +128,7 @@ def _csv_row(number: int, header: list[str], cells: list[str] | csv.Error) -> Ro
         try:
             columns[name] = _cell(name, cell)
         except ValueError as error:
-            return Row(number, columns, f"column {name!r}: {error}")
+            return Row(number, columns, f"column {name[:80]!r}: {error}")
     return Row(number, columns)
 
 
@@ -174,9 +174,9 @@ def _typed_row(number: int, cells: Mapping[str, Any]) -> Row:
         try:
             value = _plain(cell)
         except RecursionError:
-            return Row(number, columns, f"column {name!r}: is nested too deep")
+            return Row(number, columns, f"column {name[:80]!r}: is nested too deep")
         except ValueError as error:
-            return Row(number, columns, f"column {name!r}: {error}")
+            return Row(number, columns, f"column {name[:80]!r}: {error}")
         if value is not None:
             columns[name] = value
     return Row(number, columns)
