@@ -84,7 +84,7 @@ def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
 
 def emit(file: Path, servers: str, prefix: str) -> int:
     """Emit the file. Returns the number of records sent."""
-    ended = _tracegate("emit", str(file), "--format", "openai-chat", servers=servers, prefix=prefix)
+    ended = tracegate("emit", str(file), "--format", "openai-chat", servers=servers, prefix=prefix)
     assert (ended.returncode, ended.stderr) == (0, "")
     _, _, sent = ended.stdout.partition(": ")
     return sum(int(part.split()[0]) for part in sent.split(", "))
@@ -92,7 +92,7 @@ def emit(file: Path, servers: str, prefix: str) -> int:
 
 def score(file: Path) -> list[Document]:
     """What `score` prints of the file."""
-    ended = _tracegate("score", str(file), "--format", "openai-chat", "--embedder", "none", "--json")
+    ended = tracegate("score", str(file), "--format", "openai-chat", "--embedder", "none", "--json")
     assert ended.stderr == ""
     scores = [json.loads(line) for line in ended.stdout.splitlines()]
     missed = any(each["status"] == "FAILED" for each in scores if each["metric"] != "gate")
@@ -110,7 +110,8 @@ def accepted(score: Document) -> bool:
     return bool(score["metric"] == "gate" and score["status"] == "PASSED")
 
 
-def _tracegate(*arguments: str, servers: str = "", prefix: str = "") -> subprocess.CompletedProcess[str]:
+def tracegate(*arguments: str, servers: str = "", prefix: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
     environment = os.environ | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers, "TRACEGATE_TOPIC_PREFIX": prefix}
     return subprocess.run(
         [sys.executable, "-m", "tracegate.streams.cli", *arguments],
