@@ -13,7 +13,7 @@ from tests.support.scoring import NOW
 
 from tracegate.schemas.score import Score
 from tracegate.scorers.plan import read_plan
-from tracegate.streams.cli_input import Format, Records, open_input, read_input
+from tracegate.streams.cli_input import MAX_RECORD, Format, Records, open_input, read_input
 from tracegate.streams.offline import Result, score_offline
 from tracegate.streams.settings import Settings
 
@@ -24,7 +24,7 @@ ROW = {"request": "q", "response": "a"}
 def read(path: Path, format: Format = "tracegate") -> list[Records]:  # noqa: A002
     os.utime(path, (NOW.timestamp(), NOW.timestamp()))  # when its rows happened
     with open_input(str(path)) as stream:
-        return list(read_input(stream, format=format, task_domain="general"))
+        return list(read_input(stream, format=format, task_domain="general", max_bytes=MAX_RECORD))
 
 
 def problems(found: Sequence[Records], path: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.support.mlflow import mlflow_span, mlflow_trace, usage
 from tests.support.rows import ROW, events, parquet, problems, read, score, values
 
 from tracegate.schemas.evaluation_row import MAX_ROWS
+from tracegate.streams.cli_input import MAX_RECORD
 from tracegate.streams.documents import InputError
 
 RECALL = "retrieval/ground_truth/document_recall"
@@ -260,3 +262,14 @@ def test_in_parquet_a_field_that_another_row_has_is_absent(tmp_path: Path) -> No
         {"request": {"query": "q"}, "response": {"choices": [{"message": {"content": "a"}}]}},
     ]
     assert [event["row"] for event in events(read(parquet(tmp_path / "rows.parquet", rows)))] == rows
+
+
+async def test_a_row_that_is_too_large_for_a_session_gives_nothing_at_all(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "rows.jsonl", {**ROW, "request_id": "large", "response": "x" * MAX_RECORD}, ROW)
+    found = read(path)
+    [problem] = problems(found, path)
+    assert re.fullmatch(
+        r"row 1 has 8\d{5} bytes as a session, and one takes 800000 at most \(TRACEGATE_SEGMENT_MAX_BYTES\); .*",
+        problem,
+    )
+    assert (await score(found)).sessions == 1

@@ -33,7 +33,7 @@ def emit_file(path: str, format: Format, task_domain: str) -> int:  # noqa: A002
     settings = load_settings()
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors above
     with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
-        documents = read_input(stream, format=format, task_domain=task_domain)
+        documents = read_input(stream, format=format, task_domain=task_domain, max_bytes=settings.segment_max_bytes)
         report = asyncio.run(emit(settings, documents, progress=lambda done: advance(done, None)))
     sent = ", ".join(f"{count} to {topic}" for topic, count in report.sent.items())
     Console(highlight=False, soft_wrap=True).print(Text(printable(f"{report.documents} documents: {sent}")))

@@ -31,6 +31,9 @@ TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _ASKED = (b'"request"', b'"inputs"')
 """What a row cannot do without."""
 
+MAX_RECORD = 800_000
+"""How large the record of a row may be, unless the settings say otherwise."""
+
 UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,8 +79,14 @@ def base_time_of(stream: BinaryIO) -> datetime:
     return datetime.fromtimestamp(found.st_mtime, UTC) if stat.S_ISREG(found.st_mode) else UNKNOWN_TIME
 
 
-def read_input(stream: BinaryIO, *, format: Format, task_domain: str) -> Iterator[Records]:  # noqa: A002  # the option's name
+def read_input(stream: BinaryIO, *, format: Format, task_domain: str, max_bytes: int) -> Iterator[Records]:  # noqa: A002  # the option's name
     """What each document of a file gives, or each row of a table.
+
+    Args:
+        stream: The file.
+        format: What the documents are.
+        task_domain: Domain of a transcript that names none.
+        max_bytes: How large the record of a row may be.
 
     Raises:
         InputError: the input cannot be read to its end.
@@ -91,18 +100,27 @@ def read_input(stream: BinaryIO, *, format: Format, task_domain: str) -> Iterato
             source=source,
             base_time=base_time_of(stream),
             task_domain=task_domain,
+            max_bytes=max_bytes,
         )
     if format == "openai-chat":
         raise InputError(f"{source}: is a table, and transcripts are JSON; name another --format, or none")
-    return read_rows(read_table(stream), format=format, source=source, base_time=base_time_of(stream))
+    rows = read_table(stream)
+    return read_rows(rows, format=format, source=source, base_time=base_time_of(stream), max_bytes=max_bytes)
 
 
-def read_rows(rows: Iterable[Row], *, format: Format, source: str, base_time: datetime) -> Iterator[Records]:  # noqa: A002
+def read_rows(
+    rows: Iterable[Row],
+    *,
+    format: Format,  # noqa: A002  # the option's name
+    source: str,
+    base_time: datetime,
+    max_bytes: int = MAX_RECORD,
+) -> Iterator[Records]:
     """What each row gives, in order; one that cannot be used gives its problem, and the next is read.
 
     Of an evaluation set the first 10,000 are read, and one problem says how many were left out; logs have no limit.
     """
-    reading = _Rows(format, source, base_time)
+    reading = _Rows(format, source, base_time, max_bytes)
     for row in rows:
         yield from reading.take(row)
     yield from reading.left_out()
@@ -115,6 +133,7 @@ def read_records(
     source: str,
     base_time: datetime = UNKNOWN_TIME,
     task_domain: str = DEFAULT_DOMAIN,
+    max_bytes: int = MAX_RECORD,
 ) -> Iterator[Records]:
     """What each document gives, in order; one that cannot be used gives its problem, and the next is read.
 
@@ -122,7 +141,7 @@ def read_records(
     object with a `request` and no `type`, which is a row.
     """
     taken: dict[str, tuple[int, bytes]] = {}
-    rows = _Rows(format, source, base_time)
+    rows = _Rows(format, source, base_time, max_bytes)
     for document in documents:
         if format.startswith("databricks-"):
             yield from rows.take(_row(document))
@@ -147,9 +166,9 @@ def read_records(
 class _Rows:
     """The rows of one input, and how many there were."""
 
-    def __init__(self, format: Format, source: str, base_time: datetime) -> None:  # noqa: A002
+    def __init__(self, format: Format, source: str, base_time: datetime, max_bytes: int) -> None:  # noqa: A002
         logs = format == "databricks-inference-table"
-        self._reader = (InferenceTableReader if logs else RowReader)(source, base_time)
+        self._reader = (InferenceTableReader if logs else RowReader)(source, base_time, max_bytes)
         self._limit = None if logs else MAX_ROWS
         self._count = 0
         self._first_left_out = 0

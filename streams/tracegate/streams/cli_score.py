@@ -62,7 +62,7 @@ def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task
     ):
         source = name_of(stream)
         loaded = load_embedder(embedder or settings.embedder)
-        documents = read_input(stream, format=format, task_domain=task_domain)
+        documents = read_input(stream, format=format, task_domain=task_domain, max_bytes=settings.segment_max_bytes)
         result = asyncio.run(
             score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance, judging=judging)
         )

@@ -25,14 +25,15 @@ _NAMESPACE = UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41")
 class RowReader:
     """Makes records of the rows of one input."""
 
-    def __init__(self, source: str, base_time: datetime) -> None:
+    def __init__(self, source: str, base_time: datetime, max_bytes: int) -> None:
         """Take where the rows are from.
 
         Args:
             source: The file's path or name.
             base_time: When a row that does not say so was recorded.
+            max_bytes: How large a record may be to become part of a session.
         """
-        self._source, self._base_time = source, base_time
+        self._source, self._base_time, self._max_bytes = source, base_time, max_bytes
         self._taken: dict[str, tuple[int, str]] = {}
 
     def records(self, row: Row) -> list[Recorded]:
@@ -77,7 +78,15 @@ class RowReader:
             "row": columns,
         }
         end: JsonObject = {"type": "session.ended", "session_id": session_id, "occurred_at": moment.isoformat()}
-        return [self._record(row, session_id, each) for each in ([event, end] if ends else [event])]
+        records = [self._record(row, session_id, each) for each in ([event, end] if ends else [event])]
+        size = sum(len(record.value) for record in records)
+        if size > self._max_bytes:
+            raise self.error(
+                row,
+                f"has {size} bytes as a session, and one takes {self._max_bytes} at most (TRACEGATE_SEGMENT_MAX_BYTES); "
+                "leave out what is large in its trace",
+            )
+        return records
 
     def refuse_unread(self, row: Row) -> None:
         """Refuse a row that could not be read.

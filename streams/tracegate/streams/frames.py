@@ -57,7 +57,13 @@ def score_frame(
     import pandas as pd
 
     plan, limits = read_plan(config), settings or load_settings()
-    rows = read_rows(rows_of(frame), format=format, source="the DataFrame", base_time=UNKNOWN_TIME)
+    rows = read_rows(
+        rows_of(frame),
+        format=format,
+        source="the DataFrame",
+        base_time=UNKNOWN_TIME,
+        max_bytes=limits.segment_max_bytes,
+    )
 
     def scored() -> Result:
         # In a thread of its own, from the judge's file to the loop: a notebook's thread has a loop that runs.
