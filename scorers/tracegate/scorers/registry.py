@@ -7,9 +7,12 @@ from importlib.metadata import EntryPoint, entry_points
 from tracegate.scorers import agent_evaluation
 from tracegate.scorers.agent_evaluation import ALIASES, full_name
 from tracegate.scorers.base import Scorer
+from tracegate.scorers.completeness import Completeness
+from tracegate.scorers.content_similarity import ContentSimilarity
 from tracegate.scorers.document_recall import DocumentRecall
 from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
 from tracegate.scorers.hallucinations_v1 import Hallucinations
+from tracegate.scorers.keyword_coverage import KeywordCoverage
 from tracegate.scorers.latency import Latency
 from tracegate.scorers.response_match import ResponseMatch
 from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
@@ -17,6 +20,7 @@ from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUs
 from tracegate.scorers.safety_v1 import Safety
 from tracegate.scorers.spelling import did_you_mean
 from tracegate.scorers.token_counts import InputTokenCount, OutputTokenCount, TotalTokenCount
+from tracegate.scorers.tool_call_accuracy import ToolCallAccuracy
 from tracegate.scorers.tool_trajectory import ToolTrajectory
 from tracegate.scorers.trajectory import (
     TrajectoryAnyOrderMatch,
@@ -49,6 +53,10 @@ BUILT_IN: dict[str, type[Scorer]] = {
     agent_evaluation.INPUT_TOKENS: InputTokenCount,
     agent_evaluation.OUTPUT_TOKENS: OutputTokenCount,
     agent_evaluation.LATENCY: Latency,
+    "completeness": Completeness,
+    "keyword_coverage": KeywordCoverage,
+    "content_similarity": ContentSimilarity,
+    "tool_call_accuracy": ToolCallAccuracy,
 }
 
 UNSUPPORTED: dict[str, tuple[float, float] | None] = {

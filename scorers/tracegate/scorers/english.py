@@ -1,0 +1,106 @@
+"""What an English word may be, as far as telling verbs from other words needs it: closed classes here, all others by lemminflect."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal, NamedTuple
+
+Kind = Literal[
+    "be", "have", "do", "modal", "to", "not", "pronoun", "object", "determiner", "preposition", "conjunction", "question", "adverb",
+    "adjective", "noun", "plural", "verb", "base", "s", "ed", "ing", "other", "stop", "comma",
+]  # fmt: skip
+
+
+class Word(NamedTuple):
+    """A word without its context.
+
+    `s`, `ed` and `ing` are inflected verbs, irregular ones among them ("went" is an `ed`). `base` is a verb's infinitive that is a noun
+    or an adjective, too; `verb` one that is nothing else.
+    """
+
+    kind: Kind
+    infinitive: str
+    """What the word is, if it is a verb; the word itself, if it cannot be one or is one already."""
+    noun: bool = False
+    """Whether it may be a noun."""
+    adjective: bool = False
+
+
+_CLOSED: dict[Kind, str] = {
+    "be": "is are was were am be been being",
+    "have": "have has had having",
+    "do": "do does did",
+    "modal": "can could will would shall should may might must",
+    "to": "to",
+    "not": "not never",
+    "pronoun": "i you he she it we they who",
+    "object": "me him them us himself herself itself themselves myself yourself yourselves ourselves",
+    "determiner": "the a an this that these those each every some any no another all both either neither its his her their our my "
+    "your whose several many few most more",
+    "preposition": "of in for on with at by from as into about like through after over between out against during without before under "
+    "around among per via within upon than onto toward towards since except despite near off inside outside beyond across behind",
+    "conjunction": "and or but nor &",
+    "question": "if when while because although though unless until whether where how why so what which whenever wherever whichever",
+    "adverb": "also then there here now just only still already yet even always often again once too very not soon ever currently",
+    "other": "etc eg ie vs yes ok okay please thing things lot lots",
+}
+_PARTS_OF = {"be": "be", "have": "have", "do": "do"}
+
+
+class _Words(dict[str, Word]):
+    """Words, looked up when first met; emptied when full, which for a vocabulary in use is seldom."""
+
+    FULL = 1 << 14
+
+    def __missing__(self, word: str) -> Word:
+        found = _looked_up(word)
+        if len(self) >= self.FULL:
+            self.clear()
+            self.update(_closed())
+        self[word] = found
+        return found
+
+
+@cache
+def words() -> _Words:
+    """Every word in lower case, ASCII letters only, to what it may be."""
+    return _Words(_closed())
+
+
+def _closed() -> dict[str, Word]:
+    return {
+        word: Word(kind, _PARTS_OF.get(kind, word))
+        for kind, listed in reversed(_CLOSED.items())
+        for word in listed.split()
+    }
+
+
+_SELDOM = "goes says gets lets makes takes gives knows sees finds keeps wants thinks"
+_SELDOM_NOUNS = frozenset(_SELDOM.split())
+"""What is in the dictionary as the plural of a noun, too, and hardly ever is one."""
+
+LONGEST = 32
+"""Letters. Nothing longer is looked up: it is no English word."""
+
+
+def _looked_up(word: str) -> Word:
+    if len(word) > LONGEST:
+        return Word("other", word)
+    from lemminflect import getAllLemmas, getAllLemmasOOV  # here: it reads its dictionaries for half a second
+
+    lemmas: dict[str, tuple[str, ...]] = getAllLemmas(word)
+    verbs, noun, adjective = lemmas.get("VERB", ()), "NOUN" in lemmas, "ADJ" in lemmas
+    if not lemmas and len(word) > 4 and word.endswith(("ed", "ing")):
+        verbs = getAllLemmasOOV(word, "VERB")["VERB"]
+    if verbs and verbs[0] != word:
+        kind: Kind = "s" if word.endswith("s") else "ing" if word.endswith("ing") else "ed"
+        noun = noun and word not in _SELDOM_NOUNS
+        longer = verbs[0] + "e"
+        return Word(kind, longer if longer in verbs else verbs[0], noun, adjective)
+    if verbs:
+        return Word("base" if noun or adjective else "verb", word, noun, adjective)
+    if noun:
+        return Word("noun" if word in lemmas["NOUN"] else "plural", word, noun, adjective)
+    if adjective:
+        return Word("adjective", word, noun, adjective)
+    return Word("adverb" if lemmas or word.endswith("ly") else "plural" if word.endswith("s") else "other", word)

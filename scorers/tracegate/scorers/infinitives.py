@@ -1,0 +1,198 @@
+"""Verbs to infinitives: which words of an English text are verbs, told by their neighbours, and what is left of a verb's auxiliaries.
+
+"He has been working" becomes "he work", "they were not seen" becomes "they not see": an auxiliary goes with its verb, and stays where it
+is the verb itself ("she is tall": "she be tall"). This is what compromise 14 does with English, as far as rules over neighbouring words
+tell it; a word that they are in doubt about stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tracegate.scorers.english import Word
+
+
+class Token(NamedTuple):
+    """A word of a text, or a mark that ends a clause or a sentence (`comma`, `stop`)."""
+
+    text: str
+    """In lower case."""
+    word: Word
+    capital: bool = False
+    """Whether it is written with a capital that its place does not ask for."""
+
+
+AUXILIARIES = frozenset({"be", "have", "do", "modal"})
+_BETWEEN = frozenset({"not", "adverb"})
+"""What may stand between an auxiliary and its verb."""
+_NAMES_A_THING = frozenset({"noun", "base", "plural", "adjective", "s", "other"})
+_END = Token("", Word("stop", ""))
+
+
+def with_infinitives(tokens: Sequence[Token], *, oddities: bool = False) -> list[str]:
+    """The words of the tokens in their order, verbs as infinitives.
+
+    Args:
+        tokens: A text's words and marks.
+        oddities: Whether to do what compromise does and hardly means to: a negated verb brings a "do" or "does" of its own ("was not seen":
+            "does not see"), and of verbs in a row only the first changes ("was paid using": "pay using").
+    """
+    is_verb = _verbs(tokens)
+    found: list[str] = []
+    at, row = 0, False
+    while at < len(tokens):
+        token = tokens[at]
+        kind = token.word.kind
+        if kind in AUXILIARIES:
+            phrase = _phrase(tokens, is_verb, at)
+            found += phrase.left(tokens, oddities)
+            at, row = phrase.end, phrase.main != phrase.auxiliary
+            if oddities and row and tokens[phrase.main].text == "used" and _then_to(tokens, phrase.main):
+                found.pop()
+                at += 1  # "can be used to find": "find"
+            continue
+        following = is_verb[at + 1] if at + 1 < len(tokens) else False
+        if is_verb[at] and not (oddities and (row or (kind == "s" and following))):
+            found.append(token.word.infinitive)
+        elif kind not in ("stop", "comma"):
+            found.append(token.text)
+        row = is_verb[at] or kind == "verb"
+        at += 1
+    return found
+
+
+class _Phrase(NamedTuple):
+    """A verb with its auxiliaries and what stands between them, or auxiliaries alone."""
+
+    begin: int
+    auxiliary: int
+    """The last one."""
+    main: int
+    """The verb: the last auxiliary, if no other is there."""
+
+    @property
+    def end(self) -> int:
+        return self.main + 1
+
+    def left(self, tokens: Sequence[Token], oddities: bool) -> list[str]:
+        """What is left of the phrase."""
+        verb, alone = tokens[self.main], self.main == self.auxiliary
+        inside = tokens[self.begin : self.main]
+        between = [token.text for token in inside if token.word.kind in _BETWEEN]
+        after = tokens[self.end] if self.end < len(tokens) else _END
+        found: list[str] = []
+        if oddities and ("not" in between or (alone and after.text == "not")):
+            before = tokens[self.begin - 1] if self.begin else _END
+            found += ["do" if before.text in _WITH_DO or before.word.kind in ("plural", "s") else "does", "not"]
+        found += between
+        if alone and verb.word.kind == "have" and _then_to(tokens, self.main):
+            return found  # "have to go"
+        if oddities and not alone and inside[0].text == "be" and verb.word.kind == "ed":
+            return [*found, "be", verb.text]  # "to be paid"
+        return [*found, verb.text if verb.word.kind == "modal" else verb.word.infinitive]
+
+
+_WITH_DO = frozenset({"i", "you", "we", "they"})
+
+
+def _phrase(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int) -> _Phrase:
+    at, auxiliary = begin, begin
+    while at < len(tokens) and (tokens[at].word.kind in AUXILIARIES or tokens[at].word.kind in _BETWEEN):
+        if tokens[at].word.kind in AUXILIARIES:
+            auxiliary = at
+        at += 1
+    completed = at < len(tokens) and _completes(tokens, is_verb, auxiliary, at)
+    return _Phrase(begin, auxiliary, at if completed else auxiliary)
+
+
+def _then_to(tokens: Sequence[Token], at: int) -> bool:
+    after = tokens[at + 1 : at + 3]
+    return len(after) == 2 and after[0].word.kind == "to" and after[1].word.kind in ("verb", "base", "be", "do")
+
+
+def _completes(tokens: Sequence[Token], is_verb: Sequence[bool], auxiliary: int, at: int) -> bool:
+    """Whether the word is the verb of the auxiliary before it."""
+    kind = tokens[at].word.kind
+    if tokens[auxiliary].word.kind in ("modal", "do"):
+        return kind in ("verb", "base") or tokens[at].text in _VERBS_AFTER_A_MODAL
+    return kind in ("ed", "ing") and is_verb[at]
+
+
+_VERBS_AFTER_A_MODAL = frozenset({"like", "need", "near", "further", "please"})
+
+
+def _verbs(tokens: Sequence[Token]) -> list[bool]:
+    found: list[bool] = []
+    before = _END
+    for place, token in enumerate(tokens):
+        after = tokens[place + 1] if place + 1 < len(tokens) else _END
+        tells = _TELLS.get(token.word.kind)
+        found.append(tells is not None and not token.capital and tells(token.word, before, after))
+        before = token
+    return found
+
+
+_BEGINS_AN_OBJECT = frozenset({"determiner", "noun", "adjective", "base", "adverb", "object", "plural"})
+
+
+_AFTER_A_VERB = frozenset({"at", "over", "into", "after", "against", "out"})
+"""Prepositions that stand behind a verb more often than behind a plural."""
+
+
+def _is_present(word: Word, before: Token, following: Token) -> bool:
+    after = following.word.kind
+    kind = before.word.kind
+    if kind in ("pronoun", "adverb", "not") or before.text in ("that", "which"):
+        return True
+    if kind in ("determiner", "adjective"):
+        return not word.noun and kind == "determiner" and after == "determiner"
+    if not word.noun:
+        return True
+    if kind in ("conjunction", "question"):
+        return after not in ("stop", "comma", "be", "ed", "conjunction")
+    if kind in ("noun", "base", "plural", "other", "verb"):
+        return after in _BEGINS_AN_OBJECT or following.text in _AFTER_A_VERB or (kind == "other" and after == "other")
+    return False
+
+
+def _is_past(word: Word, before: Token, following: Token) -> bool:
+    after = following.word.kind
+    kind = before.word.kind
+    if kind == "determiner":
+        return after not in _NAMES_A_THING
+    if word.adjective:
+        return after in ("preposition", "to", "conjunction") or kind in (
+            "noun",
+            "adverb",
+            "pronoun",
+            "have",
+            "stop",
+            "conjunction",
+            "question",
+            "not",
+        )
+    return True
+
+
+def _is_gerund(word: Word, before: Token, following: Token) -> bool:
+    after = following.word.kind
+    kind = before.word.kind
+    if kind in ("determiner", "adjective"):
+        return False
+    if kind in ("be", "pronoun", "object", "not") or after in ("determiner", "object"):
+        return True
+    if kind == "stop":
+        return not word.noun or after in ("stop", "preposition")
+    return not (word.noun or word.adjective) or kind in (
+        "conjunction",
+        "question",
+        "to",
+        "adverb",
+        "preposition",
+        "other",
+    )
+
+
+_TELLS: dict[str, Callable[[Word, Token, Token], bool]] = {"s": _is_present, "ed": _is_past, "ing": _is_gerund}
+"""Whether a form is a verb, from the words before and after it."""

@@ -1,0 +1,37 @@
+"""The stem of a Korean word: its particles and commonest verb endings taken off, so that 침실의 and 침실에서 are one word."""
+
+from __future__ import annotations
+
+_LISTED = """
+으로부터 에서부터 에게서는 에서는 에게는 으로는 이라고 이라는 에게서 로부터 까지는 에서 에게 께서 한테 으로 부터 까지 보다 처럼
+만큼 이나 마다 조차 라고 라는 에는 에도 와는 과는 이랑 하고 을 를 은 는 이 가 의 에 와 과 도 만 로 하였습니다 해드리겠습니다
+해드렸습니다 해드립니다 해주십시오 해주세요 하겠습니다 하십시오 했습니다 합니다 하세요 했어요 했네요 해줘요 해줘 해요 했다 한다 하는
+하며 하여 해서 하면 하기 하게 하지 하려면 했던 한 할 해 함 되었습니다 되었어요 됐습니다 됐어요 됩니다 돼요 되는 되고 되면 되어
+된 될 이었습니다 였습니다 이에요 입니다 예요 이다 인가요 주십시오 주세요 주시겠어요 드리겠습니다 드렸습니다 드립니다 줘요 줘 으세요
+세요 겠습니다 었습니다 았습니다 습니다 습니까 었어요 았어요 나요 어요 아요
+"""
+_ENDINGS = _LISTED.split()
+_LONGEST = max(map(len, _ENDINGS))
+_SHORTEST_BEFORE = {ending: 1 if len(ending) > 1 else 2 for ending in _ENDINGS}
+"""Syllables that have to be left. Words of two syllables end in 이, 가 or 과 as often without a particle as with one."""
+_TIMES = 2
+"""예약하기를 is 예약, 하기 and 를."""
+
+
+def stem(word: str) -> str:
+    """A Korean word without the particle and the ending that follow its stem; at least one syllable is left.
+
+    The longest ending that is known is taken off, and once more. No dictionary is asked, so a noun that ends like a particle may lose
+    that syllable; the word to which it is compared loses it as well.
+
+    >>> [stem(word) for word in ("침실의", "침실에서", "설정했습니다", "예약하기를", "효과")]
+    ['침실', '침실', '설정', '예약', '효과']
+    """
+    for _ in range(_TIMES):
+        for length in range(min(_LONGEST, len(word) - 1), 0, -1):
+            if len(word) - length >= _SHORTEST_BEFORE.get(word[-length:], len(word)):
+                word = word[:-length]
+                break
+        else:
+            break
+    return word
