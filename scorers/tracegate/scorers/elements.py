@@ -85,9 +85,9 @@ def _of_chunk(chunk: str, pieces_of: Callable[[str], Iterable[str]], *, debris: 
     if plain and core.lower() == "cannot":
         yield from _known("can", "not")
     elif plain and (core.isalpha() or _JOINED.fullmatch(core)):
-        for part in filter(None, core.split("-")):
+        for place, part in enumerate(filter(None, core.split("-"))):
             low = part.lower()
-            yield Token(low, words()[low], not begins and part[0].isupper())
+            yield Token(low, words()[low], place > 0 or low == "non" or (not begins and _is_name(part)))
     elif match := _CONTRACTION.fullmatch(core):
         yield from _contracted(match[1].lower(), match[2].lower(), debris)
     else:
@@ -97,6 +97,10 @@ def _of_chunk(chunk: str, pieces_of: Callable[[str], Iterable[str]], *, debris: 
         yield _STOP
     elif chunk[-1] in ",)]}":
         yield _COMMA
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and (len(word) == 1 or not word.isupper())
 
 
 def _known(*listed: str) -> Iterator[Token]:

@@ -38,7 +38,7 @@ _CLOSED: dict[Kind, str] = {
     "determiner": "the a an this that these those each every some any no another all both either neither its his her their our my "
     "your whose several many few most more",
     "preposition": "of in for on with at by from as into about like through after over between out against during without before under "
-    "around among per via within upon than onto toward towards since except despite near off inside outside beyond across behind",
+    "around among per via within upon than onto toward towards since except despite near off such inside outside beyond across behind",
     "conjunction": "and or but nor &",
     "question": "if when while because although though unless until whether where how why so what which whenever wherever whichever",
     "adverb": "also then there here now just only still already yet even always often again once too very not soon ever currently",
@@ -79,6 +79,9 @@ _SELDOM = "goes says gets lets makes takes gives knows sees finds keeps wants th
 _SELDOM_NOUNS = frozenset(_SELDOM.split())
 """What is in the dictionary as the plural of a noun, too, and hardly ever is one."""
 
+_ENDINGS = ("ed", "ing")
+"""What an unknown word is taken for a verb by; and "unused" and "upcoming", too."""
+
 LONGEST = 32
 """Letters. Nothing longer is looked up: it is no English word."""
 
@@ -90,7 +93,13 @@ def _looked_up(word: str) -> Word:
 
     lemmas: dict[str, tuple[str, ...]] = getAllLemmas(word)
     verbs, noun, adjective = lemmas.get("VERB", ()), "NOUN" in lemmas, "ADJ" in lemmas
-    if not lemmas and len(word) > 4 and word.endswith(("ed", "ing")):
+    if (
+        not verbs
+        and not noun
+        and len(word) > 4
+        and word.endswith(_ENDINGS)
+        and (not lemmas or word[:2] in ("un", "up"))
+    ):
         verbs = getAllLemmasOOV(word, "VERB")["VERB"]
     if verbs and verbs[0] != word:
         kind: Kind = "s" if word.endswith("s") else "ing" if word.endswith("ing") else "ed"

@@ -19,13 +19,15 @@ class Token(NamedTuple):
     text: str
     """In lower case."""
     word: Word
-    capital: bool = False
-    """Whether it is written with a capital that its place does not ask for."""
+    fixed: bool = False
+    """Whether it stays as it is: a word with a capital that its place does not ask for, or a part of a compound with a hyphen."""
 
 
 AUXILIARIES = frozenset({"be", "have", "do", "modal"})
 _BETWEEN = frozenset({"not", "adverb"})
 """What may stand between an auxiliary and its verb."""
+_BREAKS = frozenset({"now", "then", "yet", "here", "there", "so", "too"})
+"""Adverbs after which a verb stands apart from its auxiliary: "will now go" is "will now go"."""
 _NAMES_A_THING = frozenset({"noun", "base", "plural", "adjective", "s", "other"})
 _END = Token("", Word("stop", ""))
 
@@ -44,14 +46,16 @@ def with_infinitives(tokens: Sequence[Token], *, oddities: bool = False) -> list
     while at < len(tokens):
         token = tokens[at]
         kind = token.word.kind
-        if kind in AUXILIARIES:
-            phrase = _phrase(tokens, is_verb, at)
+        if kind in AUXILIARIES and not token.fixed:
+            phrase = _phrase(tokens, is_verb, at, oddities)
             found += phrase.left(tokens, oddities)
             at, row = phrase.end, phrase.main != phrase.auxiliary
             if oddities and row and tokens[phrase.main].text == "used" and _then_to(tokens, phrase.main):
                 found.pop()
                 at += 1  # "can be used to find": "find"
             continue
+        if oddities and token.fixed and token.text == "non":
+            found += ["does", "not"]
         following = is_verb[at + 1] if at + 1 < len(tokens) else False
         if is_verb[at] and not (oddities and (row or (kind == "s" and following))):
             found.append(token.word.infinitive)
@@ -83,8 +87,14 @@ class _Phrase(NamedTuple):
         after = tokens[self.end] if self.end < len(tokens) else _END
         found: list[str] = []
         if oddities and ("not" in between or (alone and after.text == "not")):
-            before = tokens[self.begin - 1] if self.begin else _END
-            found += ["do" if before.text in _WITH_DO or before.word.kind in ("plural", "s") else "does", "not"]
+            before = next(
+                (token for token in reversed(tokens[max(0, self.begin - 3) : self.begin]) if not _is_between(token)),
+                _END,
+            )
+            plural = before.word.kind in ("plural", "s")
+            found += ["do" if plural or before.text in _WITH_DO else "does", "not"]
+            if not alone and [token.text for token in inside] == ["can", "not", "be"]:  # "cannot be paid"
+                return [*found, "can", "be", verb.text] if plural else [found[0], verb.word.infinitive]
         found += between
         if alone and verb.word.kind == "have" and _then_to(tokens, self.main):
             return found  # "have to go"
@@ -96,14 +106,18 @@ class _Phrase(NamedTuple):
 _WITH_DO = frozenset({"i", "you", "we", "they"})
 
 
-def _phrase(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int) -> _Phrase:
+def _phrase(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int, oddities: bool) -> _Phrase:
     at, auxiliary = begin, begin
-    while at < len(tokens) and (tokens[at].word.kind in AUXILIARIES or tokens[at].word.kind in _BETWEEN):
+    while at < len(tokens) and (tokens[at].word.kind in AUXILIARIES or _is_between(tokens[at])):
         if tokens[at].word.kind in AUXILIARIES:
             auxiliary = at
         at += 1
-    completed = at < len(tokens) and _completes(tokens, is_verb, auxiliary, at)
+    completed = at < len(tokens) and _completes(tokens, is_verb, begin, auxiliary, at, oddities)
     return _Phrase(begin, auxiliary, at if completed else auxiliary)
+
+
+def _is_between(token: Token) -> bool:
+    return token.word.kind in _BETWEEN and token.text not in _BREAKS
 
 
 def _then_to(tokens: Sequence[Token], at: int) -> bool:
@@ -111,12 +125,21 @@ def _then_to(tokens: Sequence[Token], at: int) -> bool:
     return len(after) == 2 and after[0].word.kind == "to" and after[1].word.kind in ("verb", "base", "be", "do")
 
 
-def _completes(tokens: Sequence[Token], is_verb: Sequence[bool], auxiliary: int, at: int) -> bool:
+def _completes(
+    tokens: Sequence[Token], is_verb: Sequence[bool], begin: int, auxiliary: int, at: int, oddities: bool
+) -> bool:
     """Whether the word is the verb of the auxiliary before it."""
     kind = tokens[at].word.kind
     if tokens[auxiliary].word.kind in ("modal", "do"):
         return kind in ("verb", "base") or tokens[at].text in _VERBS_AFTER_A_MODAL
-    return kind in ("ed", "ing") and is_verb[at]
+    return kind in ("ed", "ing") and is_verb[at] and not (oddities and _is_state(tokens, begin, auxiliary, at))
+
+
+def _is_state(tokens: Sequence[Token], begin: int, auxiliary: int, at: int) -> bool:
+    """Whether compromise reads a state in it: "it is closed.", but "they are closed." and "it is closed today"."""
+    after = tokens[at + 1] if at + 1 < len(tokens) else _END
+    alone = begin == auxiliary == at - 1 and tokens[auxiliary].text == "is"
+    return alone and tokens[at].word.kind == "ed" and after.word.kind in ("stop", "comma")
 
 
 _VERBS_AFTER_A_MODAL = frozenset({"like", "need", "near", "further", "please"})
@@ -128,7 +151,7 @@ def _verbs(tokens: Sequence[Token]) -> list[bool]:
     for place, token in enumerate(tokens):
         after = tokens[place + 1] if place + 1 < len(tokens) else _END
         tells = _TELLS.get(token.word.kind)
-        found.append(tells is not None and not token.capital and tells(token.word, before, after))
+        found.append(tells is not None and not token.fixed and tells(token.word, before, after))
         before = token
     return found
 
@@ -143,7 +166,7 @@ _AFTER_A_VERB = frozenset({"at", "over", "into", "after", "against", "out"})
 def _is_present(word: Word, before: Token, following: Token) -> bool:
     after = following.word.kind
     kind = before.word.kind
-    if kind in ("pronoun", "adverb", "not") or before.text in ("that", "which"):
+    if kind in ("pronoun", "adverb", "not") or before.text in ("this", "that", "which"):
         return True
     if kind in ("determiner", "adjective"):
         return not word.noun and kind == "determiner" and after == "determiner"
