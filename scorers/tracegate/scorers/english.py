@@ -36,13 +36,13 @@ _CLOSED: dict[Kind, str] = {
     "pronoun": "i you he she it we they who",
     "object": "me him them us himself herself itself themselves myself yourself yourselves ourselves",
     "determiner": "the a an this that these those each every some any no another all both either neither its his her their our my "
-    "your whose several many few most more",
+    "your whose several many few most more two three four five six seven eight nine ten",
     "preposition": "of in for on with at by from as into about like through after over between out against during without before under "
     "around among per via within upon than onto toward towards since except despite near off such inside outside beyond across behind",
     "conjunction": "and or but nor &",
     "question": "if when while because although though unless until whether where how why so what which whenever wherever whichever",
     "adverb": "also then there here now just only still already yet even always often again once too very not soon ever currently",
-    "other": "etc eg ie vs yes ok okay please thing things lot lots",
+    "other": "rose etc eg ie vs yes ok okay please thing things lot lots",
 }
 _PARTS_OF = {"be": "be", "have": "have", "do": "do"}
 

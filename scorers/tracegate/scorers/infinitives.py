@@ -29,6 +29,8 @@ _BETWEEN = frozenset({"not", "adverb"})
 _BREAKS = frozenset({"now", "then", "yet", "here", "there", "so", "too"})
 """Adverbs after which a verb stands apart from its auxiliary: "will now go" is "will now go"."""
 _NAMES_A_THING = frozenset({"noun", "base", "plural", "adjective", "s", "other"})
+_BEGINS_A_ROW = frozenset({"try", "love", "start", "stop", "help", "hate", "finish"})
+"""Verbs before a gerund, which might be nouns by their form."""
 _END = Token("", Word("stop", ""))
 
 
@@ -61,7 +63,7 @@ def with_infinitives(tokens: Sequence[Token], *, oddities: bool = False) -> list
             found.append(token.word.infinitive)
         elif kind not in ("stop", "comma"):
             found.append(token.text)
-        row = is_verb[at] or kind == "verb"
+        row = is_verb[at] or kind == "verb" or token.text in _BEGINS_A_ROW
         at += 1
     return found
 
@@ -98,6 +100,8 @@ class _Phrase(NamedTuple):
         found += between
         if alone and verb.word.kind == "have" and _then_to(tokens, self.main):
             return found  # "have to go"
+        if oddities and verb.text == "born":
+            return [*found, tokens[self.auxiliary].text, verb.text]
         if oddities and not alone and inside[0].text == "be" and verb.word.kind == "ed":
             return [*found, "be", verb.text]  # "to be paid"
         return [*found, verb.text if verb.word.kind == "modal" else verb.word.infinitive]
@@ -159,13 +163,15 @@ def _verbs(tokens: Sequence[Token]) -> list[bool]:
 _BEGINS_AN_OBJECT = frozenset({"determiner", "noun", "adjective", "base", "adverb", "object", "plural"})
 
 
-_AFTER_A_VERB = frozenset({"at", "over", "into", "after", "against", "out"})
+_AFTER_A_VERB = frozenset({"at", "over", "into", "after", "against", "out", "through", "across", "around"})
 """Prepositions that stand behind a verb more often than behind a plural."""
 
 
 def _is_present(word: Word, before: Token, following: Token) -> bool:
     after = following.word.kind
     kind = before.word.kind
+    if word.noun and (following.text == "of" or (before.text == "that" and after in ("base", "verb"))):
+        return False
     if kind in ("pronoun", "adverb", "not") or before.text in ("this", "that", "which"):
         return True
     if kind in ("determiner", "adjective"):
@@ -175,13 +181,17 @@ def _is_present(word: Word, before: Token, following: Token) -> bool:
     if kind in ("conjunction", "question"):
         return after not in ("stop", "comma", "be", "ed", "conjunction")
     if kind in ("noun", "base", "plural", "other", "verb"):
+        if kind in ("noun", "base") and (after == "pronoun" or (after == "s" and following.word.noun)):
+            return True
         return after in _BEGINS_AN_OBJECT or following.text in _AFTER_A_VERB or (kind == "other" and after == "other")
-    return False
+    return kind == "ing" and after == "determiner"
 
 
 def _is_past(word: Word, before: Token, following: Token) -> bool:
     after = following.word.kind
     kind = before.word.kind
+    if before.text in ("that", "which"):
+        return True
     if kind == "determiner":
         return after not in _NAMES_A_THING
     if word.adjective:
@@ -202,6 +212,8 @@ def _is_gerund(word: Word, before: Token, following: Token) -> bool:
     after = following.word.kind
     kind = before.word.kind
     if kind in ("determiner", "adjective"):
+        return before.text == "that"
+    if kind == "preposition" and word.noun and after == "stop":
         return False
     if kind in ("be", "pronoun", "object", "not") or after in ("determiner", "object"):
         return True
