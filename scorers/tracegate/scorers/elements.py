@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
-from tracegate.scorers.english import Word, words
+from tracegate.scorers.english import Word, words, words_as_mastra
 from tracegate.scorers.infinitives import Token, with_infinitives
 from tracegate.scorers.segments import segments
 
@@ -87,7 +87,11 @@ def _of_chunk(chunk: str, pieces_of: Callable[[str], Iterable[str]], *, debris: 
     elif plain and (core.isalpha() or _JOINED.fullmatch(core)):
         for place, part in enumerate(filter(None, core.split("-"))):
             low = part.lower()
-            yield Token(low, words()[low], place > 0 or low == "non" or (not begins and _is_name(part)))
+            yield Token(
+                low,
+                (words_as_mastra() if debris else words())[low],
+                place > 0 or low == "non" or (not begins and _is_name(part)),
+            )
     elif match := _CONTRACTION.fullmatch(core):
         yield from _contracted(match[1].lower(), match[2].lower(), debris)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.resources import files
 from typing import Literal, NamedTuple
 
 Kind = Literal[
@@ -65,6 +66,28 @@ class _Words(dict[str, Word]):
 def words() -> _Words:
     """Every word in lower case, ASCII letters only, to what it may be."""
     return _Words(_closed())
+
+
+class _WordsAsMastra(_Words):
+    def __missing__(self, word: str) -> Word:
+        found = super().__missing__(word)
+        if found.kind == "ed":
+            found = self[word] = found._replace(adjective=word in _listed("participles"))
+        elif found.kind == "s" and word in _listed("plurals"):
+            found = self[word] = Word("plural", word, noun=True)
+        return found
+
+
+@cache
+def words_as_mastra() -> _WordsAsMastra:
+    """As `words`, but where compromise 14 takes a participle for an adjective, or a form in -s for a plural only, so does this."""
+    return _WordsAsMastra(_closed())
+
+
+@cache
+def _listed(kind: str) -> frozenset[str]:
+    """What compromise leaves as it is in every sentence of `tests/parity/record_mastra_words.mjs`, of the forms that lemminflect knows."""
+    return frozenset((files(__package__) / "words" / f"compromise_{kind}.txt").read_text("utf-8").split())
 
 
 def _closed() -> dict[str, Word]:

@@ -51,8 +51,11 @@ def with_infinitives(tokens: Sequence[Token], *, oddities: bool = False) -> list
         if kind in AUXILIARIES and not token.fixed:
             phrase = _phrase(tokens, is_verb, at, oddities)
             found += phrase.left(tokens, oddities)
-            at, row = phrase.end, phrase.main != phrase.auxiliary
-            if oddities and row and tokens[phrase.main].text == "used" and _then_to(tokens, phrase.main):
+            state = (
+                oddities and phrase.end < len(tokens) and _is_state(tokens, phrase.begin, phrase.auxiliary, phrase.end)
+            )
+            at, row = phrase.end, phrase.main != phrase.auxiliary or state
+            if oddities and tokens[phrase.main].text == "used" and _then_to(tokens, phrase.main):
                 found.pop()
                 at += 1  # "can be used to find": "find"
             continue
@@ -136,7 +139,8 @@ def _completes(
     kind = tokens[at].word.kind
     if tokens[auxiliary].word.kind in ("modal", "do"):
         return kind in ("verb", "base") or tokens[at].text in _VERBS_AFTER_A_MODAL
-    return kind in ("ed", "ing") and is_verb[at] and not (oddities and _is_state(tokens, begin, auxiliary, at))
+    sure = is_verb[at] or (kind == "ed" and begin != auxiliary)
+    return kind in ("ed", "ing") and sure and not (oddities and _is_state(tokens, begin, auxiliary, at))
 
 
 def _is_state(tokens: Sequence[Token], begin: int, auxiliary: int, at: int) -> bool:
@@ -193,7 +197,7 @@ def _is_past(word: Word, before: Token, following: Token) -> bool:
     if before.text in ("that", "which"):
         return True
     if kind == "determiner":
-        return after not in _NAMES_A_THING
+        return not (word.adjective or word.noun) or after not in _NAMES_A_THING
     if word.adjective:
         return after in ("preposition", "to", "conjunction") or kind in (
             "noun",
