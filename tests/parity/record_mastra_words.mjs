@@ -6,7 +6,6 @@
 // Reads verb forms, one a line; writes the two files anew. Nothing of compromise's is copied: each form is put into three sentences.
 
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -14,9 +13,7 @@ if (!process.env.MASTRA) {
   console.error("MASTRA must name a folder in which @mastra/evals@1.10.2 is installed");
   process.exit(2);
 }
-const installed = createRequire(join(process.env.MASTRA, "package.json"));
-const root = installed.resolve("compromise/package.json").replace("package.json", "");
-const { default: nlp } = await import(pathToFileURL(join(root, "src/three.js")));
+const { default: nlp } = await import(pathToFileURL(join(process.env.MASTRA, "node_modules/compromise/src/three.js")));
 
 function changes(word, sentence) {
   const read = nlp(sentence.replace("_", word));

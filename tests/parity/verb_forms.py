@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import sys
 from importlib.resources import files
 
 
@@ -12,7 +13,7 @@ def main() -> None:
     packed = (files("lemminflect") / "resources" / "lemma_lu.csv.gz").read_bytes()
     for word, kind, lemmas in csv.reader(io.StringIO(gzip.decompress(packed).decode())):
         if kind == "verb" and word.isascii() and word.isalpha() and word not in lemmas.split("/"):
-            print(word)
+            sys.stdout.write(f"{word}\n")
 
 
 if __name__ == "__main__":

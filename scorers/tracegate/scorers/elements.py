@@ -84,6 +84,8 @@ def _of_chunk(chunk: str, pieces_of: Callable[[str], Iterable[str]], *, debris: 
     plain = core.isascii() and (debris or not _CAMEL.search(core))
     if plain and core.lower() == "cannot":
         yield from _known("can", "not")
+    elif plain and core.lower() in _WITHOUT_APOSTROPHE:
+        yield from _contracted(core.lower()[:-1], "t", debris)
     elif plain and (core.isalpha() or _JOINED.fullmatch(core)):
         for place, part in enumerate(filter(None, core.split("-"))):
             low = part.lower()
@@ -114,6 +116,8 @@ def _known(*listed: str) -> Iterator[Token]:
 
 
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~“”\u2018…·•"
+_MISSPELT = "cant dont wont isnt arent wasnt werent doesnt didnt hasnt havent couldnt wouldnt shouldnt"
+_WITHOUT_APOSTROPHE = frozenset(_MISSPELT.split())
 _SHORT = {"m": "be", "re": "be", "ve": "have", "ll": "will", "d": "would"}
 _BEFORE_IS = """
 he she it that this there here what who where how when why everything everyone something someone

@@ -1,0 +1,92 @@
+"""Completeness on texts that nobody would write."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tracegate.scorers.completeness import completeness
+from tracegate.scorers.content_similarity import dice
+from tracegate.scorers.coverage import LONGEST, OVERLAP, SHORT, covered
+from tracegate.scorers.elements import elements
+from tracegate.scorers.keyword_coverage import keywords, keywords_as_mastra
+from tracegate.scorers.messages import Compat
+
+SAMPLES = "the dogs were not seen I'm non-stop 침실의 光合作用 สวัสดี 👍 ... getUserName U.S. don’t"
+WORDS = st.lists(st.sampled_from(SAMPLES.split()))
+TEXTS = st.one_of(st.text(), WORDS.map(" ".join), st.text("ab'- .,nt"))
+MODES: list[Compat] = [None, "mastra"]
+
+
+@given(TEXTS, TEXTS)
+@example("\u0301", "e\u0301")
+@example("\ud800", "\udfff")
+def test_the_score_is_a_share(given_text: str, answer: str) -> None:
+    for compat in MODES:
+        found = completeness(given_text, answer, compat=compat)
+        assert 0.0 <= found.score <= 1.0
+        assert {*found.missing_elements} == {*found.input_elements} - {*found.output_elements}
+        assert all(element.strip() for element in found.input_elements)
+
+
+@given(TEXTS)
+def test_a_text_covers_itself(text: str) -> None:
+    for compat in MODES:
+        found = completeness(text, text, compat=compat)
+        assert found.score == 1.0
+        assert not found.missing_elements
+
+
+@given(TEXTS, TEXTS)
+def test_a_line_more_in_the_answer_never_covers_less(text: str, more: str) -> None:
+    for compat in MODES:
+        found = completeness(text, f"{text}\n{more}", compat=compat)
+        assert found.score == 1.0 or not found.input_elements
+
+
+@given(
+    st.lists(st.text("abc", min_size=1, max_size=12), unique=True), st.lists(st.text("abc", min_size=1, max_size=12))
+)
+def test_coverage_is_that_of_its_definition(wanted: list[str], others: list[str]) -> None:
+    def covers(one: str, other: str) -> bool:
+        if len(one) <= SHORT:
+            return one == other
+        shorter, longer = sorted((one, other), key=len)
+        return shorter in longer and len(shorter) / len(longer) > OVERLAP
+
+    assert covered(wanted, others) == [any(covers(one, other) for other in others) for one in wanted]
+
+
+HOSTILE = {
+    "one letter": "a" * 400_000,
+    "marks": "e" + "\u0301" * 400_000,
+    "Thai marks": "ก" + "็" * 400_000,
+    "punctuation": "<.!?(" * 80_000,
+    "apostrophes": "a'" * 200_000,
+    "hyphens": "a-" * 200_000,
+    "camels": "aA" * 200_000,
+    "joiners": "\u200d" * 400_000,
+    "like words": " ".join("ab" * 20 + f"{number:06d}" for number in range(8_000)),
+    "long words": " ".join("ab" * 30 + f"{number:06d}" for number in range(6_000)),
+    "negations": "not isn't " * 40_000,
+    "auxiliaries": "is been " * 50_000,
+    "Hangul": "".join(chr(0xAC00 + number * 7919 % 11_172) for number in range(200_000)),
+    "ideographs": "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(200_000)),
+    "right to left": "שלום \u202eعالم " * 30_000,
+    "emoji": "👩‍👩‍👧❤️" * 50_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_are_compared(text: str) -> None:
+    # What is quadratic here would take hours, and meet the suite's timeout.
+    for compat in MODES:
+        assert completeness(text, text[: len(text) // 2], compat=compat).score <= 1.0
+    keywords(text)
+    keywords_as_mastra(text)
+    assert 0.0 <= dice(text, text[1:]) <= 1.0
+
+
+def test_no_element_is_longer_than_what_was_cut() -> None:
+    assert [len(element) for element in elements("x" * (LONGEST * 3))] == [LONGEST * 3]
