@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
+    completeness,
     cosine,
     exactly_once,
     growth,
@@ -60,6 +61,7 @@ def main(names: list[str]) -> None:
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,
             "response-match": response_match.main,
+            "completeness": completeness.main,
             "judge": judge.run,
             "recorded": recorded.run,
         }

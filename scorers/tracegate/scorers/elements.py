@@ -116,8 +116,8 @@ def _known(*listed: str) -> Iterator[Token]:
 
 
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~“”\u2018…·•"
-_MISSPELT = "cant dont wont isnt arent wasnt werent doesnt didnt hasnt havent couldnt wouldnt shouldnt"
-_WITHOUT_APOSTROPHE = frozenset(_MISSPELT.split())
+_NEGATED = "ca do wo is are was were does did has have could would should"
+_WITHOUT_APOSTROPHE = frozenset(f"{verb}nt" for verb in _NEGATED.split())
 _SHORT = {"m": "be", "re": "be", "ve": "have", "ll": "will", "d": "would"}
 _BEFORE_IS = """
 he she it that this there here what who where how when why everything everyone something someone
