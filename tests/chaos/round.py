@@ -213,7 +213,9 @@ def _rest(load: Load, crew: Crew, committed: Committed, say: Callable[[str], obj
             "stages at work": not committed.is_at_rest(),
             "offsets": once and not committed.everything_is_read(),
         }
-        if not any(missing.values()) and not committed.read(1.0):
+        # Without transactions the stages' counts may be ahead of what came out, so there it has to be quiet for longer than a scoring
+        # process that died takes to be replaced.
+        if not any(missing.values()) and not committed.read(1.0 if once else 10.0):
             return
         say(f"waiting for rest: {', '.join(what for what, holds in missing.items() if holds)}")
 

@@ -85,6 +85,17 @@ async def test_a_session_that_was_only_near_is_scored(tmp_path: Path) -> None:
     assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
 
 
+async def test_copies_of_one_session_are_one_session(tmp_path: Path) -> None:
+    async def each(apart: ScoringApart, name: str) -> list[str]:
+        found = await asyncio.gather(*(outcomes(apart, [name]) for _ in range(4)))
+        return [outcome for one in found for outcome in one.values()]
+
+    async with scoring(tmp_path) as apart:  # as when a partition changes hands and comes back
+        assert await each(apart, "kill") == 4 * ["poison"]
+        assert await each(apart, "once") == 4 * ["scored"]
+    assert (starts(tmp_path)["kill"], starts(tmp_path)["once"]) == (2, 2)
+
+
 async def test_a_scorer_that_gives_way_to_nobody_is_ended(tmp_path: Path) -> None:
     async with scoring(tmp_path, silent_s=3) as apart:
         found = await outcomes(apart, ["a", "hold", "b"])

@@ -98,6 +98,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
         self._spending = Spending()
+        self._asked: dict[bytes, asyncio.Future[Scored]] = {}
         self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], asyncio.Future[Scored]]] = deque()
         self._trial: asyncio.Task[None] | None = None
         self._ward: ScoringProcess | None = None
@@ -128,11 +129,26 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         Raises:
             Unscorable: nothing can come of it.
         """
+        # After a rebalance the same session may still be at work for the former owner of its partition, in this very process. Two of
+        # them would count each death of the process twice, and begin to count anew once the first is poison.
+        while (same := self._asked.get(raw)) is not None:
+            await asyncio.wait({same})
+            if not same.cancelled():
+                return same.result()
+        ended = self._asked[raw] = asyncio.get_running_loop().create_future()
         try:
             scored = await self._scored(raw, known)
         except Unscorable as why:
+            ended.set_exception(why)
+            ended.exception()  # it is told to whoever waits, and nobody may
             self._note(why.judged.paid)
             raise
+        else:
+            ended.set_result(scored)
+        finally:
+            del self._asked[raw]
+            if not ended.done():
+                ended.cancel()
         self._note(scored.judged.paid)
         return scored
 
