@@ -15,6 +15,7 @@ from tests.support.workers import Fleet, Worker
 
 from tracegate.streams.catch_up import misfit
 from tracegate.streams.embedded import EmbeddedBroker
+from tracegate.streams.state_directory import FORMAT
 
 DEADLINE_S = 60
 
@@ -128,5 +129,5 @@ def test_a_changelog_of_a_newer_format_is_refused(tmp_path: Path) -> None:
         assert worker.process.wait(DEADLINE_S) not in (0, None)
         log = worker.log.read_text()
         assert "giving up, the process ends: the state of partition 2" in log
-        assert "was written by a newer Tracegate (format 99; this one reads up to 1)" in log
+        assert f"was written by a newer Tracegate (format 99; this one reads up to {FORMAT})" in log
         assert "Traceback" not in log

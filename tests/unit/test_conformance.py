@@ -12,7 +12,10 @@ from tests.support.brevity import Brevity
 
 from tracegate.schemas.invocation import Rubric
 from tracegate.scorers import Measurement, ResponseMatch, Scorer, Subject, ToolTrajectory, TraceValue
+from tracegate.scorers.completeness import Completeness
+from tracegate.scorers.content_similarity import ContentSimilarity
 from tracegate.scorers.hallucinations_v1 import Hallucinations
+from tracegate.scorers.keyword_coverage import KeywordCoverage
 from tracegate.scorers.registry import BUILT_IN
 from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
@@ -28,6 +31,7 @@ from tracegate.scorers.testing import (
     check_its_values,
     sample_subjects,
 )
+from tracegate.scorers.tool_call_accuracy import ToolCallAccuracy
 from tracegate.scorers.trajectory import TrajectorySingleToolUse
 
 SHORT = Rubric(rubric_id="short", rubric_content={"text_property": "It is short."})
@@ -35,12 +39,17 @@ SCORERS: list[Scorer] = [
     *(
         kind()
         for kind in BUILT_IN.values()
-        if kind is not TrajectorySingleToolUse and not issubclass(kind, RubricBased)
+        if kind not in (TrajectorySingleToolUse, ToolCallAccuracy) and not issubclass(kind, RubricBased)
     ),
     RubricBasedFinalResponseQuality(rubrics=[SHORT]),
     RubricBasedToolUseQuality(rubrics=[SHORT]),
     Hallucinations(evaluate_intermediate_nl_responses=True),
     TrajectorySingleToolUse(tool_name="find"),
+    ToolCallAccuracy(expected_tool="find"),
+    ToolCallAccuracy(expected_tool_order=["find", "other"], strict_mode=True),
+    Completeness(compat="mastra"),
+    KeywordCoverage(compat="mastra"),
+    ContentSimilarity(compat="mastra"),
     ToolTrajectory(match_type="ANY_ORDER", ignore_args=True),
     ResponseMatch(),
     TraceValue(),

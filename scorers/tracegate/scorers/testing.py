@@ -35,7 +35,7 @@ Check = Callable[[Scorer, Sequence[Subject]], None]
 
 
 def sample_subjects(judge: Judge | None = None) -> list[Subject]:
-    """Invocations with and without a reference, an answer or tools, in several scripts; and traces short, long and failed.
+    """Invocations with and without a question, a reference, an answer or tools, in several scripts; and traces short, long and failed.
 
     Args:
         judge: Whom scorers may ask; without one, an `AgreeableJudge`.
@@ -51,6 +51,7 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
         Invocation(),
         Invocation(final_response=Content.of("")),
         Invocation(
+            user_content=Content.of("Please book two seats on the next train to Seoul."),
             final_response=Content.of("Your two seats are booked."),
             intermediate_data=_used(find, book),
             retrieved_context=timetable[:1],
@@ -58,7 +59,9 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
             latency_seconds=1.25,
         ),
         Invocation(
-            final_response=Content.of("좌석 두 개를 예약했습니다 🙂"), intermediate_data=_used(book, find, find)
+            user_content=Content.of("서울행 좌석 두 개 예약해 주세요"),
+            final_response=Content.of("좌석 두 개를 예약했습니다 🙂"),
+            intermediate_data=_used(book, find, find),
         ),
         Invocation(final_response=Content.of("word " * 5_000), intermediate_data=_used(*[find] * 100)),
         Invocation(
