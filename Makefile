@@ -26,7 +26,7 @@ test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no 
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not kafka and not embeddings and not chaos"
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEGATE_KAFKA_BOOTSTRAP_SERVERS)
-	$(BIN)/pytest -m kafka tests/kafka
+	$(BIN)/pytest -n 2 --dist loadfile -m kafka tests/kafka
 
 chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME; root for a full disk); `python -m tests.chaos` plays more
 	$(BIN)/pytest -m chaos tests/chaos
