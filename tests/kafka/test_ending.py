@@ -79,11 +79,9 @@ def test_sigterm_under_load_ends_with_0_after_a_last_checkpoint_and_out_of_the_g
     assert offsets == rows
 
 
-@pytest.mark.parametrize(
-    "signals", [(signal.SIGTERM,), (signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGINT)]
-)
+@pytest.mark.parametrize("again", [None, signal.SIGTERM, signal.SIGINT])
 def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the_same(
-    signals: tuple[signal.Signals, ...], fleet: Fleet
+    again: signal.Signals | None, fleet: Fleet
 ) -> None:
     patient = {
         "TRACEGATE_SESSION_TIMEOUT_S": "40"
@@ -97,15 +95,17 @@ def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
-    for each in signals:
-        worker.process.send_signal(each)
-        worker.until_stopping()  # two at once would be one
+    worker.process.send_signal(again or signal.SIGTERM)
+    worker.until_stopping()  # two at once would be one
+    while again and "told again to stop" not in worker.log.read_text():
+        worker.process.send_signal(again)  # uvloop drops what comes while it goes from its main task to the one that stops
+        time.sleep(0.02)
+        assert time.monotonic() < deadline, worker.log.read_text()
 
     assert worker.process.wait(30) in (0, EXIT_HARD)  # without a bound: the 40 s that the group is patient
     log = worker.log.read_text()
     assert ("ends hard, which is as safe as a kill" in log) == (worker.process.returncode == EXIT_HARD)
     assert "Traceback" not in log
-    assert len(signals) == 1 or "told again to stop" in log
 
 
 def until_shared(*workers: Worker) -> None:

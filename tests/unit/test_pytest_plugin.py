@@ -161,7 +161,7 @@ def test_the_configured_judge_is_asked_and_what_it_said_is_remembered(project: P
 
 
 def test_one_judge_serves_all_cases_so_a_provider_that_is_down_is_asked_by_the_first_only(project: Path) -> None:
-    judged(project, breaker={"failures": 1}, retries={"attempts": 1})
+    judged(project, breaker={"failures": 1, "open_s": 3600}, retries={"attempts": 1})
     with openai_server_apart(default=lambda body: busy(None, 503, "gone")) as server:
         code, said = run(project, **environment(project, server.url))
     assert (code, len(server.asked)) == (1, 1), said
