@@ -98,7 +98,9 @@ def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the
     worker.process.send_signal(again or signal.SIGTERM)
     worker.until_stopping()  # two at once would be one
     while again and "told again to stop" not in worker.log.read_text():
-        worker.process.send_signal(again)  # uvloop drops what comes while it goes from its main task to the one that stops
+        worker.process.send_signal(
+            again
+        )  # uvloop drops what comes while it goes from its main task to the one that stops
         time.sleep(0.02)
         assert time.monotonic() < deadline, worker.log.read_text()
 
