@@ -19,7 +19,8 @@ from tracegate.schemas.events import EVENT
 from tracegate.schemas.score import Score
 from tracegate.schemas.turns import turns_of
 from tracegate.scorers import read_plan
-from tracegate.scorers.chunk_precision import Rating, precision
+from tracegate.scorers.chunk_relevance import precision
+from tracegate.scorers.ratings import Rating
 
 DATA = Path(__file__).parent / "data"
 LINES = [line.split(" | ") for line in (DATA / "databricks_oracle.txt").read_text("utf-8").splitlines()]

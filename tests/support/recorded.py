@@ -110,9 +110,12 @@ def accepted(score: Document) -> bool:
     return bool(score["metric"] == "gate" and score["status"] == "PASSED")
 
 
-def tracegate(*arguments: str, servers: str = "", prefix: str = "") -> subprocess.CompletedProcess[str]:
+def tracegate(
+    *arguments: str, servers: str = "", prefix: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     environment = os.environ | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers, "TRACEGATE_TOPIC_PREFIX": prefix}
+    environment |= variables
     return subprocess.run(
         [sys.executable, "-m", "tracegate.streams.cli", *arguments],
         env={name: value for name, value in environment.items() if value},

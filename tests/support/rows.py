@@ -17,7 +17,7 @@ from tracegate.streams.cli_input import MAX_RECORD, Format, Records, open_input,
 from tracegate.streams.offline import Result, score_offline
 from tracegate.streams.settings import Settings
 
-AUTO = {"agent_evaluation": "auto"}
+AUTO = {"agent_evaluation": {"judged": False}}
 ROW = {"request": "q", "response": "a"}
 
 

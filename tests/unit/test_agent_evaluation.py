@@ -16,6 +16,7 @@ from tracegate.scorers.registry import known_metrics
 
 RECALL = "retrieval/ground_truth/document_recall"
 COUNTS = ["agent/total_token_count", "agent/input_token_count", "agent/output_token_count", "agent/latency_seconds"]
+UNJUDGED: dict[str, Any] = {"agent_evaluation": {"judged": False}}
 CONTEXT = [RetrievedChunk(doc_uri="d")]
 ANSWER = Content.of("a", "model")
 KNOWN = Invocation(
@@ -53,11 +54,11 @@ async def measured(
     ],
 )
 async def test_what_was_expected_decides_what_runs(reference: Reference | None, run: list[str]) -> None:
-    assert list(await measured({"agent_evaluation": "auto"}, reference=reference)) == run
+    assert list(await measured(UNJUDGED, reference=reference)) == run
 
 
 async def test_a_session_has_the_mean_over_the_invocations_that_a_metric_runs_on() -> None:
-    plan = read_plan({"agent_evaluation": "auto"})
+    plan = read_plan(UNJUDGED)
     other = Invocation(invocation_id="j", retrieved_context=CONTEXT)
     scores = await scores_of(plan, [Turn(KNOWN), Turn(other, Reference(retrieved_context=CONTEXT))])
     recalls = [
@@ -69,9 +70,7 @@ async def test_a_session_has_the_mean_over_the_invocations_that_a_metric_runs_on
 
 
 async def test_a_named_metric_keeps_its_threshold_beside_the_automatic_ones() -> None:
-    plan = read_plan(
-        {"criteria": {"document_recall": 0.5}, "agent_evaluation": "auto", "sampling": {"document_recall": 1}}
-    )
+    plan = read_plan({"criteria": {"document_recall": 0.5}, **UNJUDGED, "sampling": {"document_recall": 1}})
     assert [(metric.name, metric.threshold, metric.runs_on is None) for metric in plan.metrics] == [
         (RECALL, 0.5, True),
         *((name, None, False) for name in COUNTS),
@@ -85,7 +84,7 @@ async def test_a_named_metric_is_not_evaluated_where_it_would_not_run_by_itself(
 
 
 def test_automatic_metrics_change_the_configs_digest() -> None:
-    assert read_plan({"agent_evaluation": "auto"}).digest != read_plan({}).digest
+    assert read_plan(UNJUDGED).digest != read_plan({}).digest
 
 
 @pytest.mark.parametrize("alias", ALIASES)
@@ -119,7 +118,15 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
             {"criteria": {"latency": 5}},
             "criteria.latency: is informational and takes no threshold; write {} instead",
         ),
-        ({"agent_evaluation": "always"}, "agent_evaluation: Input should be 'auto', not \"always\""),
+        ({"agent_evaluation": "always"}, 'agent_evaluation: must be "auto" or an object, not "always"'),
+        (
+            {"agent_evaluation": {"judge": False}},
+            "agent_evaluation.judge: there is no such option; did you mean 'judged'? Known: judgeModelOptions, judge_model_options, judged",
+        ),
+        (
+            {"agent_evaluation": {"judge_model_options": {"num_samples": 0}}},
+            "agent_evaluation.judge_model_options.num_samples: Input should be greater than or equal to 1, not 0",
+        ),
         (
             {"criteria": {"document_recall": {"threshold": 0.5, "k": 3}}},
             "criteria.document_recall.k: there is no such option; there is none to choose from",
@@ -130,11 +137,6 @@ def test_a_config_that_cannot_be_used_is_told_why(config: dict[str, Any], proble
     with pytest.raises(ConfigError) as refused:
         read_plan(config)
     assert refused.value.problems == [problem]
-
-
-async def test_a_judged_metric_that_nothing_computes_yet_says_so() -> None:
-    [score] = await scores_of(read_plan({"criteria": {"correctness": 1}}), [Turn(KNOWN)])
-    assert (score.metric, score.not_evaluated_because) == ("response/llm_judged/correctness/rating", "unsupported")
 
 
 @pytest.mark.parametrize(

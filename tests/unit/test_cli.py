@@ -168,6 +168,23 @@ def test_rows_of_a_table_are_scored_under_short_names_and_bad_ones_named(run: Ru
     assert ended.code == 1
 
 
+def test_the_mean_of_each_metric_over_all_sessions_comes_last(run: Run, write: Write) -> None:
+    config = write("config.json", {"criteria": {"latency": {}, "input_token_count": {}, "completeness": 0.5}})
+    rows = [b"q,alpha,1000", b"alpha beta gamma,,3000", b"alpha,alpha,"]
+    file = write(
+        "rows.csv", b"request,response,execution_time_ms", rows[0], rows[1].replace(b",,", b",alpha,"), rows[2]
+    )
+
+    shown = " ".join(run("score", file, "--embedder", "none", "--config", config).out.split())
+
+    _, _, sums = shown.partition("all sessions ")
+    assert sums.startswith(
+        "latency_seconds 2.000 mean of 2 of 3 sessions input_token_count none of 3 sessions completeness 0.444 "
+    )
+    assert "mean of 3 of 3 sessions, 2 failed 3 documents" in sums
+    assert "all sessions" not in run("score", write("one.csv", b"request,response", b"q,a"), "--embedder", "none").out
+
+
 def test_a_table_that_cannot_be_read_ends_it_with_two(run: Run, write: Write) -> None:
     ended = run("score", write("rows.parquet", b"no Parquet"), "--embedder", "none")
     assert (ended.code, "cannot be read as Parquet" in ended.err) == (2, True)

@@ -103,6 +103,41 @@ def test_inputs_may_stand_for_the_request() -> None:
     assert found.invocation.user_content == Content.of("hi")
 
 
+def test_the_names_of_newer_versions_are_read() -> None:
+    expectations = {"expected_facts": ["f"], "expected_retrieved_context": ["d"], "guidelines": ["Be kind."]}
+    newer = {"inputs": {"query": "q"}, "outputs": "a", "expectations": expectations}
+    older = {"request": {"query": "q"}, "response": "a", "expected_facts": ["f"], "expected_retrieved_context": ["d"]}
+    [(found, expected)] = zip(
+        turns_of(make_session("s", events=[event(row=newer)])),
+        turns_of(make_session("s", events=[event(row=older)])),
+        strict=True,
+    )
+    assert found == expected
+    assert found.reference is not None
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"inputs": {"query": "q"}, "outputs": "a", "response": "a"}, "Only one of 'response' or 'outputs' is allowed"),
+        ({"inputs": {"query": "q"}, "request": "q", "outputs": "a"}, "Only one of 'request' or 'inputs' is allowed"),
+        ({"outputs": "a"}, "Either column 'request' or 'inputs' is required but not found"),
+        ({"inputs": ["q"], "outputs": "a"}, "must contain a dictionary"),
+        ({"request": "q", "outputs": "a", "expectations": ["f"]}, "must contain a dictionary"),
+        (
+            {"request": "q", "outputs": "a", "expected_facts": ["f"], "expectations": {"expected_facts": ["f"]}},
+            "Only one of 'expected_facts' and its place in 'expectations' is allowed",
+        ),
+        (
+            {"request": "q", "outputs": "a", "expected_facts": ["f"], "expectations": {"expected_response": "r"}},
+            "Conflicting field(s)",
+        ),
+    ],
+)
+def test_a_column_under_both_names_is_refused(row: dict[str, Any], why: str) -> None:
+    assert refusal(row=row).startswith(f"invocation.recorded.row: {why}")
+
+
 def test_what_of_a_trace_cannot_be_read_is_kept_as_a_sentence() -> None:
     broken = mlflow_trace(mlflow_span("model", "LLM", attributes={"mlflow.spanOutputs": "{"}))
     assert turn(trace=broken).invocation.unread == ["attribute 'mlflow.spanOutputs' of span 'model' is not JSON"]

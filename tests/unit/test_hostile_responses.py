@@ -13,18 +13,22 @@ from typing import Any
 import pytest
 from tests.unit.hostile_responses import HEAVY, HOSTILE
 
-from tracegate.schemas.invocation import Content, Invocation, Rubric
+from tracegate.schemas.invocation import Content, Invocation, RetrievedChunk, Rubric
 from tracegate.schemas.reference import Reference
 from tracegate.scorers import Scorer, Subject
+from tracegate.scorers.agent_ratings import Correctness, RelevanceToQuery
+from tracegate.scorers.chunk_relevance import ChunkRelevancePrecision
 from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
 from tracegate.scorers.hallucinations_v1 import Hallucinations
 from tracegate.scorers.judge_answers import read_match, read_safety
 from tracegate.scorers.prompt import prompt
+from tracegate.scorers.ratings import read_rating
 from tracegate.scorers.rubric_answers import read_rubrics
 from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from tracegate.scorers.safety_v1 import Safety
 from tracegate.scorers.scripted_judge import ScriptedJudge
 from tracegate.scorers.sentence_answers import read_labels, read_sentences
+from tracegate.scorers.vote import Vote
 
 R1 = Rubric(rubric_id="r1", rubric_content={"text_property": "Is concise."})
 R2 = Rubric(rubric_id="r2", rubric_content={"text_property": "Is polite."})
@@ -39,7 +43,11 @@ def test_the_corpus_is_as_large_as_promised() -> None:
 
 async def value(scorer: Scorer, said: str, *replies: Any) -> float:
     """What the scorer makes of a response about which the judge says this in JSON, with and without a fence around it."""
-    invocation = Invocation(user_content=Content.of("Well?"), final_response=Content.of(said))
+    invocation = Invocation(
+        user_content=Content.of("Well?"),
+        final_response=Content.of(said),
+        retrieved_context=[RetrievedChunk(doc_uri=said, content=said)],
+    )
     found = set()
     for fence in FENCES:
         judge = ScriptedJudge(*(fence.replace("{}", json.dumps(reply, ensure_ascii=False)) for reply in replies))
@@ -69,6 +77,14 @@ async def test_a_quotation_does_not_make_a_response_safe_or_unsafe(said: str, re
         {"is_the_agent_response_safe": real, "reasoning": said},
     ):
         assert await value(Safety(judge_model_options=ONCE), said, first) == number
+
+
+@EACH
+@pytest.mark.parametrize(("real", "number"), [("yes", 1.0), ("no", 0.0)])
+@pytest.mark.parametrize("scorer", [Correctness(), RelevanceToQuery(), ChunkRelevancePrecision()], ids=repr)
+async def test_a_quotation_does_not_change_a_rating(said: str, real: str, number: float, scorer: Scorer) -> None:
+    for first in ({"rationale": f"It says: {said}", "result": real}, {"result": real, "rationale": said}):
+        assert await value(scorer, said, first) == number
 
 
 @EACH
@@ -117,6 +133,7 @@ def test_no_quotation_takes_long_to_read(said: str) -> None:
         (
             read_match(reply),
             read_safety(reply),
+            read_rating(reply),
             read_rubrics(reply, [R1]),
             read_sentences(reply),
             read_labels(reply, ["s"]),
@@ -130,6 +147,8 @@ def test_in_text_the_last_verdict_counts() -> None:
     assert read_match(f'He says {QUOTED}.\n"is_the_agent_response_valid": "invalid"}}')["answer"].verdict is False
     assert read_safety("He says\nVerdict: yes\nbut no.\nVerdict: no")["answer"].verdict is False
     assert read_safety("He says\nVerdict: no\nVerdict: yes, he says.")["answer"].verdict is None
+    assert read_rating("He says\nVerdict: yes\nbut no.\nVerdict: no") == Vote(False, "He says\nVerdict: yes\nbut no.")
+    assert read_rating("He says\nVerdict: no\nVerdict: yes, he says.") is None
     quoted = "ID: r1\nProperty: Is concise.\nRationale: r\nVerdict: yes\n"
     assert read_rubrics(quoted + quoted.replace("yes", "no"), [R1])["r1"].verdict is False
     block = "sentence: {}\nlabel: {}\nrationale: r\nsupporting_excerpt: null\ncontradicting_excerpt: null\n"
@@ -144,6 +163,7 @@ def test_an_object_with_a_key_twice_is_no_object() -> None:
     assert read_match(reply)["answer"].verdict is False
     twice = '{"is_the_agent_response_safe": "yes", "is_the_agent_response_safe": "no"}'
     assert read_safety(twice)["answer"].verdict is None
+    assert read_rating('{"result": "yes", "result": "no"}') is None
 
 
 def test_in_text_a_quotation_after_the_verdict_can_pass_for_it() -> None:

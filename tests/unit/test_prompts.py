@@ -21,10 +21,19 @@ from tracegate.schemas.invocation import (
 )
 from tracegate.schemas.reference import Reference
 from tracegate.scorers import Scorer, Subject
+from tracegate.scorers.agent_ratings import (
+    ContextSufficiency,
+    Correctness,
+    Groundedness,
+    RelevanceToQuery,
+    SafetyRating,
+)
+from tracegate.scorers.chunk_relevance import ChunkRelevancePrecision
 from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
 from tracegate.scorers.hallucinations_v1 import Hallucinations
 from tracegate.scorers.judge import Question
 from tracegate.scorers.prompt import fill
+from tracegate.scorers.ratings import AsksForRatings
 from tracegate.scorers.registry import BUILT_IN
 from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
@@ -78,10 +87,20 @@ ASKED: dict[str, tuple[Scorer, Invocation, int]] = {
     "hallucinations_v1.sentences": (Hallucinations(), FULL, 0),
     "hallucinations_v1.labels": (Hallucinations(), FULL, 1),
     "safety_v1": (Safety(), FULL, 0),
+    "safety_v1.rating": (SafetyRating(), FULL, 0),
+    "correctness": (Correctness(), FULL, 0),
+    "correctness.facts": (Correctness(), FULL, 0),
+    "relevance_to_query": (RelevanceToQuery(), FULL, 0),
+    "groundedness": (Groundedness(), FULL, 0),
+    "context_sufficiency": (ContextSufficiency(), FULL, 0),
+    "chunk_relevance": (ChunkRelevancePrecision(), FULL, 0),
 }
+VARIANTS = (".empty", ".with_intermediate", ".rating", ".facts")
+FACTS = Reference(expected_facts=["KTX 121 goes to Busan.", 'A fact of two lines,\n"and quotes".'])
 
 
-async def asked(scorer: Scorer, invocation: Invocation) -> list[Question]:
+async def asked(name: str) -> list[Question]:
+    scorer, invocation, _ = ASKED[name]
     agreeable = AgreeableJudge()
     replies = []
 
@@ -90,7 +109,8 @@ async def asked(scorer: Scorer, invocation: Invocation) -> list[Question]:
             replies.append(question)
             return await agreeable.ask(question)
 
-    reference = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."))
+    expected = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."))
+    reference = FACTS if name.endswith(".facts") else expected
     await scorer.score(Subject(invocation=invocation, reference=reference, judge=Listening()))  # type: ignore[misc]
     return replies
 
@@ -98,30 +118,32 @@ async def asked(scorer: Scorer, invocation: Invocation) -> list[Question]:
 @pytest.mark.parametrize("name", ASKED)
 async def test_the_prompt_is_the_golden_one(name: str) -> None:
     """To accept a change on purpose: raise the scorer's version, delete the file and run this twice."""
-    scorer, invocation, number = ASKED[name]
-    question = (await asked(scorer, invocation))[number]
+    scorer, _, number = ASKED[name]
+    question = (await asked(name))[number]
     path = GOLDEN / f"{name}.txt"
     if not path.exists():
         path.write_text(question.prompt, "utf-8")
         pytest.fail(f"{path.name} was not there and is now; read it")
     assert question.prompt == path.read_text("utf-8")
-    assert (question.metric, question.version, question.model) == (name.split(".")[0], "1", "gemini-2.5-flash")
+    metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
+    assert (question.metric, question.version, question.model) == (metric, "1", "gemini-2.5-flash")
 
 
 def test_every_judged_metric_has_its_golden_prompt_and_every_template_a_user() -> None:
-    judged = {metric for metric, kind in BUILT_IN.items() if kind.judged}
-    assert {name.split(".")[0] for name in ASKED} == judged
+    judged = {kind for kind in BUILT_IN.values() if kind.judged}
+    assert {type(scorer) for scorer, _, _ in ASKED.values()} == judged
     templates = {Path(path.name).stem for path in (files("tracegate.scorers") / "prompts").iterdir()}
-    assert templates == {name for name in ASKED if not name.endswith((".empty", ".with_intermediate"))}
+    assert templates == {name for name in ASKED if not name.endswith(VARIANTS)}
     assert {path.stem for path in GOLDEN.iterdir()} == ASKED.keys()
 
 
 @pytest.mark.parametrize("name", ASKED)
 async def test_the_same_question_is_asked_again_and_each_sample_bears_its_number(name: str) -> None:
-    scorer, invocation, _ = ASKED[name]
-    first, again = await asked(scorer, invocation), await asked(scorer, invocation)
+    first, again = await asked(name), await asked(name)
     assert first == again
-    if name.startswith("hallucinations"):
+    if isinstance(ASKED[name][0], AsksForRatings | SafetyRating):
+        assert [question.sample for question in first] == [0]
+    elif name.startswith("hallucinations"):
         assert [question.sample for question in first] == [0, 0]
     else:
         of_one_item, of_two_of_which_one_is_answered = [0, 1, 2], [0, 1, 2, 3, 4]
@@ -132,8 +154,7 @@ async def test_the_same_question_is_asked_again_and_each_sample_bears_its_number
 
 @pytest.mark.parametrize("name", ASKED)
 async def test_every_question_says_which_json_it_wants_in_the_form_that_strict_modes_take(name: str) -> None:
-    scorer, invocation, number = ASKED[name]
-    schema = (await asked(scorer, invocation))[number].answer
+    schema = (await asked(name))[ASKED[name][2]].answer
     assert schema is not None
     objects = [schema]
     while objects:

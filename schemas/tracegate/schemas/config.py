@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from tracegate.schemas.base import ConfigModel, Fraction, JsonObject
 from tracegate.schemas.judge_config import JudgeConfig
@@ -29,6 +29,28 @@ class GateConfig(ConfigModel):
     """Scopes remembered per partition; beyond that the least recently used one is dropped."""
 
 
+class AgentEvaluation(ConfigModel):
+    """Which metrics of Databricks Agent Evaluation run by themselves."""
+
+    judged: bool = True
+    """Whether those that ask a judge are among them."""
+    judge_model_options: JsonObject = {}
+    """Whom these ask, and how often: `judge_model`, `num_samples`, `parallelism_limit`."""
+
+
+def _automatic(value: JsonValue | AgentEvaluation) -> JsonValue | AgentEvaluation:
+    if value == "auto":
+        return AgentEvaluation()
+    if not isinstance(value, dict | AgentEvaluation):
+        raise ValueError('must be "auto" or an object')  # noqa: TRY004  # only that is a problem of the config's to pydantic
+    return value
+
+
+Automatic = Annotated[
+    AgentEvaluation, BeforeValidator(_automatic, json_schema_input_type=Literal["auto"] | AgentEvaluation)
+]
+
+
 class EvalConfig(ConfigModel):
     """Google ADK's `test_config.json`, and beside `criteria` what Tracegate adds.
 
@@ -36,8 +58,9 @@ class EvalConfig(ConfigModel):
     """
 
     criteria: dict[str, float | JsonObject] = {}
-    agent_evaluation: Literal["auto"] | None = None
-    """`auto`: beside the criteria, the metrics of Databricks Agent Evaluation that go with what is known of each invocation."""
+    agent_evaluation: Automatic | None = None
+    """`auto`: beside the criteria, the metrics of Databricks Agent Evaluation that go with what is known of each invocation. An object
+    does the same, and says which judge is asked, or that none is."""
     trace_value: JsonObject = {}
     """Options of the trace value, such as `{"preset": "knowledgepulse"}`."""
     gate: GateConfig = GateConfig()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, LiteralString
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -18,6 +18,11 @@ MISSING = "Missing required field(s): response or trace"
 CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
 FACTS = "must be iterable of strings like [str]"
 TRACES = "must contain valid serialized traces"
+
+NEWER = {"inputs": "request", "outputs": "response"}
+"""Names of columns in newer versions, and the older ones that they stand for."""
+EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context")
+"""What `expectations`, in newer versions, may hold of the older columns."""
 
 
 class Chunk(WireModel):
@@ -96,6 +101,10 @@ def _wrong(rule: str) -> ValueError:
     return ValueError(rule)
 
 
+def _problem(kind: LiteralString, message: LiteralString, *columns: str) -> PydanticCustomError:
+    return PydanticCustomError(kind, message, {"columns": [*columns]})
+
+
 def _kind(value: object) -> str:
     return _KINDS.get(type(value), "a number")
 
@@ -125,8 +134,8 @@ class EvaluationRow(WireModel):
     """One request, what the agent made of it, and what was expected. A column that is null is absent.
 
     Of `expected_facts` and `expected_response` at most one may be there, of `response` and `trace` at least one must be. What the
-    row itself does not say of answer and retrieved context is taken from the trace. `inputs`, the name of newer versions, may stand
-    for `request`.
+    row itself does not say of answer and retrieved context is taken from the trace. The names of newer versions may stand for the
+    older: `inputs` for `request`, `outputs` for `response`, and `expectations` for the columns of what was expected, inside of it.
     """
 
     request_id: str | None = None
@@ -147,29 +156,35 @@ class EvaluationRow(WireModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _inputs_are_a_request(cls, columns: Any) -> Any:
+    def _newer_names_stand_for_the_older(cls, columns: Any) -> Any:
         if not isinstance(columns, dict):
             return columns
-        if columns.get("inputs") is None:
-            if "request" not in columns:
-                raise PydanticCustomError(
-                    "no_request",
-                    "Either column 'request' or 'inputs' is required but not found",
-                    {"columns": ["request"]},
-                )
-            return columns
-        if columns.get("request") is not None:
-            raise PydanticCustomError(
-                "two_requests", "Only one of 'request' or 'inputs' is allowed", {"columns": ["request", "inputs"]}
-            )
-        if not isinstance(columns["inputs"], dict):
-            raise PydanticCustomError("no_dictionary", "must contain a dictionary", {"columns": ["inputs"]})
-        return {**columns, "request": columns["inputs"]}
+        named = {**columns}
+        for newer, older in NEWER.items():
+            if named.get(newer) is not None:
+                if named.get(older) is not None:
+                    raise _problem("two", f"Only one of '{older}' or '{newer}' is allowed", older, newer)
+                named[older] = named[newer]
+        if columns.get("inputs") is not None and not isinstance(columns["inputs"], dict):
+            raise _problem("no_dictionary", "must contain a dictionary", "inputs")
+        if "request" not in named:
+            raise _problem("no_request", "Either column 'request' or 'inputs' is required but not found", "request")
+        expectations = named.get("expectations")
+        if expectations is None:
+            return named
+        if not isinstance(expectations, dict):
+            raise _problem("no_dictionary", "must contain a dictionary", "expectations")
+        for name in EXPECTED:
+            if expectations.get(name) is not None:
+                if named.get(name) is not None:
+                    raise _problem("two", f"Only one of '{name}' and its place in 'expectations' is allowed", name)
+                named[name] = expectations[name]
+        return named
 
     @model_validator(mode="after")
     def _says_enough_and_not_too_much(self) -> EvaluationRow:
         if self.expected_facts is not None and self.expected_response is not None:
-            raise PydanticCustomError("conflict", CONFLICT, {"columns": ["expected_facts", "expected_response"]})
+            raise _problem("conflict", CONFLICT, "expected_facts", "expected_response")
         if self.response is None and self.trace is None:
-            raise PydanticCustomError("missing", MISSING, {"columns": ["response", "trace"]})
+            raise _problem("missing", MISSING, "response", "trace")
         return self

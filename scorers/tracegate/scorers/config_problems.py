@@ -53,11 +53,15 @@ _BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*")
 def _options_at(model: type[BaseModel], path: Sequence[str]) -> set[str]:
     for part in path:
         fields = (field for name, field in model.model_fields.items() if part in (name, field.alias))
-        inner = [
-            kind for field in fields for kind in (field.annotation, *get_args(field.annotation)) if _is_model(kind)
-        ]
+        inner = [kind for field in fields for kind in _models_in(field.annotation)]
         model = inner[0] if inner else model
     return {spelling for name, field in model.model_fields.items() for spelling in (name, field.alias or name)}
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if _is_model(annotation):
+        return [annotation]
+    return [kind for part in get_args(annotation) for kind in _models_in(part)]
 
 
 def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:

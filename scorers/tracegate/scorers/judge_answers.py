@@ -112,9 +112,14 @@ def read_safety(reply: str) -> dict[str, Vote]:
     answer = whole_object(reply)
     if answer is not None:
         return {ITEM: Vote(_yes_or_no(answer.get(SAFE_KEY)), _said(answer))}
-    *before, last = reply.strip().rsplit("\n", 1)
+    return {ITEM: last_verdict(reply)}
+
+
+def last_verdict(text: str) -> Vote:
+    """What a text's last line says, `Verdict: yes` or `Verdict: no`, and as the rationale what stands before it."""
+    *before, last = text.strip().rsplit("\n", 1)
     line = _VERDICT.fullmatch(last.strip())
-    return {ITEM: Vote(_yes_or_no(line[1]) if line else None, "\n".join(before).strip())}
+    return Vote(_yes_or_no(line[1]) if line else None, "\n".join(before).strip())
 
 
 _VERDICT = re.compile(r"verdict: *(yes|no)\.?", re.IGNORECASE)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pydantic import JsonValue
 
 from tracegate.schemas.base import JsonObject
-from tracegate.schemas.config import EvalConfig, GateConfig
+from tracegate.schemas.config import AgentEvaluation, EvalConfig, GateConfig
 from tracegate.schemas.judge_config import JudgeConfig
 from tracegate.scorers.agent_evaluation import RUNS_ON, full_name
 from tracegate.scorers.base import Scorer
@@ -105,11 +105,10 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     config = validated(EvalConfig, sections, "", problems)
     problems += _unknown_names(sections, criteria)
     problems += _unusable_patterns(config.gate.redact if config else {})
+    if config and config.agent_evaluation:
+        metrics += _automatic(config.agent_evaluation, {full_name(name) for name in criteria}, problems)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
-
-    if config.agent_evaluation == "auto":
-        metrics += _automatic({metric.name for metric in metrics})
 
     gate = config.gate
     required = [full_name(name) for name in gate.required]
@@ -127,7 +126,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if config.judge.models or config.judge.structured_output != "auto":
         said["judge"] = [dict(config.judge.models), config.judge.structured_output]
     if config.agent_evaluation:
-        said["agent_evaluation"] = config.agent_evaluation
+        said["agent_evaluation"] = config.agent_evaluation.model_dump(mode="json")
     return Plan(tuple(metrics), trace_value, gate, sampling, sha256(canonical(said)), config.judge)
 
 
@@ -198,14 +197,18 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
     return Metric(name, threshold, scorer, digest_of(name, scorer))
 
 
-def _automatic(named: Collection[str]) -> list[Metric]:
+def _automatic(wanted: AgentEvaluation, named: Collection[str], problems: list[str]) -> list[Metric]:
     """The metrics of Agent Evaluation that are not named already, each where it goes with what is expected."""
-    found = []
+    found: list[Metric] = []
     for name, runs_on in RUNS_ON.items():
-        if name in BUILT_IN and name not in named:
-            scorer = BUILT_IN[name]()
-            digest = digest_of(name, scorer)
-            found.append(Metric(name, None, scorer, digest, runs_on))
+        kind = BUILT_IN[name]
+        if name in named or (kind.judged and not wanted.judged):
+            continue
+        options: JsonObject = {"judge_model_options": wanted.judge_model_options} if kind.judged else {}
+        scorer = validated(kind, options, "agent_evaluation", problems)
+        if scorer is None:
+            break  # the others have the same options, and would say the same
+        found.append(Metric(name, None, scorer, digest_of(name, scorer), runs_on))
     return found
 
 

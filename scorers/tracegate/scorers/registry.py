@@ -6,7 +6,15 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tracegate.scorers import agent_evaluation
 from tracegate.scorers.agent_evaluation import ALIASES, full_name
+from tracegate.scorers.agent_ratings import (
+    ContextSufficiency,
+    Correctness,
+    Groundedness,
+    RelevanceToQuery,
+    SafetyRating,
+)
 from tracegate.scorers.base import Scorer
+from tracegate.scorers.chunk_relevance import ChunkRelevancePrecision
 from tracegate.scorers.completeness import Completeness
 from tracegate.scorers.content_similarity import ContentSimilarity
 from tracegate.scorers.document_recall import DocumentRecall
@@ -48,6 +56,12 @@ BUILT_IN: dict[str, type[Scorer]] = {
     "trajectory_precision": TrajectoryPrecision,
     "trajectory_recall": TrajectoryRecall,
     "trajectory_single_tool_use": TrajectorySingleToolUse,
+    agent_evaluation.CORRECTNESS: Correctness,
+    agent_evaluation.RELEVANCE: RelevanceToQuery,
+    agent_evaluation.SAFETY: SafetyRating,
+    agent_evaluation.GROUNDEDNESS: Groundedness,
+    agent_evaluation.SUFFICIENCY: ContextSufficiency,
+    agent_evaluation.CHUNK_PRECISION: ChunkRelevancePrecision,
     agent_evaluation.RECALL: DocumentRecall,
     agent_evaluation.TOTAL_TOKENS: TotalTokenCount,
     agent_evaluation.INPUT_TOKENS: InputTokenCount,
@@ -70,14 +84,8 @@ UNSUPPORTED: dict[str, tuple[float, float] | None] = {
     "inference_call_count_v1": None,
     "token_usage_v1": None,
     "invocation_duration_v1": None,
-    agent_evaluation.RELEVANCE: (0.0, 1.0),
-    agent_evaluation.SAFETY: (0.0, 1.0),
-    agent_evaluation.GROUNDEDNESS: (0.0, 1.0),
-    agent_evaluation.CHUNK_PRECISION: (0.0, 1.0),
-    agent_evaluation.CORRECTNESS: (0.0, 1.0),
-    agent_evaluation.SUFFICIENCY: (0.0, 1.0),
 }
-"""Metrics of Google ADK's and Databricks' that nothing here computes, and the range of their thresholds; None: they take none."""
+"""Metrics of Google ADK's that nothing here computes, and the range of their thresholds; None: they take none."""
 
 
 class UnusableMetric(LookupError):  # noqa: N818  # says what is unusable, not that something failed

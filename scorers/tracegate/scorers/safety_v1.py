@@ -34,7 +34,7 @@ class Safety(Judged):
         judge = judge_of(subject)
         if subject.invocation is None or not subject.response:
             raise Missing("there is no final response that could be unsafe")
-        text = prompt(self.metric, {"question": question_of(subject.invocation), "response": subject.response})
+        text = prompt("safety_v1", {"question": question_of(subject.invocation), "response": subject.response})
         poll = await vote(
             lambda sample: judge.ask(self.question(text, SAFETY_ANSWER, sample)),
             read_safety,

@@ -116,10 +116,12 @@ class Poll:
             AnswerUnusable: no reply has one.
         """
         if self.unusable == len(self.replies):
-            first = printable(self.replies[0].text, 200)
-            raise AnswerUnusable(
-                f"none of {len(self.replies)} replies holds a verdict; the first: {first!r}", self.cost
-            )
+            raise self.without_verdict()
+
+    def without_verdict(self) -> AnswerUnusable:
+        """What there is to say if no reply has one."""
+        first = printable(self.replies[0].text, 200)
+        return AnswerUnusable(f"none of {len(self.replies)} replies holds a verdict; the first: {first!r}", self.cost)
 
 
 async def vote(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -102,7 +103,35 @@ def _print_table(result: Result) -> None:
         for score in scores:
             table.add_row(*_row(score))
         stdout.print(Padding(table, (0, 0, 0, 2)))
+    if result.sessions > 1:
+        stdout.print(Text("\nall sessions", style="bold"))
+        stdout.print(Padding(_sums(result.scores), (0, 0, 0, 2)))
     stdout.print(Text(_summary(result)))
+
+
+def _sums(scores: Sequence[Score]) -> Table:
+    """Of each metric the mean over sessions, or over traces; invocations are in their session's score."""
+    by_metric: dict[str, list[Score]] = {}
+    for score in scores:
+        if score.level != "invocation" and score.metric != "gate":
+            by_metric.setdefault(score.metric, []).append(score)
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for justify in ("left", "right", "left"):
+        table.add_column(justify=justify)
+    for metric, found in by_metric.items():
+        values = [score.value for score in found if score.value is not None]
+        failed = sum(score.status == "FAILED" for score in found)
+        of = (
+            f"mean of {len(values)} of {len(found)} {found[0].level}s"
+            if values
+            else f"none of {len(found)} {found[0].level}s"
+        )
+        table.add_row(
+            Text(printable(short_name(metric))),
+            Text(_number(fmean(values)) if values else ""),
+            Text(of + (f", {failed} failed" if failed else "")),
+        )
+    return table
 
 
 def _row(score: Score) -> Sequence[Text]:

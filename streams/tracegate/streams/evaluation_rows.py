@@ -12,13 +12,13 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from tracegate.schemas.base import JsonObject, explain
-from tracegate.schemas.evaluation_row import EvaluationRow
+from tracegate.schemas.evaluation_row import NEWER, EvaluationRow
 from tracegate.schemas.events import EVENT
 from tracegate.streams.documents import InputError
 from tracegate.streams.tables import Row
 from tracegate.streams.transcripts import Recorded
 
-COLUMNS = (*EvaluationRow.model_fields, "inputs")
+COLUMNS = (*EvaluationRow.model_fields, *NEWER, "expectations")
 _NAMESPACE = UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41")
 
 

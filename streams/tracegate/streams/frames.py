@@ -20,7 +20,7 @@ from tracegate.streams.tables import rows_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-AUTO: Mapping[str, JsonValue] = {"agent_evaluation": "auto"}
+UNJUDGED: Mapping[str, JsonValue] = {"agent_evaluation": {"judged": False}}
 
 
 class FrameScores(NamedTuple):
@@ -34,7 +34,7 @@ class FrameScores(NamedTuple):
 
 def score_frame(
     frame: DataFrame,
-    config: Mapping[str, JsonValue] | str = AUTO,
+    config: Mapping[str, JsonValue] | str = UNJUDGED,
     *,
     format: Format = "databricks-agent-evaluation",  # noqa: A002  # as the command line has it
     settings: Settings | None = None,
@@ -45,7 +45,7 @@ def score_frame(
 
     Args:
         frame: A row each request, in the columns of Databricks Agent Evaluation, or of an inference table.
-        config: The eval config, or its text; by default the metrics that go with the columns.
+        config: The eval config, or its text; by default the metrics that go with the columns and ask no judge.
         format: What the columns are.
         settings: Limits of scoring, and where judges are; by default what the environment says.
 

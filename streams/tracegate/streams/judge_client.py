@@ -64,7 +64,7 @@ def check_judge() -> None:
     if missing:
         raise JudgeUnavailable(
             f"a criterion of the evaluation config asks a judge, which needs {', '.join(missing)}: install it with {INSTALL}, or take "
-            "the criterion out of the config"
+            'the criterion out of the config (those of agent_evaluation with "judged": false)'
         )
 
 

@@ -137,7 +137,7 @@ def _cell(name: str, cell: str) -> JsonValue:
     if broken is not None:
         byte = ord(cell[broken]) - 0xDC00
         raise ValueError(f"is not UTF-8 (byte 0x{byte:02x} after {broken} characters); save the file as UTF-8")
-    if name in LISTS or name == "inputs":
+    if name in (*LISTS, "inputs", "expectations"):
         return _json(cell) if cell.lstrip().startswith(("[", "{", "null")) else cell
     if name == "request" and cell.lstrip().startswith("{"):
         if _PYTHONS_REQUEST.match(cell):
