@@ -115,7 +115,7 @@ def play(
         former_s=FORMER_S,
         unsteady=1.0,
         # With a death of its own and one that it is dealt a session would be taken for poison, and rightly so.
-        without=("kills-once",) if scenario.harms_scorers else (),
+        without=("kills-once",) if scenario.harms_scorers or scenario.poisonous else (),
         poisonous=scenario.poisonous,
         too_late_s=TOO_LATE_S,
     )

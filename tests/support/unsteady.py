@@ -19,13 +19,13 @@ METRIC = "unsteady"
 class Unsteady(Scorer):
     """Gives a session a number that follows from its id, unless the id ends with `~` and one of the marks of `ledger.py`.
 
-    Over `raises`, `returns-rubbish` and `is-no-number` it fails in three ways, over `hangs` it never answers, `kills-once` ends its process
-    the first time, and `holds` holds the interpreter for ever.
+    Over `raises`, `returns-rubbish` and `is-no-number` it fails in three ways, over `hangs` it never answers, the first session of a round
+    with `kills-once` ends its process the first time, and `holds` holds the interpreter for ever.
     """
 
     level: ClassVar[Level] = "session"
     notes: str
-    """Folder in which each first time is noted."""
+    """Folder in which it is noted that a process was ended."""
 
     def score(self, subject: Subject) -> Any:
         """Do it."""
@@ -39,7 +39,7 @@ class Unsteady(Scorer):
             return Measurement(value=float("nan"))
         if mark == "hangs":
             return self._never()
-        if mark == "kills-once" and self._is_first(name):
+        if mark == "kills-once" and self._is_first():
             os.kill(os.getpid(), signal.SIGKILL)
         if mark == "holds":
             re.match(r"(a+)+$", "a" * 100 + "b")
@@ -49,9 +49,10 @@ class Unsteady(Scorer):
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
 
-    def _is_first(self, name: str) -> bool:
+    def _is_first(self) -> bool:
+        """Whether no session has ended a process yet: two at once would each have a death of its own and the other's, and be poison."""
         try:
-            os.close(os.open(Path(self.notes) / name, os.O_CREAT | os.O_EXCL))
+            os.close(os.open(Path(self.notes) / "killed", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return False
         return True
