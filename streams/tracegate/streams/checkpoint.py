@@ -307,6 +307,10 @@ class Checkpoints:
                 await self._commit(lane, last)
             except Exception as error:  # noqa: BLE001  # any failure of a checkpoint leaves its outcome unknown
                 await self.fail(error)
+            if last:
+                # While slower partitions are at theirs it would begin another one, and lose its producer in the middle of it.
+                self.lanes.pop(lane.number, None)
+                lane.drop()
 
     async def _commit(self, lane: Lane, last: bool) -> None:
         cut, number = lane.cut(), lane.number
