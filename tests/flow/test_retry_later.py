@@ -390,6 +390,32 @@ async def test_what_is_no_session_is_a_dead_letter_also_while_others_wait(provid
     assert (flow.failures, [letter.reason for letter in flow.letters()]) == ([], ["unreadable_session"])
 
 
+async def test_a_session_of_a_revision_that_no_row_can_hold_is_a_dead_letter(provider: Provider) -> None:
+    flow = flow_of(provider, plan_of())
+    provider.up = True
+    await send(flow, session("a", revision=2**32 - 1), session("b", revision=2**32))
+    assert (flow.failures, told(flow)) == ([], [(2**32 - 1, 1.0)])
+    assert [letter.reason for letter in flow.letters()] == ["unreadable_session"]
+
+
+async def test_a_later_revision_is_the_later_one_whatever_the_clocks_of_those_who_wrote_them(
+    provider: Provider,
+) -> None:
+    flow = flow_of(provider, plan_of())
+    said = event("invocation.completed", "s", final_response={"parts": [{"text": "Later."}]}, event_id="2")
+    ahead = {"last_record_at": instant(100)}  # of the clocks of both workers that closed it
+    for at, each in ((60, session(**ahead)), (50, session(revision=1, events=[said], **ahead))):
+        flow.send(TOPICS.sessions, each, b"s", at=at)
+        await settle(flow)
+    assert told(flow) == [(0, None), (1, None)]
+
+    provider.up = True
+    await wait(flow)
+
+    assert told(flow) == [(0, None), (1, None), (2, 1.0)]
+    assert "Later." in provider.server.prompts[-1]
+
+
 async def test_a_topic_that_was_made_anew_has_another_session_at_the_same_place(provider: Provider) -> None:
     flow = flow_of(provider, plan_of())
     await send(flow, session("a"))

@@ -87,3 +87,34 @@ async def test_a_piece_that_fails_is_reported_and_the_others_go_on() -> None:
 
     assert [str(error) for error in failures] == ["broken"]
     assert done == ["next"]
+
+
+async def test_a_piece_that_is_cancelled_by_what_it_waits_for_is_reported() -> None:
+    failures = list[BaseException]()
+    pool = Pool(limit=1, failed=failures.append)
+
+    async def cancelled(_: object) -> None:
+        raise asyncio.CancelledError
+
+    pool.add(cancelled, Record())
+    await pool.idle()
+    await turns()
+
+    assert [type(error) for error in failures] == [asyncio.CancelledError]
+
+
+async def test_a_piece_that_somebody_cancels_is_not_reported() -> None:
+    failures = list[BaseException]()
+    pool = Pool(limit=1, failed=failures.append)
+
+    async def hang(_: object) -> None:
+        await asyncio.Event().wait()
+
+    pool.add(hang, Record())
+    await turns()
+    for task in pool._tasks:
+        task.cancel()
+    await pool.idle()
+    await turns()
+
+    assert failures == []

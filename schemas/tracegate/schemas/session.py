@@ -15,6 +15,9 @@ Count = Annotated[int, Field(ge=0)]
 MOST_SEGMENTS = 2**32
 """A segment's number is below it: it is four bytes of a row's key."""
 
+MOST_REVISIONS = 2**32
+"""Likewise a revision's."""
+
 
 class Session(WireModel):
     """One segment of a session.
@@ -25,7 +28,7 @@ class Session(WireModel):
 
     session_id: Identifier
     segment: Annotated[Count, Field(lt=MOST_SEGMENTS)]
-    revision: Count
+    revision: Annotated[Count, Field(lt=MOST_REVISIONS)]
     closed_because: Closed
     first_record_at: Timestamp
     last_record_at: Timestamp

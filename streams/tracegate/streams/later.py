@@ -69,11 +69,23 @@ class Again(msgspec.Struct, frozen=True, array_like=True, gc=False):
     steps: tuple[int, ...] = ()
     """The revisions of the session of which there was one more of its scores, as often as there was."""
     waits: Waits | None = None
+    said: int = 0
+    """When its last record came by what the session itself says: of two revisions of a segment the later one never says less."""
 
     @property
     def next(self) -> int:
         """By how many revisions its scores count ahead of it if there is one more of them."""
         return len(self.steps) + 1
+
+
+class Place(NamedTuple):
+    """Where a revision stands, on its topic and in time."""
+
+    offset: int
+    last_record: int
+    """Timestamp of its last record, in milliseconds since 1970; not later than it was written."""
+    said: int
+    """The same, as the session itself says it."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -124,19 +136,19 @@ class Later:
         """Whether what comes of a session may depend on it."""
         return self._config is not None or bool(self._waiting or self._settled)
 
-    def note(self, session: bytes, head: Head, offset: int, last_record: int, unanswered: int) -> bool:
+    def note(self, session: bytes, head: Head, place: Place, unanswered: int) -> bool:
         """A revision is scored, and so many of its scores wait for a judge. Returns whether it is scored once more for that."""
         name, config = _name(session, head.segment), self._config
         before = self._get(name)
-        if before is not None and (last_record, head.revision) < (before.last_record, before.revision):
+        if before is not None and (place.said, head.revision) < (before.said, before.revision):
             return False  # as a replay may bring it
         # An id that is used again begins at revision 0 again, as do the revisions of its scores.
         steps = before.steps if before is not None and head.revision >= before.revision else ()
         waits = None
         if unanswered and config is not None:
-            waits = Waits(offset, self._now + round(config.after_s * 1000), unanswered, config.attempts)
-        self._put(name, Again(head.revision, last_record, steps, waits))
-        self._make_room(last_record)
+            waits = Waits(place.offset, self._now + round(config.after_s * 1000), unanswered, config.attempts)
+        self._put(name, Again(head.revision, place.last_record, steps, waits, place.said))
+        self._make_room(place.last_record)
         return waits is not None
 
     def ahead(self, session: bytes, head: Head | None) -> int:
@@ -174,7 +186,7 @@ class Later:
         if again.waits and again.waits.left > 1 and unanswered and config is not None:
             due = self._now + round(config.after_s * 1000)
             waits = Waits(again.waits.offset, due, unanswered, again.waits.left - 1)
-        self._put(name, Again(again.revision, again.last_record, steps, waits))
+        self._put(name, msgspec.structs.replace(again, steps=steps, waits=waits))
 
     def rows(self) -> Rows:
         """What changed since the last call."""

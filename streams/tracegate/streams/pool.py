@@ -51,5 +51,11 @@ class Pool:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None and self.failed is not None:
+        error: BaseException | None
+        if task.cancelled():
+            # Of its own accord: a client cancelled something that the work waited for, and the work is not done.
+            error = None if task.cancelling() else asyncio.CancelledError("work was cancelled by what it waited for")
+        else:
+            error = task.exception()
+        if error is not None and self.failed is not None:
             self.failed(error)

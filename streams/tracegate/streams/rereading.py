@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import ConsumerStoppedError, KafkaError
 from mode import Service
 
+from tracegate.scorers.runner import cancelled_from_outside
 from tracegate.streams.hanging_up import hangs_up
 
 READ_WITHIN_S = 10.0
@@ -36,12 +37,19 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
             NotHad: nothing can be said of it now.
         """
         async with self._one:
+            if self.should_stop:
+                raise NotHad
             try:
                 async with asyncio.timeout(READ_WITHIN_S):
                     return await self._read(TopicPartition(topic, partition), offset)
-            except (KafkaError, TimeoutError, ValueError) as error:
+            except (KafkaError, ConsumerStoppedError, TimeoutError, ValueError) as error:
                 await self.disconnect()  # what hung is not asked again
                 raise NotHad from error
+            except asyncio.CancelledError:
+                if cancelled_from_outside():
+                    raise
+                await self.disconnect()
+                raise NotHad from None
 
     async def on_stop(self) -> None:
         """Disconnect."""
@@ -50,8 +58,13 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
     async def disconnect(self) -> None:
         """Disconnect, if anything was asked."""
         consumer, self._consumer = self._consumer, None
-        if consumer is not None:
+        if consumer is None:
+            return
+        try:
             await consumer.stop()
+        except asyncio.CancelledError:  # of a fetch that waits to be tried again, aiokafka awaits its own cancelling
+            if cancelled_from_outside():
+                raise
 
     async def _read(self, place: TopicPartition, offset: int) -> Any:
         if self._consumer is None:
@@ -64,6 +77,9 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
             hangs_up(consumer)
             self._consumer = consumer  # from now on `disconnect` stops it
             await consumer.start()
+            if self._consumer is not consumer:  # told to stop meanwhile
+                await consumer.stop()
+                raise NotHad
         consumer = self._consumer
         consumer.assign([place])
         begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from tracegate.schemas.dead_letter import Reason, is_replay
 from tracegate.schemas.judge_config import VerdictCache
 from tracegate.streams.judge_rows import JudgeRows
-from tracegate.streams.later import Again, Later, OnceMore, segment_of, session_of
+from tracegate.streams.later import Again, Later, OnceMore, Place, segment_of, session_of
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.pool import Pool
 from tracegate.streams.progress import Progress
@@ -145,8 +145,8 @@ class Score:
             return
         self._judge_rows.learn(key, scored.judged)
         self.tally["scored"] += 1
-        at = _last_record(record, scored)
-        if head is not None and self._later.note(key, head, record.offset, at, scored.unanswered):
+        place = Place(record.offset, _last_record(record, scored), scored.last_record)
+        if head is not None and self._later.note(key, head, place, scored.unanswered):
             self.tally["put_off"] += 1
         self._publish(record, scored, scored.candidates)
         self._go_on(record)

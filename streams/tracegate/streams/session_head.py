@@ -6,16 +6,14 @@ from typing import Annotated
 
 import msgspec
 
-from tracegate.schemas.session import MOST_SEGMENTS
-
-_Number = Annotated[int, msgspec.Meta(ge=0)]
+from tracegate.schemas.session import MOST_REVISIONS, MOST_SEGMENTS
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
     """The beginning of a session as it stands on its topic."""
 
     segment: Annotated[int, msgspec.Meta(ge=0, lt=MOST_SEGMENTS)]
-    revision: _Number
+    revision: Annotated[int, msgspec.Meta(ge=0, lt=MOST_REVISIONS)]
     first_record_at: str
     """Of all revisions of a segment the same, unless a record came late that is older than all others. A session whose id is used
     again after the guard begins at segment 0 again, and at another moment."""

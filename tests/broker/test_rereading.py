@@ -1,0 +1,72 @@
+"""Reading single records once more: what there is, what is gone, and that neither a stop nor a dead broker ends who asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from confluent_kafka import Producer
+
+from tracegate.streams.embedded import EmbeddedBroker
+from tracegate.streams.rereading import NotHad, Rereading
+
+pytestmark = pytest.mark.broker
+
+RECORDS = 20
+
+
+def filled(servers: str) -> Rereading:
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for number in range(RECORDS):
+        producer.produce("t", b"%d" % number, partition=0)
+    assert producer.flush(30) == 0
+    return Rereading({"bootstrap_servers": servers})
+
+
+async def asked(rereading: Rereading, offsets: Sequence[int]) -> list[Any]:
+    """What comes of questions that are asked at once: a value, None, or the kind of what is raised."""
+    found = await asyncio.gather(*(rereading.read("t", 0, offset) for offset in offsets), return_exceptions=True)
+    return [type(each) if isinstance(each, BaseException) else each and each.value for each in found]
+
+
+async def test_a_record_is_read_wherever_it_stands_and_none_where_there_is_none(
+    embedded_broker: EmbeddedBroker,
+) -> None:
+    async with filled(embedded_broker.bootstrap_servers) as rereading:
+        assert await asked(rereading, [7, 0, 19, 7, RECORDS]) == [b"7", b"0", b"19", b"7", None]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5, 20, 100])
+async def test_a_stop_ends_what_is_asked_and_nothing_connects_after_it(
+    embedded_broker: EmbeddedBroker, turns: int
+) -> None:
+    rereading = filled(embedded_broker.bootstrap_servers)
+    await rereading.start()
+    assert await asked(rereading, [3]) == [b"3"]
+    reads = asyncio.create_task(asked(rereading, range(8)))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await rereading.stop()
+    assert set(await reads) <= {NotHad, *(b"%d" % number for number in range(8))}
+    assert await asked(rereading, [3]) == [NotHad]
+    assert rereading._consumer is None
+
+
+async def test_a_broker_that_goes_away_in_the_middle_of_a_read_gives_no_record_and_cancels_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tracegate.streams.rereading.READ_WITHIN_S", 2.0)
+    with EmbeddedBroker() as broker:
+        async with filled(broker.bootstrap_servers) as rereading:
+            assert await asked(rereading, [3]) == [b"3"]
+            seek = AIOKafkaConsumer.seek
+
+            def gone(self: AIOKafkaConsumer, *place: Any) -> Any:
+                broker.__exit__(None, None, None)
+                return seek(self, *place)
+
+            monkeypatch.setattr(AIOKafkaConsumer, "seek", gone)
+            assert await asked(rereading, [4, 5]) == [NotHad, NotHad]
