@@ -83,6 +83,13 @@ async def test_a_named_metric_is_not_evaluated_where_it_would_not_run_by_itself(
     }
 
 
+def test_automatic_metrics_can_be_sampled() -> None:
+    plan = read_plan({"agent_evaluation": "auto", "sampling": {"correctness": 0.1}})
+    assert {name: share for name, share in plan.sampling.items() if share < 1} == {
+        "response/llm_judged/correctness/rating": 0.1
+    }
+
+
 def test_automatic_metrics_change_the_configs_digest() -> None:
     assert read_plan(UNJUDGED).digest != read_plan({}).digest
 
@@ -117,6 +124,29 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
         (
             {"criteria": {"latency": 5}},
             "criteria.latency: is informational and takes no threshold; write {} instead",
+        ),
+        (
+            {"agent_evaluation": {"judged": False, "judge_model_options": {"model": "m"}}},
+            (
+                "agent_evaluation.judge_model_options.model: there is no such option; did you mean 'judge_model'? Known: "
+                "judgeModel, judgeModelConfig, judge_model, judge_model_config, numSamples, num_samples, parallelismLimit, parallelism_limit"
+            ),
+        ),
+        (
+            {"agent_evaluation": "auto", "gate": {"required": ["safety"]}},
+            "gate.required: 'safety' is not among the criteria; name it there, with a threshold",
+        ),
+        (
+            {"agent_evaluation": "auto", "sampling": {"safty": 0.5}},
+            (
+                "sampling: 'safty' is not among the criteria; did you mean 'safety'? Known: chunk_relevance_precision, context_sufficiency, "
+                "correctness, document_recall, groundedness, input_token_count, latency_seconds, output_token_count, relevance_to_query, "
+                "safety, total_token_count"
+            ),
+        ),
+        (
+            {"criteria": {"document_recall": 0.5}, "sampling": {"document_recall": 1, RECALL: 0.5}},
+            f"sampling.{RECALL}: is the same metric as document_recall; keep one of them",
         ),
         ({"agent_evaluation": "always"}, 'agent_evaluation: must be "auto" or an object, not "always"'),
         (

@@ -200,9 +200,14 @@ async def test_no_more_chunks_are_asked_about_at_once_than_the_limit_says() -> N
         assert judge.most == limit
 
 
-async def test_of_many_chunks_a_hundred_are_named() -> None:
-    score, _ = await rated(PRECISION, AgreeableJudge(), without(retrieved_context=CHUNKS[:1] * 120))
-    assert (score.value, score.details["k"], len(score.details["chunks"])) == (1.0, 120, 100)  # type: ignore[arg-type]
+@pytest.mark.parametrize(("options", "asked"), [({}, 100), ({"max_chunks": 7}, 7), ({"max_chunks": 200}, 120)])
+async def test_of_many_chunks_the_first_are_asked_about_and_a_hundred_named(
+    options: dict[str, int], asked: int
+) -> None:
+    judge = ScriptedJudge(*[YES] * asked)
+    score, _ = await rated(PRECISION, judge, without(retrieved_context=CHUNKS[:1] * 120), **options)
+    assert (score.value, len(judge.asked), score.details["k"], score.details["rated"]) == (1.0, asked, 120, asked)
+    assert len(score.details["chunks"]) == min(100, asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from tracegate.schemas.base import JsonObject
 from tracegate.schemas.dead_letter import printable
@@ -35,6 +38,8 @@ class ChunkRelevancePrecision(AsksForRatings):
 
     metric = agent_evaluation.CHUNK_PRECISION
     template = "chunk_relevance"
+    max_chunks: Annotated[int, Field(ge=1)] = 100
+    """How many chunks are asked about at most, the first of those retrieved: each is a question with the whole request in it."""
 
     async def score(self, subject: Subject) -> Measurement:
         """Ask about every chunk.
@@ -48,6 +53,7 @@ class ChunkRelevancePrecision(AsksForRatings):
         question = request_of(invocation, subject.reference)
         if invocation is None or not invocation.retrieved_context:
             raise Missing(lacking(invocation, "nothing was retrieved") if invocation else "there is no invocation")
+        chunks = invocation.retrieved_context[: self.max_chunks]
         at_once = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
 
         async def rated(chunk: RetrievedChunk) -> _Rated:
@@ -56,19 +62,20 @@ class ChunkRelevancePrecision(AsksForRatings):
             async with at_once:
                 return await self._rated(judge, question, chunk, chunk.content)
 
-        found = results(await together([rated(chunk) for chunk in invocation.retrieved_context]))
+        found = results(await together([rated(chunk) for chunk in chunks]))
         value = precision([one.rating for one in found])
         if value is None:
             if failure := next((one.failure for one in found if one.failure), None):
                 raise failure
             raise Missing(lacking(invocation, "none of the retrieved chunks has content"))
         ratings = [one.rating for one in found if one.rating is not None]
+        retrieved = len(invocation.retrieved_context)
         return Measurement(
             value=value,
             rationale=f"{ratings.count('yes')} of {len(ratings)} chunks are relevant"
-            + (f", and {len(found) - len(ratings)} have no rating" if len(ratings) < len(found) else ""),
+            + (f", and {retrieved - len(ratings)} have no rating" if len(ratings) < retrieved else ""),
             details={
-                "k": len(found),
+                "k": retrieved,
                 "relevant": ratings.count("yes"),
                 "rated": len(ratings),
                 "chunks": [one.details() for one in found[:SHOWN_CHUNKS]],

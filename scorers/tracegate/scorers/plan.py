@@ -13,12 +13,13 @@ from pydantic import JsonValue
 from tracegate.schemas.base import JsonObject
 from tracegate.schemas.config import AgentEvaluation, EvalConfig, GateConfig
 from tracegate.schemas.judge_config import JudgeConfig
-from tracegate.scorers.agent_evaluation import RUNS_ON, full_name
+from tracegate.scorers.agent_evaluation import RUNS_ON, full_name, short_name
 from tracegate.scorers.base import Scorer
 from tracegate.scorers.config_problems import kind_of, shown, validated
 from tracegate.scorers.judged import Judged
 from tracegate.scorers.metric import Metric, canonical, digest_of, metric_digest, sha256
 from tracegate.scorers.own_patterns import compiled
+from tracegate.scorers.ratings import RatingOptions
 from tracegate.scorers.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
 from tracegate.scorers.spelling import did_you_mean
 from tracegate.scorers.trace_value import TraceValue
@@ -92,7 +93,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     sections = dict(_loaded(document))
     problems: list[str] = []
     criteria = _section(sections, ("criteria",), problems)
-    problems += _named_twice(criteria)
+    problems += _named_twice(criteria, "criteria")
     options = _section(sections, ("trace_value", "traceValue"), problems)
 
     metrics = []
@@ -103,13 +104,13 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
             problems += [f"criteria.{problem}" for problem in error.problems]
     trace_value = validated(TraceValue, options, "trace_value", problems)
     config = validated(EvalConfig, sections, "", problems)
-    problems += _unknown_names(sections, criteria)
     problems += _unusable_patterns(config.gate.redact if config else {})
-    if config and config.agent_evaluation:
-        metrics += _automatic(config.agent_evaluation, {full_name(name) for name in criteria}, problems)
+    automatic = _automatic(config.agent_evaluation, criteria, problems) if config and config.agent_evaluation else []
+    problems += _unknown_names(sections, criteria, automatic)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
 
+    metrics += automatic
     gate = config.gate
     required = [full_name(name) for name in gate.required]
     if required != gate.required:
@@ -197,17 +198,16 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
     return Metric(name, threshold, scorer, digest_of(name, scorer))
 
 
-def _automatic(wanted: AgentEvaluation, named: Collection[str], problems: list[str]) -> list[Metric]:
+def _automatic(wanted: AgentEvaluation, criteria: Collection[str], problems: list[str]) -> list[Metric]:
     """The metrics of Agent Evaluation that are not named already, each where it goes with what is expected."""
+    options = validated(RatingOptions, wanted.judge_model_options, "agent_evaluation.judge_model_options", problems)
+    named = {full_name(name) for name in criteria}
     found: list[Metric] = []
     for name, runs_on in RUNS_ON.items():
         kind = BUILT_IN[name]
-        if name in named or (kind.judged and not wanted.judged):
+        if options is None or name in named or (kind.judged and not wanted.judged):
             continue
-        options: JsonObject = {"judge_model_options": wanted.judge_model_options} if kind.judged else {}
-        scorer = validated(kind, options, "agent_evaluation", problems)
-        if scorer is None:
-            break  # the others have the same options, and would say the same
+        scorer = kind.model_validate({"judge_model_options": options} if kind.judged else {})
         found.append(Metric(name, None, scorer, digest_of(name, scorer), runs_on))
     return found
 
@@ -219,13 +219,13 @@ def _shares(sampling: float | Mapping[str, float], metrics: Sequence[Metric]) ->
     return {metric.name: shares.get(metric.name, 1.0) for metric in metrics}
 
 
-def _named_twice(criteria: JsonObject) -> list[str]:
+def _named_twice(names: JsonValue, place: str) -> list[str]:
     first: dict[str, str] = {}
     problems = []
-    for name in criteria:
+    for name in names if isinstance(names, dict) else ():
         other = first.setdefault(full_name(name), name)
         if other != name:
-            problems.append(f"criteria.{name}: is the same metric as {other}; keep one of them")
+            problems.append(f"{place}.{name}: is the same metric as {other}; keep one of them")
     return problems
 
 
@@ -255,18 +255,23 @@ def _threshold(name: str, stated: JsonValue, within: tuple[float, float] | None,
     return number
 
 
-def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
+def _unknown_names(sections: JsonObject, criteria: JsonObject, automatic: Sequence[Metric]) -> list[str]:
     """What refers to a criterion that is not there; from the document itself, so that it is said beside what else is wrong."""
     gate, sampling = sections.get("gate"), sections.get("sampling")
     known = {full_name(name) for name in criteria}
+    sampled = known | {metric.name for metric in automatic}
     required = gate.get("required") if isinstance(gate, dict) else None
-    named = [("gate.required", name) for name in (required if isinstance(required, list) else ())]
-    named += [("sampling", name) for name in (sampling if isinstance(sampling, dict) else ())]
-    return [
-        f"{place}: {name!r} is not among the criteria; {did_you_mean(name, criteria)}"
-        for place, name in named
-        if isinstance(name, str) and full_name(name) not in known
-    ]
+    named = [("gate.required", name, known) for name in (required if isinstance(required, list) else ())]
+    named += [("sampling", name, sampled) for name in (sampling if isinstance(sampling, dict) else ())]
+    problems = _named_twice(sampling, "sampling")
+    for place, name, allowed in named:
+        if isinstance(name, str) and full_name(name) not in allowed:
+            if full_name(name) in sampled:
+                hint = "name it there, with a threshold"  # without one it would always be met
+            else:
+                hint = did_you_mean(name, [*criteria, *(short_name(each) for each in allowed - known)])
+            problems.append(f"{place}: {name!r} is not among the criteria; {hint}")
+    return problems
 
 
 def _unusable_patterns(patterns: Mapping[str, str]) -> list[str]:
