@@ -128,8 +128,9 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
         (
             {"agent_evaluation": {"judged": False, "judge_model_options": {"model": "m"}}},
             (
-                "agent_evaluation.judge_model_options.model: there is no such option; did you mean 'judge_model'? Known: "
-                "judgeModel, judgeModelConfig, judge_model, judge_model_config, numSamples, num_samples, parallelismLimit, parallelism_limit"
+                "agent_evaluation.judge_model_options.model: there is no such option; did you mean 'judge_model'? "
+                "Known: judgeModel, judgeModelConfig, judge_model, judge_model_config, "
+                "numSamples, num_samples, parallelismLimit, parallelism_limit"
             ),
         ),
         (
@@ -139,8 +140,9 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
         (
             {"agent_evaluation": "auto", "sampling": {"safty": 0.5}},
             (
-                "sampling: 'safty' is not among the criteria; did you mean 'safety'? Known: chunk_relevance_precision, context_sufficiency, "
-                "correctness, document_recall, groundedness, input_token_count, latency_seconds, output_token_count, relevance_to_query, "
+                "sampling: 'safty' is not among the criteria; did you mean 'safety'? "
+                "Known: chunk_relevance_precision, context_sufficiency, correctness, document_recall, groundedness, "
+                "input_token_count, latency_seconds, output_token_count, relevance_to_query, "
                 "safety, total_token_count"
             ),
         ),
