@@ -16,12 +16,15 @@ from tracegate.scorers.base import Measurement, Scorer, Subject
 from tracegate.scorers.metric import Metric
 from tracegate.scorers.plan import Plan, read_plan
 
+_LEFT_BEHIND: set[str] = set()
+"""What a session left behind in this process."""
+
 
 class Deadly(Scorer):
     """Kills its process over a session called `kill...`; over one called `hold...` it holds it, and the interpreter, for ever.
 
     Over `once` it kills the first process only, over `fork` it leaves a process behind and kills its own, over `wait` it waits until the
-    file `go` is there. Each start is noted in a file.
+    file `go` is there. Over `trap` it leaves behind what kills the process at the session after. Each start is noted in a file.
     """
 
     level: ClassVar[Level] = "session"
@@ -35,10 +38,14 @@ class Deadly(Scorer):
             file.write(f"{name}\n")
         if name.startswith("fork") and not os.fork():
             time.sleep(600)
-        if name.startswith(("kill", "fork")) or (
-            name.startswith("once") and notes.read_text().split().count(name) == 1
+        if (
+            name.startswith(("kill", "fork"))
+            or (name.startswith("once") and notes.read_text().split().count(name) == 1)
+            or "trap" in _LEFT_BEHIND
         ):
             os.kill(os.getpid(), signal.SIGKILL)
+        if name.startswith("trap"):
+            _LEFT_BEHIND.add("trap")
         if name.startswith("hold"):
             re.match(r"(a+)+$", "a" * 100 + "b")
         if name.startswith("wait"):

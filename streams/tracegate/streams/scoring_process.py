@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -38,10 +39,14 @@ from tracegate.streams.scoring_wire import (
 )
 from tracegate.streams.verdicts import JudgeVerdict
 
+log = logging.getLogger(__name__)
+
 START_S = 300.0
 """How long a process may take to be ready: a large model may have to be read from a slow disk."""
 SILENT_START_S = 30.0
 """How long it may say nothing meanwhile. It speaks every second, once Python itself has started, unless it is frozen."""
+LOOK_EVERY_S = 0.5
+"""How often to look whether it is silent."""
 
 
 class ScoringProcessDied(RuntimeError):  # noqa: N818  # reads as what happened
@@ -130,6 +135,11 @@ class ScoringProcess(asyncio.Protocol):
         """Whether it was asked for something and has not answered."""
         return bool(self._waiting)
 
+    @property
+    def fresh(self) -> bool:
+        """Whether it was asked for nothing yet."""
+        return not self._asked
+
     async def connect(self) -> None:
         """Connect it with the running event loop."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
@@ -160,6 +170,13 @@ class ScoringProcess(asyncio.Protocol):
     def charge(self, paid: Paid) -> None:
         """Tell it what was paid for judges before it was there, or is another worker's business now."""
         self._send(Charge(paid))
+
+    def kill_if_silent(self, limit_s: float) -> None:
+        """End it if it was asked for something and has said nothing for so long. To be called every `LOOK_EVERY_S`."""
+        self.silence_s += LOOK_EVERY_S
+        if self.busy and self.silence_s > limit_s:
+            log.warning("the scoring process has said nothing for %g s: a scorer holds it; it is ended", limit_s)
+            self.kill()
 
     def kill(self) -> None:
         """End it, and what it started, as if it had died."""
