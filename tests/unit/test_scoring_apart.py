@@ -14,14 +14,16 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 from tests.support.deadly import deadly_plan
 from tests.unit.test_scoring_process import EXPECTED, session
 
 from tracegate.scorers.plan import read_plan
+from tracegate.streams.judge_budget import Paid
 from tracegate.streams.scoring import Scored, Unscorable
 from tracegate.streams.scoring_apart import ScoringApart
 from tracegate.streams.scoring_process import ScoringProcess, ScoringProcessDied
-from tracegate.streams.scoring_wire import Setup
+from tracegate.streams.scoring_wire import Answer, Setup
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +123,61 @@ async def test_a_process_that_ends_between_two_suspects_is_replaced(
         assert not failed.done()
         assert await found == {"a": "scored", "b": "scored"}
     assert starts(tmp_path) == {"a": 1, "b": 1}
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Paid]]:
+    """What processes are told that others paid, each by its id; whatever they answer, they say that they paid their id in tokens."""
+    answered, charge, told = ScoringProcess._answered, ScoringProcess.charge, list[tuple[int, Paid]]()
+
+    def paying(process: ScoringProcess, answer: Answer) -> None:
+        answered(process, replace(answer, paid=[Paid(1, process.pid, 0.0)]))
+
+    def noted(process: ScoringProcess, paid: Paid) -> None:
+        told.append((process.pid, paid))
+        charge(process, paid)
+
+    monkeypatch.setattr(ScoringProcess, "_answered", paying)
+    monkeypatch.setattr(ScoringProcess, "charge", noted)
+    return told
+
+
+async def started(folder: Path, name: str) -> None:
+    while not (folder / "notes").exists() or name not in starts(folder):  # noqa: ASYNC110  # by another process
+        await asyncio.sleep(0.01)
+
+
+async def test_what_one_process_pays_every_other_is_told_and_it_is_not(
+    tmp_path: Path, told: list[tuple[int, Paid]]
+) -> None:
+    async with scoring(tmp_path) as apart:
+        apart._attempts.add(session("wait"))
+        suspect = asyncio.create_task(apart(session("wait")))
+        await started(tmp_path, "wait")
+        main = apart._process.pid
+        assert [paid.tokens for paid in (await apart(session("s"))).judged.paid] == [main]
+        ((ward, paid),) = told
+        assert ward != main
+        assert paid == Paid(1, main, 0.0)
+        (tmp_path / "go").touch()
+        await suspect
+        assert told[1:] == [(main, Paid(1, ward, 0.0))]
+        assert apart._spending.in_day.tokens == main + ward
+
+
+async def test_what_was_paid_counts_though_nobody_waits_for_the_session_any_more(
+    tmp_path: Path, told: list[tuple[int, Paid]]
+) -> None:
+    async with scoring(tmp_path) as apart:
+        left = asyncio.create_task(apart(session("wait")))
+        await started(tmp_path, "wait")
+        left.cancel()
+        await asyncio.wait({left})
+        (tmp_path / "go").touch()
+        while apart._process.busy:  # noqa: ASYNC110  # of another process
+            await asyncio.sleep(0.01)
+        assert apart._spending.in_day.tokens == apart._process.pid
+        assert told == []
 
 
 async def test_copies_of_one_session_are_one_session(tmp_path: Path) -> None:

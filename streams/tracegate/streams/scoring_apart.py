@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,6 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         except Unscorable as why:
             ended.set_exception(why)
             ended.exception()  # it is told to whoever waits, and nobody may
-            self._note(why.judged.paid)
             raise
         else:
             ended.set_result(scored)
@@ -100,7 +100,6 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
             del self._asked[raw]
             if not ended.done():
                 ended.cancel()
-        self._note(scored.judged.paid)
         return scored
 
     async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict]) -> Scored:
@@ -132,10 +131,13 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         for process in self._connected():
             process.charge(paid)
 
-    def _note(self, paid: Sequence[Paid]) -> None:
-        """For a process that comes after the one that paid."""
+    def _note(self, by: ScoringProcess, paid: Sequence[Paid]) -> None:
+        """Tell every process but the one that paid, and all that come after."""
         for each in paid:
             self._spending.add(each)
+            for process in self._connected():
+                if process is not by:
+                    process.charge(each)
 
     def _connected(self) -> list[ScoringProcess]:
         processes = (self._process if self._ready.is_set() else None, self._trial.ward)
@@ -163,6 +165,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         return start.result()
 
     async def _connect(self, process: ScoringProcess) -> None:
+        process.paid = partial(self._note, process)
         await process.connect()
         for reference_id, reference in self._learned.items():
             process.learn(reference_id, reference)

@@ -91,6 +91,8 @@ class ScoringProcess(asyncio.Protocol):
         """How long it has said nothing, as those who look add it up: the clock goes on while the worker itself is frozen."""
         self.lost: Callable[[str], object] = lambda how: None
         """Called with how it ended, once it ended on its own, after all who wait were told."""
+        self.paid: Callable[[Sequence[Paid]], object] = lambda paid: None
+        """Called with what a session cost, whether or not anybody waits for it still."""
         try:
             self.embedder_id = self._begun(setup)
         except BaseException:
@@ -168,7 +170,7 @@ class ScoringProcess(asyncio.Protocol):
         self._send(Learn(reference_id, reference))
 
     def charge(self, paid: Paid) -> None:
-        """Tell it what was paid for judges before it was there, or is another worker's business now."""
+        """Tell it what others paid for judges, or (less than 0) what is another worker's business now."""
         self._send(Charge(paid))
 
     def kill_if_silent(self, limit_s: float) -> None:
@@ -223,6 +225,7 @@ class ScoringProcess(asyncio.Protocol):
         self.lost(how)
 
     def _answered(self, answer: Answer | Refusal) -> None:
+        self.paid(answer.paid)
         waiting = self._waiting.pop(answer.number)
         if waiting.done():  # nobody waits any more
             return
