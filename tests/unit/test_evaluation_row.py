@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
 from tests.support.scoring import NOW, make_session
 
+from tracegate.schemas import evaluation_row
 from tracegate.schemas.base import explain
 from tracegate.schemas.events import EVENT, InvocationEvent
 from tracegate.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk, TokenUsage
@@ -167,6 +169,27 @@ def test_what_of_a_trace_cannot_be_read_is_kept_as_a_sentence() -> None:
 )
 def test_a_row_that_cannot_be_used_is_refused_with_column_and_rule(row: dict[str, Any], why: str) -> None:
     assert refusal(row=row).startswith(f"invocation.recorded.{why}")
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+def test_no_number_in_a_trace_makes_its_row_unreadable(as_object: bool) -> None:
+    vast = 10**400
+    spans = [mlflow_span("a", "LLM", None, usage(vast, 4), start_time=vast)]
+    text = mlflow_trace(*spans, execution_duration_ms=vast, nan=None if as_object else math.nan)
+    found = turn(response="r", trace=json.loads(text) if as_object else text).invocation
+    assert found.token_usage == TokenUsage(output_tokens=4)
+    assert found.latency_seconds is None
+    assert len(found.unread or ()) == 2
+
+
+def test_whatever_goes_wrong_inside_a_trace_refuses_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> None:
+        raise OverflowError("secret")
+
+    monkeypatch.setattr(evaluation_row, "read_spans", fails)
+    why = refusal(row={"request": "q", "trace": "{}"})
+    assert "must contain valid serialized traces: it cannot be read (OverflowError)" in why
+    assert "secret" not in why
 
 
 def test_a_record_holds_an_invocation_or_a_row() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +123,10 @@ def test_tokens_are_those_of_the_innermost_models(
 
 def test_a_count_that_is_none_is_named() -> None:
     trace = read_mlflow_trace(mlflow_trace(mlflow_span("a", "LLM", None, {"usage": {"prompt_tokens": -1}})))
-    assert (trace.token_usage, trace.unread) == (None, ["prompt_tokens of span 'a' is no whole number"])
+    assert (trace.token_usage, trace.unread) == (
+        None,
+        ["prompt_tokens of span 'a' is no whole number from 0 to 2^63 - 1"],
+    )
 
 
 def test_tool_calls_come_from_the_messages_of_models_each_once() -> None:
@@ -152,6 +157,48 @@ def test_tool_calls_come_from_the_messages_of_models_each_once() -> None:
 )
 def test_the_duration_is_the_one_of_the_traces_head(info: dict[str, Any], expected: float | None) -> None:
     assert read_mlflow_trace(mlflow_trace(ROOT, **info)).latency_seconds == expected
+
+
+VAST = 10**400
+"""What JSON can say and no float can hold; beside a NaN, Python's own JSON reads the text and keeps it."""
+NAMES = ["vast", "large float", "2^63"]
+
+
+@pytest.fixture(params=["as text", "as an object"])
+def read(request: pytest.FixtureRequest) -> Callable[..., MlflowTrace]:
+    def read_it(*spans: dict[str, Any], **info: Any) -> MlflowTrace:
+        text = mlflow_trace(*spans, nan=math.nan, **info)
+        return read_mlflow_trace(text if request.param == "as text" else json.loads(text))
+
+    return read_it
+
+
+@pytest.mark.parametrize(
+    "start", [VAST, 1.7e308, 2**63, -VAST, float(2**63), str(VAST)], ids=[*NAMES, "negative", "float", "text"]
+)
+def test_a_start_beyond_64_bits_is_absent(read: Callable[..., MlflowTrace], start: Any) -> None:
+    found = read(ROOT, retriever("vast", "root", start), retriever("last", "root", 10)).retrieved_context
+    assert found == [RetrievedChunk(doc_uri="last", content="of last")]
+
+
+@pytest.mark.parametrize("duration", [VAST, 1.7e308, 2**63], ids=NAMES)
+def test_a_duration_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], duration: Any) -> None:
+    found = read(ROOT, execution_duration_ms=duration)
+    assert found.latency_seconds is None
+    assert found.unread == ["the trace's execution_duration_ms is no number from 0 to 2^63 - 1"]
+
+
+@pytest.mark.parametrize("count", [VAST, 1.7e308, 2**63], ids=NAMES)
+def test_a_count_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], count: Any) -> None:
+    found = read(mlflow_span("a", "LLM", None, usage(count, 4)))
+    assert found.token_usage == TokenUsage(output_tokens=4)
+    assert found.unread == ["prompt_tokens of span 'a' is no whole number from 0 to 2^63 - 1"]
+
+
+def test_a_sum_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace]) -> None:
+    found = read(mlflow_span("a", "LLM", None, usage(2**63 - 1, 4)), mlflow_span("b", "LLM", None, usage(1, 4)))
+    assert found.token_usage == TokenUsage(output_tokens=8)
+    assert found.unread == ["the sum of prompt_tokens is not from 0 to 2^63 - 1"]
 
 
 def test_an_attribute_that_is_not_json_costs_itself_and_is_named() -> None:

@@ -93,6 +93,8 @@ def _trace(value: JsonValue) -> JsonValue:
         read_spans(value)
     except TraceUnreadable as error:
         raise _wrong(f"{TRACES}: {error}") from None
+    except Exception as error:  # noqa: BLE001  # pydantic lets others through, and a worker would stop at this row
+        raise _wrong(f"{TRACES}: it cannot be read ({type(error).__name__})") from None
     return value
 
 

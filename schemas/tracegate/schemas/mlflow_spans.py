@@ -27,6 +27,9 @@ MAX_DEPTH = 100
 _TEXTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS = re.compile(r"[\[\]{}]")
 
+MOST = 2**63 - 1
+"""The largest number that is read: JSON has larger ones, which neither a float nor other readers can hold."""
+
 SHAPE = "an MLflow trace is an object with `info` and with `data.spans`"
 
 
@@ -186,16 +189,22 @@ def _span(number: int, span: JsonValue) -> Span:
         span_id=span_id,
         parent_id=parent if isinstance(parent, str) and parent else None,
         name=title if isinstance(title, str) else "",
-        start_ns=_whole(span.get("start_time", span.get("start_time_unix_nano"))),
+        start_ns=_nanoseconds(span.get("start_time", span.get("start_time_unix_nano"))),
         attributes=attributes,
         unreadable=tuple(unreadable),
     )
 
 
-def _whole(value: JsonValue) -> int | None:
+def number(value: JsonValue) -> int | float | None:
+    """The value, if it is a number of at most 64 bits: a longer one, an infinity and NaN are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if -MOST <= value <= MOST and int(value) <= MOST else None  # a float near MOST is equal to 2^63
+
+
+def _nanoseconds(value: JsonValue) -> int | None:
     """MLflow 3 writes nanoseconds as a number, OpenTelemetry's JSON as text."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
-        return int(value[:20])
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return int(value)
+        value = int(value[:20])
+    found = number(value)
+    return None if found is None else int(found)

@@ -6,7 +6,6 @@ says what and why; nothing but the trace as a whole being none is an error.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from pydantic import JsonValue
 
 from tracegate.schemas.base import JsonObject, whole
 from tracegate.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
-from tracegate.schemas.mlflow_spans import INPUTS, MESSAGES, OUTPUTS, Span, SpanTree, decoded, read_spans
+from tracegate.schemas.mlflow_spans import INPUTS, MESSAGES, OUTPUTS, Span, SpanTree, decoded, number, read_spans
 
 MODELS = ("LLM", "CHAT_MODEL")
 DOC_URI = "doc_uri"
 """The key of a document's URI in a chunk's metadata, unless the model has set another by `set_retriever_schema`."""
+_RANGE = "from 0 to 2^63 - 1"
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 
 
@@ -61,7 +61,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
         tool_uses=uses,
         tool_responses=responses,
         token_usage=_token_usage(tree.leaves(), unread),
-        latency_seconds=_latency(tree.info),
+        latency_seconds=_latency(tree.info, unread),
         unread=unread,
     )
 
@@ -181,30 +181,40 @@ def _call_id(span: Span) -> str | None:
 
 
 def _token_usage(leaves: Sequence[Span], unread: list[str]) -> TokenUsage | None:
-    read: list[int] = []
-    written: list[int] = []
+    counts: dict[str, list[int]] = {"prompt_tokens": [], "completion_tokens": []}
     for span in leaves:
         outputs = span.attributes.get(OUTPUTS) if span.kind in MODELS else None
         if not isinstance(outputs, dict):
             continue
         usage = outputs.get("llm_output", outputs.get("usage"))
-        for name, counts in (("prompt_tokens", read), ("completion_tokens", written)):
-            count = whole(usage.get(name)) if isinstance(usage, dict) else None
-            if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
-                counts.append(count)
-            elif count is not None:
-                unread.append(f"{name} of span {span.name[:80]!r} is no whole number")
-    if not read and not written:
+        for name, found in counts.items():
+            given = usage.get(name) if isinstance(usage, dict) else None
+            count = whole(number(given))
+            if isinstance(count, int) and count >= 0:
+                found.append(count)
+            elif given is not None:
+                unread.append(f"{name} of span {span.name[:80]!r} is no whole number {_RANGE}")
+    read, written = (_sum(name, found, unread) for name, found in counts.items())
+    return None if read is None and written is None else TokenUsage(input_tokens=read, output_tokens=written)
+
+
+def _sum(name: str, counts: Sequence[int], unread: list[str]) -> int | None:
+    total = sum(counts) if counts else None
+    if total is not None and number(total) is None:
+        unread.append(f"the sum of {name} is not {_RANGE}")
         return None
-    return TokenUsage(input_tokens=sum(read) if read else None, output_tokens=sum(written) if written else None)
+    return total
 
 
-def _latency(info: JsonObject) -> float | None:
+def _latency(info: JsonObject, unread: list[str]) -> float | None:
     """Seconds: MLflow 2 has `execution_time_ms`, MLflow 3 `execution_duration_ms`, its REST API `execution_duration` like `1.5s`."""
     for name in ("execution_duration_ms", "execution_time_ms"):
         given = info.get(name)
-        if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given) and given >= 0:
-            return given / 1000
+        found = number(given)
+        if found is not None and found >= 0:
+            return found / 1000
+        if given is not None:
+            unread.append(f"the trace's {name} is no number {_RANGE}")
     duration = info.get("execution_duration")
     written = _SECONDS.fullmatch(duration) if isinstance(duration, str) else None
     return float(written[1]) if written else None
