@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from tracegate.schemas.base import AdkModel
 from tracegate.schemas.invocation import Content, FunctionCall, RetrievedChunk, Rubric
+from tracegate.schemas.normal_form import normal_form
 
 
 class Reference(AdkModel):
@@ -31,4 +31,4 @@ def normalised_question(text: str) -> str:
     >>> normalised_question("  Where IS\\nmy bag? ")
     'where is my bag?'
     """
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return re.sub(r"\s+", " ", normal_form("NFKC", text).casefold()).strip()

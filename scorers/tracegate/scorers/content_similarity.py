@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 
+from tracegate.schemas.normal_form import normal_form
 from tracegate.scorers.base import Measurement, Scorer, Subject
 from tracegate.scorers.javascript import WHITE_SPACE, utf16_units
 from tracegate.scorers.messages import Compat, question_and_answer
@@ -39,7 +39,7 @@ class ContentSimilarity(Scorer):
 
     def _characters(self, text: str) -> str:
         if self.compat is None:
-            text = unicodedata.normalize("NFC", text)
+            text = normal_form("NFC", text)
         text = WHITE_SPACE.sub("", text.lower() if self.ignore_case else text)
         return text if self.compat is None else utf16_units(text)
 

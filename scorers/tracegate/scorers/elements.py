@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
+from tracegate.schemas.normal_form import normal_form
 from tracegate.scorers.english import Word, words, words_as_mastra
 from tracegate.scorers.infinitives import Token, with_infinitives
 from tracegate.scorers.segments import segments
@@ -24,7 +24,7 @@ def elements(text: str) -> list[str]:
     >>> elements("She has been working on getUserName.")
     ['she', 'work', 'on', 'get', 'user', 'name']
     """
-    folded = unicodedata.normalize("NFC", _folding(unicodedata.normalize("NFKD", text)))
+    folded = normal_form("NFC", _folding(normal_form("NFKD", text)))
     return list(dict.fromkeys(with_infinitives(list(_tokens(folded, segments, debris=False)))))
 
 
@@ -34,7 +34,7 @@ def elements_as_mastra(text: str) -> list[str]:
     >>> elements_as_mastra("It's café-style: getUserName 침실의 device_2")
     ['s', 'it', 'be', 'cafe', 'style', 'getusername', 'device', '2']
     """
-    folded = _without_accents(unicodedata.normalize("NFD", text))
+    folded = _without_accents(normal_form("NFD", text))
     return list(dict.fromkeys(with_infinitives(list(_tokens(folded, _ascii_pieces, debris=True)), oddities=True)))
 
 

@@ -9,6 +9,8 @@ from functools import cache
 from itertools import chain
 from sys import intern
 
+from tracegate.schemas.normal_form import normal_form
+
 
 def rouge1_f(response: str, reference: str) -> float:
     """ROUGE-1's F-measure, from 0 to 1: the harmonic mean of the shares of tokens that either text has in common with the other.
@@ -53,7 +55,7 @@ class _Words(dict[str, tuple[str, ...]]):
     """Characters. A longer run of letters seldom comes again; remembering it would only take memory."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
-        pieces = unicodedata.normalize("NFKC", word).lower().translate(_spacing()).split()
+        pieces = normal_form("NFKC", word).lower().translate(_spacing()).split()
         found = tuple(intern(_stem(piece)) if len(piece) > 3 and piece.isascii() else intern(piece) for piece in pieces)
         if len(word) <= self.LONGEST:
             if len(self) >= self.FULL:
