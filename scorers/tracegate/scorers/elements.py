@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tracegate.schemas.normal_form import normal_form
-from tracegate.scorers.english import Word, words, words_as_mastra
+from tracegate.scorers.english import Word, known, known_as_mastra
 from tracegate.scorers.infinitives import Token, with_infinitives
 from tracegate.scorers.segments import segments
 
@@ -91,7 +91,7 @@ def _of_chunk(chunk: str, pieces_of: Callable[[str], Iterable[str]], *, debris: 
             low = part.lower()
             yield Token(
                 low,
-                (words_as_mastra() if debris else words())[low],
+                (known_as_mastra if debris else known)(low),
                 place > 0 or low == "non" or (not begins and _is_name(part)),
             )
     elif match := _CONTRACTION.fullmatch(core):
@@ -110,9 +110,8 @@ def _is_name(word: str) -> bool:
 
 
 def _known(*listed: str) -> Iterator[Token]:
-    known = words()
     for word in listed:
-        yield Token(word, known[word])
+        yield Token(word, known(word))
 
 
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~“”\u2018…·•"
@@ -131,7 +130,7 @@ def _contracted(left: str, right: str, debris: bool) -> Iterator[Token]:
     elif right == "s" and left == "let":
         yield from _known("let", "us")
     elif right in _SHORT or (right == "s" and left in _IS):
-        if debris and words()[left].kind in ("pronoun", "noun", "base"):
+        if debris and known(left).kind in ("pronoun", "noun", "base"):
             yield Token(right, _OTHER)
         yield from _known(left, _SHORT.get(right, "be"))
     else:

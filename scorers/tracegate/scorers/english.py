@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
@@ -48,40 +48,23 @@ _CLOSED: dict[Kind, str] = {
 _PARTS_OF = {"be": "be", "have": "have", "do": "do"}
 
 
-class _Words(dict[str, Word]):
-    """Words, looked up when first met; emptied when full, which for a vocabulary in use is seldom."""
-
-    FULL = 1 << 14
-
-    def __missing__(self, word: str) -> Word:
-        found = _looked_up(word)
-        if len(self) >= self.FULL:
-            self.clear()
-            self.update(_closed())
-        self[word] = found
-        return found
+REMEMBERED = 1 << 14
+"""Words whose look-ups are kept, which threads share: only what is final is ever among them."""
 
 
-@cache
-def words() -> _Words:
-    """Every word in lower case, ASCII letters only, to what it may be."""
-    return _Words(_closed())
+def known(word: str) -> Word:
+    """What a word in lower case, ASCII letters only, may be."""
+    return _closed().get(word) or _looked_up(word)
 
 
-class _WordsAsMastra(_Words):
-    def __missing__(self, word: str) -> Word:
-        found = super().__missing__(word)
-        if found.kind == "ed":
-            found = self[word] = found._replace(adjective=word in _listed("participles"))
-        elif found.kind == "s" and word in _listed("plurals"):
-            found = self[word] = Word("plural", word, noun=True)
-        return found
-
-
-@cache
-def words_as_mastra() -> _WordsAsMastra:
-    """As `words`, but where compromise 14 takes a participle for an adjective, or a form in -s for a plural only, so does this."""
-    return _WordsAsMastra(_closed())
+def known_as_mastra(word: str) -> Word:
+    """As `known`, but where compromise 14 takes a participle for an adjective, or a form in -s for a plural only, so does this."""
+    found = known(word)
+    if found.kind == "ed":
+        return found._replace(adjective=word in _listed("participles"))
+    if found.kind == "s" and word in _listed("plurals"):
+        return Word("plural", word, noun=True)
+    return found
 
 
 @cache
@@ -90,6 +73,7 @@ def _listed(kind: str) -> frozenset[str]:
     return frozenset((files(__package__) / "words" / f"compromise_{kind}.txt").read_text("utf-8").split())
 
 
+@cache
 def _closed() -> dict[str, Word]:
     return {
         word: Word(kind, _PARTS_OF.get(kind, word))
@@ -109,6 +93,7 @@ LONGEST = 32
 """Letters. Nothing longer is looked up: it is no English word."""
 
 
+@lru_cache(REMEMBERED)
 def _looked_up(word: str) -> Word:
     if len(word) > LONGEST:
         return Word("other", word)
