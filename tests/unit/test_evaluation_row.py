@@ -192,6 +192,22 @@ def test_whatever_goes_wrong_inside_a_trace_refuses_its_row(monkeypatch: pytest.
     assert "secret" not in why
 
 
+def test_several_messages_in_any_script_stay_readable() -> None:
+    messages = [{"role": "user", "content": "침실"}, {"role": "user", "content": "光合作用"}]
+    asked = turn(request={"messages": messages}, response="r").invocation.user_content
+    assert asked is not None
+    assert asked.text == '[{"role": "user", "content": "침실"}, {"role": "user", "content": "光合作用"}]'
+
+
+def test_parts_in_any_script_stay_readable() -> None:
+    parts = [{"type": "text", "text": "침실"}]
+    found = turn(request={"query": parts}, response={"content": parts}).invocation
+    assert found.user_content is not None
+    assert found.user_content.text == '[{"type": "text", "text": "침실"}]'
+    assert found.final_response is not None
+    assert found.final_response.text == '[{"type": "text", "text": "침실"}]'
+
+
 def test_a_record_holds_an_invocation_or_a_row() -> None:
     assert refusal() == "invocation.recorded: needs either invocation or row"
     both = refusal(invocation={}, row={"request": "q", "response": "a"})

@@ -50,8 +50,8 @@ def _context(chunks: list[Chunk] | None) -> list[RetrievedChunk] | None:
 def request_text(request: JsonValue) -> str:
     """The question in a request, as Databricks Agent Evaluation reads it.
 
-    Of one message its content; of several that are all text the JSON of the messages; of a split request its `query`, without the history;
-    of anything else what Python prints.
+    Of one message its content; of several that are all text the JSON of the messages, their characters as they are;
+    of a split request its `query`, without the history; of anything else what Python prints.
 
     >>> request_text({"messages": [{"role": "user", "content": "one"}]})
     'one'
@@ -65,7 +65,7 @@ def request_text(request: JsonValue) -> str:
         if isinstance(messages, list) and messages:
             contents = [message.get("content") if isinstance(message, dict) else None for message in messages]
             if len(contents) > 1 and all(isinstance(content, str) for content in contents):
-                return json.dumps(messages)
+                return json.dumps(messages, ensure_ascii=False)
             if isinstance(contents[-1], str):
                 return contents[-1]
         if "query" in request:
@@ -107,4 +107,4 @@ def _content(choice: JsonValue, name: str) -> JsonValue:
 
 
 def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
