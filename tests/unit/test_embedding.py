@@ -88,3 +88,8 @@ def test_repeating_a_word_does_little():
 
 def test_scripts_without_blanks_are_compared_by_character():
     assert likeness("航班已取消", "航班取消") > 0.5
+
+
+def test_a_text_of_nothing_but_combining_marks_has_a_vector() -> None:
+    """Plain `unicodedata.normalize` would take minutes for it, in which no other session is scored."""
+    assert HashingEmbedder().embed(["a" + "\u0301\u0323" * 200_000]).shape[0] == 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 
+from tracegate.schemas.normal_form import normal_form
 from tracegate.scorers.segments import is_from_pairs
 
 SHORT = 3
@@ -39,7 +39,7 @@ def covered(elements: Sequence[str], by: Collection[str]) -> list[bool]:
 
 
 def _letters(element: str) -> str:
-    return unicodedata.normalize("NFD", element) if "\uac00" <= element[:1] <= "\ud7a3" else element
+    return normal_form("NFD", element) if "\uac00" <= element[:1] <= "\ud7a3" else element
 
 
 def _contained(wanted: set[str], others: Collection[str]) -> set[str]:

@@ -4,13 +4,14 @@
 """
 
 import re
-import unicodedata
 import zlib
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from tracegate.schemas.normal_form import normal_form
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 """float32 of shape (texts, dimensions), or (dimensions,) for one."""
@@ -100,7 +101,7 @@ _PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that "a b" and "b a" dif
 
 
 def _folded(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return text.lower() if text.isascii() else normal_form("NFKC", text).casefold()
 
 
 def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from tracegate.schemas.base import JsonObject
 from tracegate.schemas.invocation import Rubric
+from tracegate.schemas.normal_form import normal_form
 from tracegate.scorers.judge_answers import TEXT, object_schema, one_of, text_at, whole_object
 from tracegate.scorers.vote import Vote
 
@@ -88,7 +88,7 @@ def normalised(text: str) -> str:
     >>> normalised("**Uses “smart” quotes** ")
     'uses "smart" quotes'
     """
-    plain = unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    plain = normal_form("NFKC", text).translate(_PLAIN)
     return re.sub(r"\s+", " ", plain).strip(" *_`#>-\u2022\"'").lower()
 
 

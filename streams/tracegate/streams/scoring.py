@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import unicodedata
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 from tracegate.schemas.base import explain
 from tracegate.schemas.candidate import Candidate, Embedding, Verdict
 from tracegate.schemas.dead_letter import Reason
+from tracegate.schemas.normal_form import normal_form
 from tracegate.schemas.score import Score, uuid5
 from tracegate.schemas.session import Session
 from tracegate.schemas.trace import ReasoningTrace
@@ -214,4 +214,4 @@ class SessionScoring:
     def _scope(self, trace: ReasoningTrace) -> str:
         """Vectors of different embedders never meet, so the embedder is part of the scope."""
         field = "*" if self._plan.gate.scope == "global" else trace.metadata.task_domain
-        return f"{unicodedata.normalize('NFKC', field).casefold()}@{self._embedder_id}"
+        return f"{normal_form('NFKC', field).casefold()}@{self._embedder_id}"
