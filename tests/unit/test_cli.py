@@ -21,6 +21,7 @@ from tests.support.scoring import trace_document
 
 from tracegate.schemas.score import Score
 from tracegate.streams.cli import app, main
+from tracegate.streams.cli_score import _mean, _number
 from tracegate.streams.embedded import EmbeddedBroker
 
 COMMANDS = [
@@ -183,6 +184,11 @@ def test_the_mean_of_each_metric_over_all_sessions_comes_last(run: Run, write: W
     )
     assert "mean of 3 of 3 sessions, 2 failed 3 documents" in sums
     assert "all sessions" not in run("score", write("one.csv", b"request,response", b"q,a"), "--embedder", "none").out
+
+
+def test_the_mean_of_values_whose_sum_no_float_can_hold_is_printed() -> None:
+    assert (_mean([1.7e308, 1.7e308]), _mean([1.0, 2.0])) == (pytest.approx(1.7e308), 1.5)
+    assert (_number(_mean([1.7e308, 1.7e308])), _number(1234567.0)) == ("1.7e+308", "1,234,567")
 
 
 def test_a_table_that_cannot_be_read_ends_it_with_two(run: Run, write: Write) -> None:

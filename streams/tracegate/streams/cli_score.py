@@ -128,10 +128,17 @@ def _sums(scores: Sequence[Score]) -> Table:
         )
         table.add_row(
             Text(printable(short_name(metric))),
-            Text(_number(fmean(values)) if values else ""),
+            Text(_number(_mean(values)) if values else ""),
             Text(of + (f", {failed} failed" if failed else "")),
         )
     return table
+
+
+def _mean(values: Sequence[float]) -> float:
+    try:
+        return fmean(values)
+    except OverflowError:  # of the sum; the mean is no larger than the largest value
+        return sum(value / len(values) for value in values)
 
 
 def _row(score: Score) -> Sequence[Text]:
@@ -150,7 +157,9 @@ def _row(score: Score) -> Sequence[Text]:
 
 
 def _number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
+    if abs(value) < 100:
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3g}"
 
 
 def _summary(result: Result) -> str:
