@@ -144,3 +144,41 @@ def test_logs_have_no_limit_and_may_be_parquet(tmp_path: Path) -> None:
     rows = [LOGGED | {"databricks_request_id": f"{number}"} for number in range(10_001)]
     found = read(parquet(tmp_path / "payload.parquet", rows), "databricks-inference-table")
     assert (len(events(found)), sum(each.problem is not None for each in found)) == (10_001, 0)
+
+
+@pytest.mark.parametrize("conversation", [None, "c"])
+async def test_requests_that_share_the_callers_id_are_told_apart(conversation: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "payload.jsonl"
+    shared = {"client_request_id": "same", "response": "a", "conversation_id": conversation}
+    rows = [shared | {"request": question} for question in ("q0", "q1", "q2", "q1")]
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    found = read(path, "databricks-inference-table")
+    ids = [event["invocation_id"] for event in events(found)]
+    assert (ids[0], len(set(ids)), ids[1]) == ("same", 3, ids[3])
+    assert all(each.startswith("same#") for each in ids[1:])
+    assert [event["session_id"] for event in events(found)] == (ids if conversation is None else ["c"] * 4)
+    assert [event["row"]["request_id"] for event in events(found)] == ids
+    result = await score(found)
+    assert (result.sessions, result.duplicates) == ((3, 2) if conversation is None else (1, 1))
+    assert [record.value for each in found for record in each.records] == [
+        record.value for each in read(path, "databricks-inference-table") for record in each.records
+    ]
+
+
+def test_one_request_at_two_moments_is_two(tmp_path: Path) -> None:
+    found, [] = logged(tmp_path, *(LOGGED | {"timestamp_ms": 1769860800000 + number} for number in range(2)))
+    assert len({event["session_id"] for event in found}) == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"execution_duration_ms": "12s"}, "column 'execution_duration_ms'"),
+        ({"execution_time_ms": -1}, "column 'execution_time_ms'"),
+        ({"response_raw": "[]"}, "column 'response_raw'"),
+        ({"response": json.dumps({"databricks_output": {"trace": "{"}})}, "column 'response'"),
+    ],
+)
+def test_a_message_names_the_logs_own_column(columns: dict[str, Any], named: str, tmp_path: Path) -> None:
+    [], [problem] = logged(tmp_path, LOGGED | columns)
+    assert problem.startswith(f"row 1, {named}: ")

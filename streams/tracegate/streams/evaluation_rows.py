@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -24,6 +25,9 @@ _NAMESPACE = UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41")
 
 class RowReader:
     """Makes records of the rows of one input."""
+
+    columns: Collection[str] = COLUMNS
+    """Those that it looks at."""
 
     def __init__(self, source: str, base_time: datetime, max_bytes: int) -> None:
         """Take where the rows are from.
@@ -110,8 +114,14 @@ class RowReader:
                 try:
                     orjson.dumps(value)
                 except orjson.JSONEncodeError as error:
-                    raise self.error(row, f"column {name!r}: cannot be written as JSON ({error})") from None
+                    raise self.error(
+                        row, f"column {self.called(row, name)!r}: cannot be written as JSON ({error})"
+                    ) from None
             raise
+
+    def called(self, row: Row, column: str) -> str:
+        """What the input itself calls a column of Agent Evaluation."""
+        return column
 
     def error(self, row: Row, what: str) -> InputError:
         """What is wrong with a row."""
@@ -122,7 +132,17 @@ class RowReader:
             EvaluationRow.model_validate_json(self.encoded(row, columns))
         except ValidationError as error:
             found = error.errors(include_url=False)
-            raise self.error(row, "; ".join(_problem(each) for each in found[:5])) from None
+            raise self.error(row, "; ".join(self._problem(row, each) for each in found[:5])) from None
+
+    def _problem(self, row: Row, error: ErrorDetails) -> str:
+        """A problem of pydantic's as `column 'x': rule`."""
+        found = error.get("ctx", {}).get("columns") or [str(part) for part in error["loc"][:1]]
+        columns = list(dict.fromkeys(self.called(row, column) for column in found))
+        where = f"column{'s' if len(columns) > 1 else ''} {' and '.join(map(repr, columns))}: " if columns else ""
+        value = error["input"]
+        plain = isinstance(value, bool | int | float)
+        got = f" (got {orjson.dumps(value).decode()[:40]})" if plain and error["loc"] else ""
+        return where + str(error["msg"]).removeprefix("Value error, ") + got
 
     def _record(self, row: Row, session_id: str, event: JsonObject) -> Recorded:
         identity = hashlib.sha256(self.encoded(row, event)).hexdigest()
@@ -147,13 +167,3 @@ def looks_like_a_row(document: JsonValue) -> bool:
 
 def _speaks_of_the_row(what: str) -> bool:
     return not what.startswith("column")
-
-
-def _problem(error: ErrorDetails) -> str:
-    """A problem of pydantic's as `column 'x': rule`."""
-    columns = error.get("ctx", {}).get("columns") or [str(part) for part in error["loc"][:1]]
-    where = f"column{'s' if len(columns) > 1 else ''} {' and '.join(map(repr, columns))}: " if columns else ""
-    value = error["input"]
-    plain = isinstance(value, bool | int | float)
-    got = f" (got {orjson.dumps(value).decode()[:40]})" if plain and error["loc"] else ""
-    return where + str(error["msg"]).removeprefix("Value error, ") + got

@@ -5,7 +5,8 @@ Read are the payload tables, with AI Gateway and without, and the agents' reques
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -20,13 +21,32 @@ REQUEST_IDS = ("databricks_request_id", "client_request_id", "request_id")
 MOMENTS = ("timestamp_ms", "request_time", "timestamp")
 DURATIONS = ("execution_time_ms", "execution_duration_ms")
 OK = (200, "200")
+SOURCES: Mapping[str, Sequence[str]] = {
+    "request_id": REQUEST_IDS,
+    "request": ("request_raw", "request"),
+    "response": ("response_raw", "response"),
+    "trace": ("trace", "response_raw", "response"),
+    "execution_time_ms": DURATIONS,
+}
+"""Which columns of a log may hold a column of Agent Evaluation, the first before the others."""
 
 
 class InferenceTableReader(RowReader):
     """Makes records of the rows of an inference table."""
 
+    columns: Collection[str] = frozenset(
+        ("status_code", "conversation_id", *MOMENTS, *(name for names in SOURCES.values() for name in names))
+    )
+
+    def __init__(self, source: str, base_time: datetime, max_bytes: int) -> None:
+        super().__init__(source, base_time, max_bytes)
+        self._ids: dict[tuple[str | None, str], str] = {}
+
     def records(self, row: Row) -> list[Recorded]:
         """The row as `invocation.recorded`, in the session of its `conversation_id`; without one it is a session of its own, which ends.
+
+        An id that another row of the session has already is the caller's, who need not have told requests apart: a digest of the row is
+        added to it, so that both are scored, and a file that is sent twice gives duplicates.
 
         Raises:
             InputError: the row cannot be used, as of a request that failed; the message names row and column.
@@ -39,17 +59,31 @@ class InferenceTableReader(RowReader):
                 row, f"column 'status_code': the request failed ({str(shown)[:40]!r}), so there is no answer to score"
             )
         columns = self._columns(row)
-        request_id = columns.get("request_id")
         conversation = _text(row.columns.get("conversation_id"))
+        request_id = self._told_apart(row, columns, conversation)
         session_id = conversation or request_id
         if not isinstance(session_id, str):
             raise self.error(row, f"columns {', '.join(map(repr, REQUEST_IDS))}: one must name the request")
-        return self.recorded(row, columns, session_id, self._moment(row), ends=conversation is None)
+        named = columns if request_id is None else columns | {"request_id": request_id}
+        return self.recorded(row, named, session_id, self._moment(row), ends=conversation is None)
+
+    def called(self, row: Row, column: str) -> str:
+        """What the log calls it."""
+        return next((name for name in SOURCES.get(column, ()) if row.columns.get(name)), column)
+
+    def _told_apart(self, row: Row, columns: JsonObject, conversation: str | None) -> str | None:
+        request_id = _text(columns.get("request_id"))
+        if request_id is None:
+            return None
+        moments = {name: row.columns[name] for name in MOMENTS if name in row.columns}
+        digest = hashlib.sha256(self.encoded(row, columns) + self.encoded(row, moments)).hexdigest()
+        first = self._ids.setdefault((conversation, request_id), digest)
+        return request_id if first == digest else f"{request_id}#{digest[:16]}"
 
     def _columns(self, row: Row) -> JsonObject:
         given = row.columns
-        request = _first(_json(given.get("request_raw") or given.get("request")))
-        response = _first(_json(given.get("response_raw") or given.get("response")))
+        request = _first(_json(given.get(self.called(row, "request"))))
+        response = _first(_json(given.get(self.called(row, "response"))))
         if isinstance(request, dict) and request.keys() & {"text_assessments", "retrieval_assessments"}:
             raise self.error(row, "column 'request': is feedback on another request, not a request of its own")
         trace: JsonValue = given.get("trace") or None
