@@ -80,3 +80,44 @@ def test_logs_may_come_as_a_frame() -> None:
 def test_a_frame_without_rows_has_no_scores() -> None:
     scores, problems = score_frame(pd.DataFrame({"request": [], "response": []}), settings=Settings())
     assert (list(scores.columns), len(scores), problems) == (["session_id", "metric", "value"], 0, [])
+
+
+def test_a_column_that_nobody_reads_may_hold_anything() -> None:
+    row = {"request_id": "a", "request": "q", "response": "a", "execution_time_ms": 51, "other": object()}
+    assert scored(row) == ([("a", "agent/latency_seconds", 0.051)], [])
+
+
+def test_a_frame_of_which_no_column_is_read_has_rows_and_each_is_named() -> None:
+    assert [problem.split(", ")[0] for problem in scored({"x": 1}, {"x": 2})[1]] == [
+        "the DataFrame: row 1",
+        "the DataFrame: row 2",
+    ]
+
+
+def test_a_column_that_is_read_has_its_name_alone() -> None:
+    frame = pd.DataFrame([["q", "a", "b"]], columns=["request", "response", "response"])
+    with pytest.raises(ValueError, match="the DataFrame: names column 'response' twice"):
+        score_frame(frame, settings=Settings())
+    frame.columns = pd.Index(["request", "response", "request.1"])
+    assert score_frame(frame, settings=Settings()).problems == []
+
+
+class Broken:
+    """What cannot say itself."""
+
+    def to_json(self) -> str:
+        raise OSError("the store is gone")
+
+
+def test_a_value_that_fails_to_say_itself_costs_its_row() -> None:
+    good = {"request_id": "a", "request": "q", "response": "a", "execution_time_ms": 51}
+    assert scored(good | {"trace": Broken()}, good) == (
+        [("a", "agent/latency_seconds", 0.051)],
+        ["the DataFrame: row 1, column 'trace': cannot be read (OSError: the store is gone)"],
+    )
+
+
+@pytest.mark.parametrize("format_", ["openai-chat", "bogus"])
+def test_a_format_that_is_none_of_rows_is_refused_with_those_that_are(format_: Any) -> None:
+    with pytest.raises(ValueError, match=f"{format_}.*databricks-agent-evaluation.*databricks-inference-table"):
+        scored({"request": "q", "response": "a"}, format=format_)

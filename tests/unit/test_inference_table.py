@@ -182,3 +182,19 @@ def test_one_request_at_two_moments_is_two(tmp_path: Path) -> None:
 def test_a_message_names_the_logs_own_column(columns: dict[str, Any], named: str, tmp_path: Path) -> None:
     [], [problem] = logged(tmp_path, LOGGED | columns)
     assert problem.startswith(f"row 1, {named}: ")
+
+
+def test_the_logs_columns_are_all_read_from_a_table(tmp_path: Path) -> None:
+    row = {
+        "client_request_id": "r1",
+        "conversation_id": "c",
+        "status_code": 200,
+        "request_raw": json.dumps(ASKED),
+        "response_raw": json.dumps(ANSWERED),
+        "timestamp": "2026-01-31T12:00:00Z",
+        "execution_duration_ms": 250,
+        "served_entity_id": b"\xff",
+    }
+    [event] = events(read(parquet(tmp_path / "payload.parquet", [row]), "databricks-inference-table"))
+    assert (event["session_id"], event["occurred_at"]) == ("c", "2026-01-31T12:00:00+00:00")
+    assert event["row"] == {"request_id": "r1", "request": ASKED, "response": ANSWERED, "execution_time_ms": 250}

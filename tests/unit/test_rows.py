@@ -199,7 +199,7 @@ def test_an_answer_that_is_json_stays_text_and_empty_cells_are_none(tmp_path: Pa
     ("name", "content", "why"),
     [
         ("rows.csv", b"", "has no header"),
-        ("rows.csv", b"request,request\n", "its header names column 'request' twice"),
+        ("rows.csv", b"request,request\n", "names column 'request' twice"),
         ("rows.csv", "request\n".encode("utf-16"), "is UTF-16; save it as UTF-8"),
         ("rows.parquet", b"not Parquet", "cannot be read as Parquet"),
     ],
@@ -273,3 +273,93 @@ async def test_a_row_that_is_too_large_for_a_session_gives_nothing_at_all(tmp_pa
         problem,
     )
     assert (await score(found)).sessions == 1
+
+
+def arrow(path: Path, columns: list[tuple[str, Any]]) -> Path:
+    """A Parquet file of these Arrow arrays; two may have one name."""
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    written = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([array for _, array in columns], [name for name, _ in columns]), written)
+    path.write_bytes(written.getvalue())
+    return path
+
+
+def test_a_cell_of_parquet_that_python_cannot_have_costs_its_row(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    answers = pa.Array.from_buffers(
+        pa.string(),
+        3,
+        [None, pa.py_buffer(b"".join(at.to_bytes(4, "little") for at in (0, 1, 3, 4))), pa.py_buffer(b"an\xe9b")],
+    )
+    path = arrow(tmp_path / "rows.parquet", [("request", pa.array(["q1", "q2", "q3"])), ("response", answers)])
+    found = read(path)
+    [problem] = problems(found, path)
+    assert problem.startswith("row 2, column 'response': cannot be read (UnicodeDecodeError: ")
+    assert [event["row"]["response"] for event in events(found)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("unit", ["far", "Mars/Phobos", "binary"])
+def test_a_column_of_parquet_that_nobody_reads_costs_nothing(unit: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    other = {
+        "far": lambda: pa.array([2**62], pa.timestamp("us")),
+        "Mars/Phobos": lambda: pa.array([0], pa.timestamp("us", "Mars/Phobos")),
+        "binary": lambda: pa.array([b"\xff"]),
+    }[unit]()
+    columns = [("request", pa.array(["q"])), ("other", other), ("response", pa.array(["a"]))]
+    assert events(read(arrow(tmp_path / "rows.parquet", columns)))[0]["row"] == ROW
+
+
+def test_a_table_of_which_no_column_is_read_has_rows_and_each_is_named(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "rows.parquet", [{"question": "q"}] * 2)
+    why = "column 'request': Either column 'request' or 'inputs' is required but not found"
+    assert problems(read(path), path) == [f"row 1, {why}", f"row 2, {why}"]
+
+
+@pytest.mark.parametrize("name", ["request", "thumb"])
+def test_in_parquet_too_a_column_that_is_read_has_its_name_alone(name: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    columns = [(each, pa.array(["x"])) for each in ("request", "response", "thumb", name)]
+    path = arrow(tmp_path / "rows.parquet", columns)
+    if name == "request":
+        with pytest.raises(InputError, match=r"rows\.parquet: names column 'request' twice"):
+            read(path)
+    else:
+        assert events(read(path))[0]["row"] == {"request": "x", "response": "x"}
+
+
+def test_a_cell_of_csv_that_nobody_reads_may_be_in_any_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("request,\xe9,response\nq,\xe9,a\n".encode("cp1252"))
+    assert events(read(path))[0]["row"] == ROW
+
+
+def test_columns_of_csv_without_a_name_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("request,response,,\nq,a,,x\n", "utf-8")
+    assert events(read(path))[0]["row"] == ROW
+
+
+@pytest.mark.parametrize(
+    ("behind", "scored", "why"),
+    [
+        ("q3,c\nq4,d\n", ["q"], "row 2 is no CSV (unexpected end of data); lines 3 to 6 "),
+        ('q3,c\nq4,"d"\nq5,e\n', ["q", "q5"], "row 2 is no CSV (',' expected after '\"'); lines 3 to 6 "),
+    ],
+)
+def test_lines_that_a_missing_quote_swallows_are_named(
+    behind: str, scored: list[str], why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f'request,response\nq,a\nq2,"b\n\n{behind}', "utf-8")
+    found = read(path)
+    [problem] = problems(found, path)
+    assert problem == (
+        f"{why}were read as this one row, and nothing in them is scored; is a quote missing, or not doubled inside of a cell?"
+    )
+    assert [event["row"]["request"] for event in events(found)] == scored

@@ -104,8 +104,13 @@ def read_input(stream: BinaryIO, *, format: Format, task_domain: str, max_bytes:
         )
     if format == "openai-chat":
         raise InputError(f"{source}: is a table, and transcripts are JSON; name another --format, or none")
-    rows = read_table(stream)
+    rows = read_table(stream, reader_of(format).columns)
     return read_rows(rows, format=format, source=source, base_time=base_time_of(stream), max_bytes=max_bytes)
+
+
+def reader_of(format: Format) -> type[RowReader]:  # noqa: A002  # the option's name
+    """What reads rows of this format."""
+    return InferenceTableReader if format == "databricks-inference-table" else RowReader
 
 
 def read_rows(
@@ -167,9 +172,8 @@ class _Rows:
     """The rows of one input, and how many there were."""
 
     def __init__(self, format: Format, source: str, base_time: datetime, max_bytes: int) -> None:  # noqa: A002
-        logs = format == "databricks-inference-table"
-        self._reader = (InferenceTableReader if logs else RowReader)(source, base_time, max_bytes)
-        self._limit = None if logs else MAX_ROWS
+        self._reader = reader_of(format)(source, base_time, max_bytes)
+        self._limit = None if format == "databricks-inference-table" else MAX_ROWS
         self._count = 0
         self._first_left_out = 0
 

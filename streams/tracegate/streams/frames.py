@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pydantic import JsonValue
 
 from tracegate.scorers.plan import read_plan
-from tracegate.streams.cli_input import UNKNOWN_TIME, Format, read_rows
+from tracegate.streams.cli_input import UNKNOWN_TIME, Format, read_rows, reader_of
 from tracegate.streams.clock import utc_now
+from tracegate.streams.documents import InputError
 from tracegate.streams.judge_offline import judging_from_file
 from tracegate.streams.offline import Problem, Result, score_offline
 from tracegate.streams.settings import Settings, load_settings
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 UNJUDGED: Mapping[str, JsonValue] = {"agent_evaluation": {"judged": False}}
+FORMATS = tuple(name for name in get_args(Format) if name != "openai-chat")
+"""What the rows of a DataFrame may be; transcripts are no table."""
+_SOURCE = "the DataFrame"
 
 
 class FrameScores(NamedTuple):
@@ -50,17 +54,20 @@ def score_frame(
         settings: Limits of scoring, and where judges are; by default what the environment says.
 
     Raises:
+        InputError: there are no rows of this format, or two columns that are read have one name. It is a ValueError.
         ConfigError: the config cannot be used.
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
     """
     import pandas as pd
 
+    if format not in FORMATS:
+        raise InputError(f"format {format!r:.80}: a DataFrame has rows; it must be one of {', '.join(FORMATS)}")
     plan, limits = read_plan(config), settings or load_settings()
     rows = read_rows(
-        rows_of(frame),
+        rows_of(frame, reader_of(format).columns, _SOURCE),
         format=format,
-        source="the DataFrame",
+        source=_SOURCE,
         base_time=UNKNOWN_TIME,
         max_bytes=limits.segment_max_bytes,
     )
