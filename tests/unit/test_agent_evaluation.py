@@ -138,9 +138,9 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
             "gate.required: 'safety' is not among the criteria; name it there, with a threshold",
         ),
         (
-            {"agent_evaluation": "auto", "sampling": {"safty": 0.5}},
+            {"agent_evaluation": "auto", "sampling": {"safet": 0.5}},
             (
-                "sampling: 'safty' is not among the criteria; did you mean 'safety'? "
+                "sampling: 'safet' is not among the criteria; did you mean 'safety'? "
                 "Known: chunk_relevance_precision, context_sufficiency, correctness, document_recall, groundedness, "
                 "input_token_count, latency_seconds, output_token_count, relevance_to_query, "
                 "safety, total_token_count"
