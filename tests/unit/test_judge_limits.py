@@ -65,6 +65,35 @@ def test_tokens_are_counted_and_not_questions() -> None:
     assert [round(each / 15) for each in asked] == [0, 0, 0, 0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("asked", [(30, 20, 10), (2_500, 20, 10)], ids=["long", "longer than a minute"])
+def test_questions_are_asked_in_the_order_of_coming_however_long_they_are(asked: tuple[int, ...]) -> None:
+    order = []
+
+    async def in_turn(limits: Limits) -> None:
+        waiting.append(tokens := asked[len(waiting)] if waiting else 1_000)
+        await limits.wait(tokens)
+        order.append(tokens)
+
+    waiting: list[int] = []
+    asked = (1_000, *asked)  # the first fills the bucket
+    moments(in_turn, len(asked), tokens_per_minute=1_000)
+    assert order == list(asked)
+
+
+def test_who_leaves_the_line_lets_the_next_go_on() -> None:
+    async def first_leaves() -> None:
+        limits = Limits(JudgeConfig(tokens_per_minute=1_000))
+        await limits.wait(1_000)
+        first, second = (asyncio.create_task(limits.wait(900)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert first.cancelled()
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(first_leaves())
+
+
 def test_a_question_of_more_tokens_than_a_minute_has_takes_as_many_minutes_and_is_asked() -> None:
     asked = moments(lambda limits: limits.wait(2_500), 2, tokens_per_minute=1_000)
     assert 149 <= asked[1] <= 151

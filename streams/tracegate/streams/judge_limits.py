@@ -15,10 +15,14 @@ PARTS = 10
 
 
 class Limits:
-    """The limits of a process. Made of aiolimiter's leaky buckets: whoever exceeds a limit waits, in the order of coming."""
+    """The limits of a process. Made of aiolimiter's leaky buckets: whoever exceeds a limit waits, in the order of coming.
+
+    A bucket lets the smallest of those who wait at it go first, and a long prompt might wait for ever: so there is never more than one.
+    """
 
     def __init__(self, config: JudgeConfig) -> None:
         self.slots = asyncio.Semaphore(config.concurrency)
+        self._line = asyncio.Lock()
         self._requests = self._tokens = None
         if config.requests_per_minute is not None:
             self._requests = _bucket(config.requests_per_minute, PARTS)
@@ -27,12 +31,13 @@ class Limits:
 
     async def wait(self, tokens: int) -> None:
         """Wait until one more question of so many tokens may be asked."""
-        if self._requests is not None:
-            await self._requests.acquire()
-        while self._tokens is not None and tokens > 0:
-            taken = min(tokens, self._tokens.max_rate)  # the bucket takes no more at once
-            await self._tokens.acquire(taken)
-            tokens -= int(taken)
+        async with self._line:
+            if self._requests is not None:
+                await self._requests.acquire()
+            while self._tokens is not None and tokens > 0:
+                taken = min(tokens, self._tokens.max_rate)  # the bucket takes no more at once
+                await self._tokens.acquire(taken)
+                tokens -= int(taken)
 
 
 def _bucket(a_minute: int, parts: int) -> AsyncLimiter:
