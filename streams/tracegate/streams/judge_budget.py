@@ -72,7 +72,7 @@ class JudgeBudget:
     """The budget of a process.
 
     A question is asked only if all that was paid, and its estimate, fit every limit. What others have set aside meanwhile counts, too, but
-    it is no reason to give up: most of it comes back, so a question waits for that.
+    it is no reason to give up: most of it comes back, so a question waits for that, and others behind it, in the order of coming.
 
     Args:
         limits: The config's.
@@ -82,7 +82,8 @@ class JudgeBudget:
     def __init__(self, limits: Budget, clock: Callable[[], datetime]) -> None:
         self._limits, self._clock = limits, clock
         self._spending = Spending()
-        self._reserved = Use()
+        self._reserved, self._open = Use(), 0
+        self._line = asyncio.Lock()
         self._returned = asyncio.Event()
 
     def charge(self, paid: Paid) -> None:
@@ -100,23 +101,25 @@ class JudgeBudget:
         Raises:
             BudgetSpent: it does not fit any more.
         """
-        while True:
-            self._check(most)
-            if self._fits(most + self._reserved):
-                break
-            await self._returned.wait()
-        self._reserved += most
+        self._check(most)
+        async with self._line:  # an answer wakes only the first in it, and not everybody
+            while not self._fits(most + self._reserved):
+                self._check(most)
+                self._returned.clear()
+                await self._returned.wait()
+            self._reserved, self._open = self._reserved + most, self._open + 1
         reservation = Reservation()
         try:
             yield reservation
         finally:
-            self._reserved -= most
+            self._open -= 1
+            # Sums of USD leave a rest, which nobody would give back.
+            self._reserved = self._reserved - most if self._open else Use()
             if reservation.actual != Use():
                 taken = Paid(self._minute(), *reservation.actual)
                 self._spending.add(taken)
                 paid(taken)
-            returned, self._returned = self._returned, asyncio.Event()
-            returned.set()
+            self._returned.set()
 
     def _minute(self) -> int:
         return int(self._clock().timestamp() // 60)
