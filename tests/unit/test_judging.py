@@ -154,6 +154,43 @@ async def test_a_model_that_is_only_busy_is_not_taken_for_one_that_is_down() -> 
     assert len(found) == 10
 
 
+async def test_who_waits_for_the_rate_limit_is_told_at_once_that_a_model_is_down() -> None:
+    async with openai_server(default=lambda body: busy(None, 500)) as server, asyncio.timeout(20):
+        config = {"requests_per_minute": 1, "retries": {"attempts": 1}, "breaker": {"failures": 1}}
+        judge = judging(server.url, config=config).session()
+        whys = await asyncio.gather(*(failure(judge.ask(question(str(number)))) for number in range(5)))
+    assert len(server.asked) == 1
+    assert ["not asked" in why for why in whys] == [False, True, True, True, True]
+
+
+async def test_a_model_that_is_down_takes_nothing_of_the_rate_limit() -> None:
+    async with openai_server(busy(None, 500)) as server, asyncio.timeout(20):
+        config = {"requests_per_minute": 20, "retries": {"attempts": 1}, "breaker": {"failures": 1}}
+        judge = judging(server.url, config=config).session()
+        await failure(judge.ask(question("0")))
+        for number in range(1, 20):  # of two that may come at once, one is left
+            assert "not asked" in await failure(judge.ask(question(str(number))))
+        await judge.ask(question(model="openai/other"))
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "config", [{"concurrency": 1}, {"budget": {"tokens_per_day": 150}}], ids=lambda each: str(*each)
+)
+async def test_who_waits_for_another_model_is_told_at_once_that_its_own_is_down(config: dict[str, Any]) -> None:
+    async with openai_server(busy(None, 500)) as server, asyncio.timeout(20):
+        config |= {"retries": {"attempts": 1}, "breaker": {"failures": 1}}
+        judge = judging(server.url, config=config).session()
+        await failure(judge.ask(question()))
+        server.was_asked.clear()
+        server.gate = asyncio.Event()
+        other = asyncio.create_task(judge.ask(question(model="openai/other")))
+        await server.was_asked.wait()
+        assert "not asked" in await failure(judge.ask(question()))
+        server.gate.set()
+        await other
+
+
 # The budget
 
 
@@ -268,6 +305,37 @@ async def test_old_verdicts_are_asked_for_again() -> None:
         assert (await judge.ask(question())).cost.cached
         clock.go(seconds=2)
         assert not (await judge.ask(question())).cost.cached
+
+
+async def test_a_verdict_that_grew_too_old_is_paid_for_once_more_and_learned() -> None:
+    clock = Clock()
+    async with openai_server() as server:
+        judges = judging(server.url, clock=clock, config={"cache": {"max_age_s": 60}})
+        first = judges.session()
+        await first.ask(question())
+        known = list(first.judged.verdicts)
+        clock.go(seconds=61)
+        second = judges.session(known)
+        assert not (await second.ask(question())).cost.cached
+        third = judges.session(known)  # of another session that knows only the old one
+        assert (await third.ask(question())).cost.cached
+    [new] = second.judged.verdicts
+    assert new.at == known[0].at + 61_000
+    assert third.judged.verdicts == [new]
+    assert len(server.asked) == 2
+
+
+async def test_what_a_session_knows_is_not_paid_for_though_the_process_forgot_it() -> None:
+    clock = Clock()
+    async with openai_server() as server:
+        earlier = judging(server.url, clock=clock).session()
+        for number in range(3):
+            await earlier.ask(question(str(number)))
+        judge = judging(server.url, clock=clock, config={"cache": {"max_verdicts": 1}}).session(earlier.judged.verdicts)
+        for number in range(3):
+            assert (await judge.ask(question(str(number)))).cost.cached
+    assert (judge.judged.verdicts, judge.judged.paid) == ([], [])
+    assert len(server.asked) == 3
 
 
 async def test_without_a_cache_every_question_is_asked() -> None:

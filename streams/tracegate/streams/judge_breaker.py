@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from tracegate.streams.judge_errors import Refused
 
@@ -25,11 +27,32 @@ class CircuitBreaker:
         self._opened: float | None = None
         self._trying = False
         self._last = ""
+        self._waiting: dict[asyncio.Timeout, None] = {}  # in the order of coming, in which they are told
 
     @property
     def is_open(self) -> bool:
         """Whether nothing is to be asked."""
         return self._opened is not None
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """Wait in this block until an attempt may begin. Waiting is none yet.
+
+        Raises:
+            Refused: nothing is to be asked now, or since it opened meanwhile.
+        """
+        self._check()
+        try:
+            async with asyncio.timeout(None) as wait:
+                self._waiting[wait] = None
+                try:
+                    yield
+                finally:
+                    self._waiting.pop(wait, None)
+        except TimeoutError:
+            if not wait.expired():
+                raise
+            raise Refused(f"not asked, as others failed while it waited for its turn. The last: {self._last}") from None
 
     def enter(self) -> None:
         """Begin an attempt; `failed`, `succeeded` or `left` must follow.
@@ -37,6 +60,10 @@ class CircuitBreaker:
         Raises:
             Refused: nothing is to be asked now.
         """
+        self._check()
+        self._trying = self._opened is not None
+
+    def _check(self) -> None:
         if self._opened is None:
             return
         left = self._opened + self._open_s - self._clock()
@@ -48,7 +75,6 @@ class CircuitBreaker:
             raise Refused(
                 f"not asked, while another question tries whether it answers again. The last failure: {self._last}"
             )
-        self._trying = True
 
     def failed(self, why: str) -> None:
         """An attempt failed in a way that others would, too."""
@@ -56,6 +82,7 @@ class CircuitBreaker:
         self._last = why
         if self._trying or self._failed >= self._limit:
             self._opened = self._clock()
+            self._tell()
         self._trying = False
 
     def succeeded(self) -> None:
@@ -65,3 +92,8 @@ class CircuitBreaker:
     def left(self) -> None:
         """An attempt ended without a verdict: who asked has gone."""
         self._trying = False
+
+    def _tell(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for wait in waiting:
+            wait.reschedule(0)  # it is over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -91,18 +91,21 @@ class JudgeBudget:
         self._spending.add(paid)
 
     @asynccontextmanager
-    async def reserve(self, most: Use, paid: Callable[[Paid], object]) -> AsyncIterator[Reservation]:
+    async def reserve(
+        self, most: Use, paid: Callable[[Paid], object], waiting: AbstractAsyncContextManager[None] | None = None
+    ) -> AsyncIterator[Reservation]:
         """Set aside what a question takes at most, for as long as the `async with` block lasts; then what it took is counted.
 
         Args:
             most: What it takes at most.
             paid: Told what it took, if it took anything.
+            waiting: In which it waits for its turn.
 
         Raises:
             BudgetSpent: it does not fit any more.
         """
         self._check(most)
-        async with self._line:  # an answer wakes only the first in it, and not everybody
+        async with waiting or nullcontext(), self._line:  # an answer wakes only the first in it, and not everybody
             while not self._fits(most + self._reserved):
                 self._check(most)
                 self._returned.clear()

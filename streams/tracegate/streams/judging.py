@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
@@ -70,16 +70,25 @@ class Judging:
 
     def session(self, known: Sequence[JudgeVerdict] = ()) -> SessionJudge:
         """The judge of one session, of which these verdicts are known."""
+        now = self._now()
         for verdict in known:
-            self._memory.put(verdict)
+            if self._memory.get(verdict.key, now) is None:  # another session may have paid for a newer one
+                self._memory.put(verdict)
         return SessionJudge(self, known)
 
     def key_of(self, question: Question) -> bytes:
         """What tells a question from any other."""
         return verdict_key(question, self._client.name_of(question.model))
 
-    async def verdict(self, question: Question, paid: Callable[[Paid], object]) -> tuple[JudgeVerdict, Cost]:
+    async def verdict(
+        self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]
+    ) -> tuple[JudgeVerdict, Cost]:
         """The verdict on a question: remembered, or asked for.
+
+        Args:
+            question: The question.
+            known: By key, what its session knows, whatever else is forgotten.
+            paid: Told what was paid for it.
 
         Raises:
             BudgetSpent: the answer would cost more than may be spent now.
@@ -87,7 +96,7 @@ class Judging:
         """
         key = self.key_of(question)
         while True:
-            if (found := self._remembered(key)) is not None:
+            if (found := self._remembered(key, known)) is not None:
                 return found, CACHED
             if (running := self._running.get(key)) is None:
                 break
@@ -111,8 +120,10 @@ class Judging:
                 ended.cancel()
         return verdict, Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
 
-    def _remembered(self, key: bytes) -> JudgeVerdict | None:
+    def _remembered(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
         now = self._now()
+        if (found := known.get(key)) is not None and now - found.at <= self._config.cache.max_age_s * 1000:
+            return found
         if (found := self._memory.get(key, now)) is None and self._store is not None:
             found = self._store.get(key, now)
         return found
@@ -136,7 +147,7 @@ class Judging:
                 self._note(taken)
                 paid(taken)
 
-            async with self.budget.reserve(Use(tokens, usd), note) as reservation:
+            async with self.budget.reserve(Use(tokens, usd), note, breaker.waiting()) as reservation:
                 try:
                     async for attempt in _patience(self._config.retries, self._sleep):
                         with attempt:
@@ -152,8 +163,10 @@ class Judging:
     async def _attempt(
         self, question: Question, tokens: int, asked: Use, breaker: CircuitBreaker, reservation: Reservation
     ) -> Answered:
-        await self._limits.wait(tokens)
-        async with self._limits.slots:
+        async with breaker.waiting():
+            await self._limits.wait(tokens)
+            await self._limits.slots.acquire()
+        try:
             breaker.enter()
             try:
                 answered = await self._client.ask(question)
@@ -180,6 +193,8 @@ class Judging:
             breaker.succeeded()
             reservation.took(Use(answered.input_tokens + answered.output_tokens, answered.usd))
             return answered
+        finally:
+            self._limits.slots.release()
 
 
 class SessionJudge:
@@ -187,7 +202,7 @@ class SessionJudge:
 
     def __init__(self, judging: Judging, known: Sequence[JudgeVerdict]) -> None:
         self._judging = judging
-        self._known = {verdict.key for verdict in known}
+        self._known = {verdict.key: verdict for verdict in known}
         self._learned: dict[bytes, JudgeVerdict] = {}
         self._paid: list[Paid] = []
 
@@ -203,8 +218,8 @@ class SessionJudge:
             BudgetSpent: the answer would cost more than may be spent now.
             JudgeFailed: no answer could be had.
         """
-        verdict, cost = await self._judging.verdict(question, self._paid.append)
-        if verdict.key not in self._known:
+        verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+        if verdict != self._known.get(verdict.key):
             self._learned[verdict.key] = verdict
         return Reply(text=verdict.text, cost=cost)
 
