@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tracegate.schemas.judge_config import JudgeConfig
-from tracegate.streams.judge_limits import Limits
+from tracegate.streams.judge_limits import START_EVERY_S, Limits
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
@@ -58,6 +59,11 @@ def test_no_minute_has_more_requests_than_it_may_and_a_tenth(a_minute: int) -> N
 def test_a_tenth_of_a_minutes_requests_may_come_at_once_and_no_more() -> None:
     asked = moments(lambda limits: limits.wait(1), 30, requests_per_minute=100)
     assert sum(each < 0.5 for each in asked) == 10
+
+
+def test_questions_begin_one_after_the_other_even_if_all_may_be_asked_at_once() -> None:
+    asked = moments(lambda limits: limits.start(), 100)
+    assert all(later - earlier >= START_EVERY_S * 0.9 for earlier, later in pairwise(asked))
 
 
 def test_tokens_are_counted_and_not_questions() -> None:

@@ -167,6 +167,7 @@ class Judging:
             await self._limits.wait(tokens)
             await self._limits.slots.acquire()
         try:
+            await self._limits.start()
             breaker.enter()
             try:
                 answered = await self._client.ask(question)
