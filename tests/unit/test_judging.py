@@ -124,7 +124,10 @@ async def test_two_in_a_hundred_that_are_too_busy_cost_no_verdict() -> None:
     assert len(server.asked) == 204
 
 
-async def test_no_more_are_asked_at_once_than_is_allowed() -> None:
+async def test_no_more_are_asked_at_once_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "tracegate.streams.judge_limits.START_EVERY_S", 1e-6
+    )  # else some are answered before all have begun
     async with openai_server(default=lambda body: Say(after_s=0.02)) as server:
         judge = judging(server.url, config={"concurrency": 5}).session()
         await asyncio.gather(*(judge.ask(question(str(number))) for number in range(40)))
