@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tracegate.streams.clock import utc_now
 from tracegate.streams.partitioner import partition_of
+from tracegate.streams.settings import IDEMPOTENT
 from tracegate.streams.topics import Topics
 
 RECORDS_A_SESSION = 11
@@ -86,8 +87,8 @@ def fill(
     """
     producer = Producer(
         {
+            **IDEMPOTENT,
             "bootstrap.servers": bootstrap_servers,
-            "enable.idempotence": True,
             "linger.ms": 20,
             "queue.buffering.max.messages": 500_000,
         }
@@ -101,7 +102,7 @@ def fill(
         produce(producer, topics, session_id, is_trace, value, partitions)
         count += 1
     producer.flush(60)
-    # Now and then the first records of a new topic are acknowledged and not there; a worker would wait for them for ever.
+    # A worker would wait for ever for a record that the broker lost.
     if (written := _written_to(bootstrap_servers, topics, partitions)) != count:
         raise RuntimeError(f"the load has {written} records, not {count}; run it again, on new topics")
     return count

@@ -9,6 +9,8 @@ from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from tests.support.ledger import Ledger, Sending
 
+from tracegate.streams.settings import IDEMPOTENT
+
 FLUSH_S = 60.0
 
 
@@ -22,7 +24,7 @@ class Load:
     def __init__(self, ledger: Ledger, bootstrap_servers: str, prefix: str, rate: int, *, idempotent: bool) -> None:
         self._ledger, self._prefix, self._rate = ledger, prefix, rate
         quiet = {"log_level": 0, "error_cb": lambda _: None}
-        options = {"bootstrap.servers": bootstrap_servers, "enable.idempotence": idempotent, "linger.ms": 5}
+        options = {**(IDEMPOTENT if idempotent else {}), "bootstrap.servers": bootstrap_servers, "linger.ms": 5}
         self._producer = Producer({**quiet, **options})
         self._admin = AdminClient({**quiet, "bootstrap.servers": bootstrap_servers})
         self._began = time.monotonic()
@@ -57,7 +59,7 @@ class Load:
         self._count()
 
     def _count(self) -> None:
-        """See that the broker has what it has acknowledged: now and then the first record of a new topic is not there."""
+        """See that the broker has what it has acknowledged: what it lost would be taken for a loss by the worker."""
         partitions = [TopicPartition(topic, number) for topic, number in {place[:2] for place in self._places}]
         ends = self._admin.list_offsets({place: OffsetSpec.latest() for place in partitions}, request_timeout=FLUSH_S)
         written = sum(end.result().offset for end in ends.values())

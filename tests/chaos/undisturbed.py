@@ -9,6 +9,8 @@ from confluent_kafka import Producer
 from tests.audit.committed import Committed, Document
 from tests.support.ledger import Ledger
 
+from tracegate.streams.settings import IDEMPOTENT
+
 LATER = {"evaluated_at", "cost", "revision"}
 """What may differ: how late a record came decides how many revisions there are, not what the last one says."""
 BY_ORDER = {"novelty", "nearest", "novelty_missing"}
@@ -17,7 +19,7 @@ BY_ORDER = {"novelty", "nearest", "novelty_missing"}
 
 def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> int:
     """Send what agents sent to the topics under another prefix: same bytes, timestamps, partitions and order. Returns how many."""
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "linger.ms": 5})
+    producer = Producer({**IDEMPOTENT, "bootstrap.servers": bootstrap_servers, "linger.ms": 5})
     count = 0
     for topic in ("traces", "invocations"):
         for row in committed.rows[topic]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, FilePath, SecretStr, ValidationError, field_validator, model_validator
@@ -208,6 +210,17 @@ def load_settings() -> Settings:
             message = each["msg"].removeprefix("Value error, ")
             problems.append(f"{_env(str(each['loc'][0]))}: {message}" if each["loc"] else message)
         raise InvalidSettingsError("\n".join(problems)) from None  # the cause may quote a secret
+
+
+IDEMPOTENT: Mapping[str, object] = MappingProxyType(
+    {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1}
+)
+"""Options of a confluent-kafka producer that neither loses nor doubles a record.
+
+One request at a time: of several to a topic that was just created, a broker may refuse the first, because it has not yet heard of the
+topic, and take the second, as first of its producer; librdkafka then reports both as delivered (KAFKA-15591). aiokafka never has two
+requests under way to one broker.
+"""
 
 
 def confluent_options(settings: Settings) -> dict[str, object]:

@@ -14,7 +14,7 @@ from tracegate.streams.demo.agents import Emission
 from tracegate.streams.demo.fleet import build_fleet
 from tracegate.streams.demo.interruption import Interruption
 from tracegate.streams.embedded import PARTITIONS
-from tracegate.streams.settings import Settings, confluent_options
+from tracegate.streams.settings import IDEMPOTENT, Settings, confluent_options
 from tracegate.streams.topics import STAGES, Topics
 from tracegate.streams.worker import NotReadyError
 
@@ -72,9 +72,7 @@ class _Outlet:
         self.topics = Topics.of(settings.topic_prefix)
         self.sent = 0
         self.refused: list[str] = []
-        self._producer = Producer(
-            confluent_options(settings) | {"enable.idempotence": True, "linger.ms": 5, "log_level": 0}
-        )
+        self._producer = Producer({**confluent_options(settings), **IDEMPOTENT, "linger.ms": 5, "log_level": 0})
 
     def play(self, emissions: tuple[Emission, ...], interruption: Interruption) -> None:
         began = time.monotonic()

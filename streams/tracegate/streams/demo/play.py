@@ -24,7 +24,7 @@ from tracegate.streams.demo.summary import Summary, equations_of, observed_count
 from tracegate.streams.demo.view import Moment, View
 from tracegate.streams.demo.worker_process import WorkerProcess
 from tracegate.streams.embedded import PARTITIONS, EmbeddedBroker
-from tracegate.streams.settings import ENV_PREFIX, Settings, confluent_options
+from tracegate.streams.settings import ENV_PREFIX, IDEMPOTENT, Settings, confluent_options
 from tracegate.streams.topics import Topics
 
 START_WITHIN_S, REST_WITHIN_S = 45.0, 20.0
@@ -103,9 +103,7 @@ class _Performance:
         self._topics = Topics.of(settings.topic_prefix)
         self._worker, self._observer, self._view = worker, observer, view
         self._interruption, self._allowed = interruption, allowed
-        self._producer = Producer(
-            confluent_options(settings) | {"enable.idempotence": True, "linger.ms": 5, "log_level": 0}
-        )
+        self._producer = Producer({**confluent_options(settings), **IDEMPOTENT, "linger.ms": 5, "log_level": 0})
         self._refused: str | None = None
         self._began = time.monotonic()
         self._planned = 0
