@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import ConsumerStoppedError, KafkaError
+from aiokafka.errors import KafkaError
 from mode import Service
 
 from tracegate.scorers.runner import cancelled_from_outside
@@ -29,6 +29,7 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
         self._options = options
         self._consumer: AIOKafkaConsumer | None = None
         self._one = asyncio.Lock()
+        self._limit: asyncio.Timeout | None = None
 
     async def read(self, topic: str, partition: int, offset: int) -> Any:
         """The record; None if it is not there any more.
@@ -40,9 +41,13 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
             if self.should_stop:
                 raise NotHad
             try:
-                async with asyncio.timeout(READ_WITHIN_S):
-                    return await self._read(TopicPartition(topic, partition), offset)
-            except (KafkaError, ConsumerStoppedError, TimeoutError, ValueError) as error:
+                async with asyncio.timeout(READ_WITHIN_S) as limit:
+                    self._limit = limit
+                    try:
+                        return await self._read(TopicPartition(topic, partition), offset)
+                    finally:
+                        self._limit = None
+            except (KafkaError, TimeoutError, ValueError) as error:
                 await self.disconnect()  # what hung is not asked again
                 raise NotHad from error
             except asyncio.CancelledError:
@@ -52,19 +57,17 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
                 raise NotHad from None
 
     async def on_stop(self) -> None:
-        """Disconnect."""
-        await self.disconnect()
+        """Disconnect, but not under the hands of who reads: aiokafka would go on connecting, and nothing would end that."""
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(0)  # its time is over
+        async with self._one:
+            await self.disconnect()
 
     async def disconnect(self) -> None:
         """Disconnect, if anything was asked."""
         consumer, self._consumer = self._consumer, None
-        if consumer is None:
-            return
-        try:
-            await consumer.stop()
-        except asyncio.CancelledError:  # of a fetch that waits to be tried again, aiokafka awaits its own cancelling
-            if cancelled_from_outside():
-                raise
+        if consumer is not None:
+            await _end(consumer)
 
     async def _read(self, place: TopicPartition, offset: int) -> Any:
         if self._consumer is None:
@@ -77,9 +80,6 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
             hangs_up(consumer)
             self._consumer = consumer  # from now on `disconnect` stops it
             await consumer.start()
-            if self._consumer is not consumer:  # told to stop meanwhile
-                await consumer.stop()
-                raise NotHad
         consumer = self._consumer
         consumer.assign([place])
         begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
@@ -90,3 +90,22 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
         while not records:
             records = (await consumer.getmany(place, timeout_ms=500, max_records=1)).get(place, [])
         return records[0] if records[0].offset == offset else None
+
+
+async def _end(consumer: AIOKafkaConsumer) -> None:
+    """Stop a consumer, however far it has come.
+
+    aiokafka awaits its own cancelling: of a fetch that waits to be tried again, of a task that has not begun. Its `stop` ends there, and
+    would leave a client that asks for metadata for ever. So the parts that come after are told by themselves; to be told twice is fine.
+    """
+    parts = [consumer.stop, consumer._client.close]
+    if consumer._fetcher is not None:
+        parts.insert(1, consumer._fetcher.close)
+    cancelled = None
+    for end in parts:
+        try:
+            await end()
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None and cancelled_from_outside():
+        raise cancelled
