@@ -160,6 +160,21 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
             "agent_evaluation.judge_model_options.num_samples: Input should be greater than or equal to 1, not 0",
         ),
         (
+            {"agent_evaluation": {"judge_model_options": {"num_samples": 0}}, "sampling": {"safety": 0.5}},
+            "agent_evaluation.judge_model_options.num_samples: Input should be greater than or equal to 1, not 0",
+        ),
+        (
+            {"agent_evaluation": "auto", "sampling": {"safety": 0.5}, "judge": {"concurrency": 0}},
+            "judge.concurrency: Input should be greater than or equal to 1, not 0",
+        ),
+        (
+            {"agent_evaluation": {"judged": False}, "sampling": {"safety": 0.5, "latency": 0.5}},
+            (
+                "sampling: 'safety' is not among the criteria; known: document_recall, input_token_count, latency_seconds, "
+                "output_token_count, total_token_count"
+            ),
+        ),
+        (
             {"criteria": {"document_recall": {"threshold": 0.5, "k": 3}}},
             "criteria.document_recall.k: there is no such option; there is none to choose from",
         ),

@@ -105,12 +105,12 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     trace_value = validated(TraceValue, options, "trace_value", problems)
     config = validated(EvalConfig, sections, "", problems)
     problems += _unusable_patterns(config.gate.redact if config else {})
-    automatic = _automatic(config.agent_evaluation, criteria, problems) if config and config.agent_evaluation else []
-    problems += _unknown_names(sections, criteria, automatic)
+    if config and config.agent_evaluation:
+        metrics += _automatic(config.agent_evaluation, criteria, problems)
+    problems += _unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
 
-    metrics += automatic
     gate = config.gate
     required = [full_name(name) for name in gate.required]
     if required != gate.required:
@@ -255,11 +255,20 @@ def _threshold(name: str, stated: JsonValue, within: tuple[float, float] | None,
     return number
 
 
-def _unknown_names(sections: JsonObject, criteria: JsonObject, automatic: Sequence[Metric]) -> list[str]:
+def _brought(sections: JsonObject) -> set[str]:
+    """The metrics that `agent_evaluation` brings, whatever is wrong with its options or elsewhere."""
+    wanted = sections.get("agent_evaluation", sections.get("agentEvaluation"))
+    if wanted is None:
+        return set()
+    judged = not isinstance(wanted, dict) or wanted.get("judged", True)
+    return {name for name in RUNS_ON if judged or not BUILT_IN[name].judged}
+
+
+def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
     """What refers to a criterion that is not there; from the document itself, so that it is said beside what else is wrong."""
     gate, sampling = sections.get("gate"), sections.get("sampling")
     known = {full_name(name) for name in criteria}
-    sampled = known | {metric.name for metric in automatic}
+    sampled = known | _brought(sections)
     required = gate.get("required") if isinstance(gate, dict) else None
     named = [("gate.required", name, known) for name in (required if isinstance(required, list) else ())]
     named += [("sampling", name, sampled) for name in (sampling if isinstance(sampling, dict) else ())]
