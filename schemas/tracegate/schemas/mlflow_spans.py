@@ -199,7 +199,7 @@ def number(value: JsonValue) -> int | float | None:
     """The value, if it is a number of at most 64 bits: a longer one, an infinity and NaN are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if -MOST <= value <= MOST and int(value) <= MOST else None  # a float near MOST is equal to 2^63
+    return value if -MOST <= value <= MOST else None
 
 
 def _nanoseconds(value: JsonValue) -> int | None:

@@ -53,8 +53,9 @@ class Pool:
         self._tasks.discard(task)
         error: BaseException | None
         if task.cancelled():
-            # Of its own accord: a client cancelled something that the work waited for, and the work is not done.
-            error = None if task.cancelling() else asyncio.CancelledError("work was cancelled by what it waited for")
+            # Of its own accord: a client cancelled something that the work waited for, and the work is not done. A worker that
+            # crashes with a CancelledError would end in a traceback, so it is told in another way.
+            error = None if task.cancelling() else RuntimeError("work was cancelled by what it waited for")
         else:
             error = task.exception()
         if error is not None and self.failed is not None:
