@@ -87,6 +87,19 @@ async def test_a_session_that_is_scored_again_in_another_process_pays_nothing() 
     assert len(flow.rows(b"score/j")) == 6
 
 
+async def test_without_a_cache_what_was_remembered_with_one_is_not_used() -> None:
+    async with openai_server() as server:
+        flow = flow_of(judged_plan(), server.url)
+        await score(flow, session("s"))
+        assert len(flow.rows(b"score/j")) == 1
+
+        flow = begun_anew(flow, judged_plan(cache={"max_verdicts": 0}), server.url)
+        again = await score(flow, session("s", revision=1))
+    assert not again[0]["cost"]["cached"]
+    assert len(server.asked) == 2
+    assert flow.rows(b"score/j") == {}
+
+
 async def test_what_was_paid_today_counts_after_a_restart_and_the_stream_goes_on() -> None:
     plan = judged_plan(budget={"tokens_per_day": 160})
     async with openai_server() as server:

@@ -58,6 +58,7 @@ class JudgeRows:
                     self._spending.add(paid)
         for key, verdict in sorted(found, key=lambda item: item[1].at):
             self._remember(key, verdict)
+        self._make_room()  # the limit may be lower than it was
         for paid in self._spending.entries():
             self._charge(paid)
 
@@ -78,8 +79,7 @@ class JudgeRows:
         for paid in judged.paid:
             self._spending.add(paid)
             self._changed[_PAID] = _VERSION + _pack(self._spending.entries())
-        while len(self._found) > self._limits.max_verdicts:
-            self._drop_first()
+        self._make_room()
 
     def tick(self, now: float) -> None:
         """It is so many seconds since 1970: what is too old is forgotten."""
@@ -101,6 +101,10 @@ class JudgeRows:
     def _remember(self, key: bytes, verdict: JudgeVerdict) -> None:
         self._found[key] = verdict
         self._of_session.setdefault(key[1 : 1 + _NAME], []).append(key)
+
+    def _make_room(self) -> None:
+        while len(self._found) > self._limits.max_verdicts:
+            self._drop_first()
 
     def _drop_first(self) -> None:
         key = next(iter(self._found))
