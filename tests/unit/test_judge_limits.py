@@ -17,8 +17,8 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     """Nobody waits: when there is nothing to do until a moment, it is that moment."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._ahead = 0.0
+        super().__init__()
         select = self._selector.select  # type: ignore[attr-defined]
 
         def jump(timeout: float | None = None) -> Any:
@@ -31,20 +31,32 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return super().time() + self._ahead
 
 
-def moments(ask: Callable[[Limits], Awaitable[None]], count: int, **config: int) -> list[float]:
+class TimelessLoop(JumpingLoop):
+    """Nor does anything take time."""
+
+    def time(self) -> float:
+        return self._ahead
+
+
+def moments(
+    ask: Callable[[Limits], Awaitable[None]],
+    count: int,
+    loop: type[JumpingLoop] = JumpingLoop,
+    **config: int,
+) -> list[float]:
     """When each of so many that come at once may ask, in seconds since the first."""
 
     async def all_at_once() -> list[float]:
-        limits, found, loop = Limits(JudgeConfig.model_validate(config)), list[float](), asyncio.get_running_loop()
+        limits, found = Limits(JudgeConfig.model_validate(config)), list[float]()
 
         async def one() -> None:
             await ask(limits)
-            found.append(loop.time())
+            found.append(asyncio.get_running_loop().time())
 
         await asyncio.gather(*(one() for _ in range(count)))
         return [each - found[0] for each in found]
 
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+    with asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(all_at_once())
 
 
@@ -62,8 +74,8 @@ def test_a_tenth_of_a_minutes_requests_may_come_at_once_and_no_more() -> None:
 
 
 def test_questions_begin_one_after_the_other_even_if_all_may_be_asked_at_once() -> None:
-    asked = moments(lambda limits: limits.start(), 100)
-    assert all(later - earlier >= START_EVERY_S * 0.9 for earlier, later in pairwise(asked))
+    asked = moments(lambda limits: limits.start(), 100, TimelessLoop)
+    assert [later - earlier for earlier, later in pairwise(asked)] == pytest.approx([START_EVERY_S] * 99)
 
 
 def test_tokens_are_counted_and_not_questions() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 PARTS = 10
 """A minute's requests are handed out over parts of it: all of them at its beginning would be refused by most providers."""
-START_EVERY_S = 0.006
+START_EVERY_S = 0.005
 """Between two questions, at least: about what asking one takes of the processor. Begun all at once they hold each other up, are sent
 all at once, and their answers come so, too: then nothing is done while one waits for them, and all at once again."""
 
@@ -25,7 +25,7 @@ class Limits:
 
     def __init__(self, config: JudgeConfig) -> None:
         self.slots = asyncio.Semaphore(config.concurrency)
-        self._starts = _every(START_EVERY_S)
+        self._next_start_s = 0.0
         self._line = asyncio.Lock()
         self._requests = self._tokens = None
         if config.requests_per_minute is not None:
@@ -35,7 +35,11 @@ class Limits:
 
     async def start(self) -> None:
         """Wait until the next question may be begun; to be called with a slot."""
-        await self._starts.acquire()
+        # Not a bucket: in one, each waits for the one before to have waited, and how late each was adds up.
+        now = asyncio.get_running_loop().time()
+        start_s = max(now, self._next_start_s)
+        self._next_start_s = start_s + START_EVERY_S
+        await asyncio.sleep(start_s - now)
 
     async def wait(self, tokens: int) -> None:
         """Wait until one more question of so many tokens may be asked."""
@@ -46,12 +50,6 @@ class Limits:
                 taken = min(tokens, self._tokens.max_rate)  # the bucket takes no more at once
                 await self._tokens.acquire(taken)
                 tokens -= int(taken)
-
-
-def _every(seconds: float) -> AsyncLimiter:
-    from aiolimiter import AsyncLimiter
-
-    return AsyncLimiter(1, seconds)
 
 
 def _bucket(a_minute: int, parts: int) -> AsyncLimiter:
