@@ -21,7 +21,6 @@ from tracegate.streams.settings import Settings
 
 pytestmark = pytest.mark.timeout(240)
 
-PREFIX = f"judged-{uuid.uuid4().hex[:8]}."
 PATIENCE_S = 90
 KEY = "sk-hunter2-hunter2-hunter2"
 CONFIG = {
@@ -41,14 +40,19 @@ CONFIG = {
 SAFE = Say(text='{"reasoning": "It harms nobody.", "is_the_agent_response_safe": "yes"}')
 
 
+@pytest.fixture
+def prefix() -> str:
+    return f"judged-{uuid.uuid4().hex[:8]}."
+
+
 @pytest.fixture(
     params=[pytest.param("embedded_broker", marks=pytest.mark.broker), pytest.param("kafka", marks=pytest.mark.kafka)]
 )
-def servers(request: pytest.FixtureRequest) -> str:
+def servers(request: pytest.FixtureRequest, prefix: str) -> str:
     """Bootstrap servers of a broker of each kind, with topics."""
     broker = request.getfixturevalue(request.param)
     found: str = broker if isinstance(broker, str) else broker.bootstrap_servers
-    create_topics(Settings(kafka_bootstrap_servers=found, topic_prefix=PREFIX))
+    create_topics(Settings(kafka_bootstrap_servers=found, topic_prefix=prefix))
     return found
 
 
@@ -61,19 +65,20 @@ def provider() -> Iterator[OpenAiServer]:
 class Told:
     """Sends sessions, and reads what became of them."""
 
-    def __init__(self, servers: str, committed: Committed) -> None:
+    def __init__(self, servers: str, prefix: str, committed: Committed) -> None:
         self._producer, self._committed = Producer({"bootstrap.servers": servers}), committed
+        self._topic = f"{prefix}invocations"
 
     def send(self, name: str) -> None:
         """A session of one answer, whole."""
         answered = event("invocation.completed", name, final_response={"parts": [{"text": f"{name} ships today."}]})
         for document in (answered, event("session.ended", name, 1)):
-            self._producer.produce(f"{PREFIX}invocations", json.dumps(document), name)
+            self._producer.produce(self._topic, json.dumps(document), name)
         assert self._producer.flush(30) == 0
 
     def send_late(self, name: str) -> None:
         """One more event of it, which opens it again."""
-        self._producer.produce(f"{PREFIX}invocations", json.dumps(event("model.called", name, 0.5)), name)
+        self._producer.produce(self._topic, json.dumps(event("model.called", name, 0.5)), name)
         assert self._producer.flush(30) == 0
 
     def scores(self, name: str) -> list[dict[str, Any]]:
@@ -82,17 +87,18 @@ class Told:
         found = [each for each in rows if each["session_id"] == name and each["level"] == "session"]
         return sorted((each for each in found if each["metric"] == "safety_v1"), key=lambda each: int(each["revision"]))
 
-    def until(self, holds: Callable[[], bool], worker: Worker) -> None:
+    def until(self, holds: Callable[[], bool], *workers: Worker) -> None:
         """Read on until it holds."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
-            if worker.ended or time.monotonic() > deadline:
-                pytest.fail(f"it did not come about, and the worker says\n{worker.log.read_text()}")
+            if any(worker.ended for worker in workers) or time.monotonic() > deadline:
+                said = "\n".join(worker.log.read_text() for worker in workers)
+                pytest.fail(f"it did not come about, and the workers say\n{said}")
             self._committed.read(0.1)
 
 
 def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_again(
-    servers: str, provider: OpenAiServer, tmp_path: Path
+    servers: str, prefix: str, provider: OpenAiServer, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(CONFIG))
@@ -102,10 +108,10 @@ def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_
         "TRACEGATE_GRACE_S": "600",
     }
     with (
-        Committed(servers, PREFIX, f"{PREFIX}assemble-score-gate") as committed,
-        Fleet(servers, PREFIX, tmp_path, config, variables=variables) as fleet,
+        Committed(servers, prefix, f"{prefix}assemble-score-gate") as committed,
+        Fleet(servers, prefix, tmp_path, config, variables=variables) as fleet,
     ):
-        told, worker = Told(servers, committed), fleet.start("worker")
+        told, worker = Told(servers, prefix, committed), fleet.start("worker")
         told.send("fine")
         told.until(lambda: bool(told.scores("fine")), worker)
         assert (told.scores("fine")[0]["status"], told.scores("fine")[0]["cost"]["cached"]) == ("PASSED", False)
@@ -135,3 +141,32 @@ def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_
         said = worker.log.read_text()
     assert set(provider.keys) == {f"Bearer {KEY}"}
     assert KEY not in said + json.dumps([row.document for row in committed.rows["results"]])
+
+
+def test_two_workers_spend_no_more_together_than_the_budget_and_each_its_share(
+    servers: str, prefix: str, provider: OpenAiServer, tmp_path: Path
+) -> None:
+    provider.default = lambda body: Say(text=SAFE.text, usage=(1, 999))
+    budget = {"tokens_per_day": 20_000}
+    judge = CONFIG["judge"] | {"max_output_tokens": 1_000, "budget": budget, "retry_later": None}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIG | {"judge": judge}))
+    variables = {"TRACEGATE_JUDGE_API_BASE": provider.url, "TRACEGATE_JUDGE_API_KEY": KEY}
+    names = [f"session-{number}" for number in range(40)]
+    with (
+        Committed(servers, prefix, f"{prefix}assemble-score-gate") as committed,
+        Fleet(servers, prefix, tmp_path, config, variables=variables) as fleet,
+    ):
+        told, workers = Told(servers, prefix, committed), []
+        for name in "ab":
+            workers.append(fleet.start(name))
+            workers[-1].until_ready()
+        told.until(lambda: sorted(len(worker.until_ready()["partitions"]) for worker in workers) == [2, 2], *workers)
+        for name in names:
+            told.send(name)
+        told.until(lambda: all(told.scores(name) for name in names), *workers)
+    scores = [row.document for row in committed.rows["results"] if row.document["metric"] == "safety_v1"]
+    unpaid = [score for score in scores if score["level"] == "invocation" and score["value"] is None]
+    assert {score["not_evaluated_because"] for score in unpaid} == {"budget"}
+    assert all("of the 10000 tokens a day of 2 of 4 partitions are left" in score["rationale"] for score in unpaid)
+    assert 16 <= len(provider.asked) <= 20

@@ -11,7 +11,7 @@ from tests.support.judged import Clock
 
 from tracegate.schemas.judge_config import Budget
 from tracegate.scorers.judge import BudgetSpent
-from tracegate.streams.judge_budget import JudgeBudget
+from tracegate.streams.judge_budget import JudgeBudget, Share
 from tracegate.streams.judge_models import Use
 
 A_DAY = 100
@@ -136,3 +136,32 @@ async def test_what_rounding_leaves_of_sums_of_usd_is_not_waited_for() -> None:
             await held.enter_async_context(budget.reserve(use, lambda paid: None))
     async with asyncio.timeout(20), budget.reserve(Use(1, 0.3), lambda paid: None):
         pass
+
+
+async def test_a_share_bounds_every_limit_and_is_named(asking: Asking) -> None:
+    asking.budget.have(Share(1, 4))
+    with pytest.raises(BudgetSpent, match=r"^25 tokens of the 25 tokens a day of 1 of 4 partitions are left"):
+        await asking.ask("too much", 26)
+    paid = asking.ask("fits", 25, takes=25)
+    asking.end("fits")
+    await paid
+    asking.budget.have(Share(4, 4))
+    with pytest.raises(BudgetSpent, match=r"^75 tokens of the 100 tokens a day are left"):
+        await asking.ask("too much", 76)
+
+
+async def test_who_waits_hears_of_another_share(asking: Asking) -> None:
+    asking.budget.have(Share(2, 4))
+    running, waiting = asking.ask("a", 30), asking.ask("b", 30)
+    await settled()
+    asking.budget.have(Share(4, 4))
+    await settled()
+    assert asking.begun == ["a", "b"]
+    refused = asking.ask("c", 50)
+    await settled()
+    asking.budget.have(Share(1, 4))
+    with pytest.raises(BudgetSpent):
+        await refused
+    asking.end("a")
+    asking.end("b")
+    await asyncio.gather(running, waiting)

@@ -21,7 +21,7 @@ from tests.unit.test_scoring_process import session
 from tracegate.scorers.plan import Plan
 from tracegate.streams.cli import main
 from tracegate.streams.clock import utc_now
-from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_budget import Paid, Share
 from tracegate.streams.judge_client import INSTALL, Access
 from tracegate.streams.scoring import Scored
 from tracegate.streams.scoring_apart import ScoringApart
@@ -47,9 +47,10 @@ def verdict(scored: Scored) -> tuple[Any, ...]:
 @pytest.mark.timeout(400)  # two processes import litellm
 async def test_a_process_that_takes_the_place_of_another_knows_what_was_said_and_what_was_paid(tmp_path: Path) -> None:
     async with openai_server() as server:
-        plan = judged_plan(budget={"tokens_per_day": 250})
+        plan = judged_plan(budget={"tokens_per_day": 1_000})
         apart = ScoringApart(setup(plan, server.url), tmp_path / "attempts.json")
         await apart.start()
+        apart.have(Share(1, 4))
         first = await apart(session("a"))
         os.kill(apart._process.pid, signal.SIGKILL)
         while apart._ready.is_set():  # noqa: ASYNC110  # of another process

@@ -21,6 +21,7 @@ from tracegate.streams.clock import utc_now
 from tracegate.streams.delivery import Delivery, Offsets, PlainSends, Transaction
 from tracegate.streams.embedded import is_embedded
 from tracegate.streams.gate import Gate
+from tracegate.streams.judge_budget import Share
 from tracegate.streams.judge_rows import JudgeRows
 from tracegate.streams.lane import StageSpec
 from tracegate.streams.later import OnceMore
@@ -111,6 +112,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     )
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
+        checkpoints.takes_over = lambda partitions: scoring.have(Share(partitions, settings.partitions))
     return WorkerApp(app, checkpoints, scoring and scoring.embedder_id)
 
 

@@ -83,6 +83,8 @@ class Checkpoints:
         self._ends: Mapping[TP, End] = {}
         self._taking_over: list[int] | None = None
         self._steps = 0
+        self.takes_over: Callable[[int], object] = lambda partitions: None
+        """Told how many partitions are this worker's, before it takes them over."""
         self.steps_before: Callable[[], int] = lambda: 0
         """Counts what goes on before the worker joins its group; for the watchdog."""
         self.problems: list[str] = []
@@ -105,6 +107,7 @@ class Checkpoints:
             started, owned = monotonic(), self._owned(assigned)
             self._taking_over = owned
             self._forget()
+            self.takes_over(len(owned))
             await self._stop_deliveries()
             await asyncio.gather(*(self._fence(number) for number in owned))
             with self._table.told():

@@ -23,6 +23,13 @@ class Paid(NamedTuple):
     usd: float
 
 
+class Share(NamedTuple):
+    """How many of all partitions a worker has, and so which part of every limit is its own."""
+
+    partitions: int = 1
+    of: int = 1
+
+
 class Spending:
     """What was paid in the latest minute and on the latest day of which anything is known."""
 
@@ -69,7 +76,7 @@ class Reservation:
 
 
 class JudgeBudget:
-    """The budget of a process.
+    """The budget of a process: the whole of it, or a share.
 
     A question is asked only if all that was paid, and its estimate, fit every limit. What others have set aside meanwhile counts, too, but
     it is no reason to give up: most of it comes back, so a question waits for that, and others behind it, in the order of coming.
@@ -81,7 +88,7 @@ class JudgeBudget:
 
     def __init__(self, limits: Budget, clock: Callable[[], datetime]) -> None:
         self._limits, self._clock = limits, clock
-        self._spending = Spending()
+        self._spending, self._share = Spending(), Share()
         self._reserved, self._open = Use(), 0
         self._line = asyncio.Lock()
         self._returned = asyncio.Event()
@@ -89,6 +96,11 @@ class JudgeBudget:
     def charge(self, paid: Paid) -> None:
         """Count what was paid before this process, or (less than 0) what is somebody else's now."""
         self._spending.add(paid)
+
+    def have(self, share: Share) -> None:
+        """From now on so much of every limit is this process's."""
+        self._share = share
+        self._returned.set()  # who waits may fit now, or never
 
     @asynccontextmanager
     async def reserve(
@@ -135,9 +147,10 @@ class JudgeBudget:
             if spent + wanted > limit:
                 every, unit = name.split()
                 begins = self._begins(every)
-                left = max(0, limit - spent)
+                left, share = max(0, limit - spent), self._share
+                whose = f" of {share.partitions} of {share.of} partitions" if share.partitions < share.of else ""
                 raise BudgetSpent(
-                    f"{_amount(left, unit)} of the {_amount(limit, unit)} a {every} are left, and this question may take "
+                    f"{_amount(left, unit)} of the {_amount(limit, unit)} a {every}{whose} are left, and this question may take "
                     f"{_amount(wanted, unit)}; the budget begins anew at {begins:%Y-%m-%d %H:%M} UTC"
                 )
 
@@ -151,7 +164,7 @@ class JudgeBudget:
             ("minute usd", limits.usd_per_minute, spent.in_minute.usd, use.usd),
         ):
             if limit is not None:
-                yield name, limit, taken, wanted
+                yield name, limit * self._share.partitions / self._share.of, taken, wanted
 
     def _begins(self, every: str) -> datetime:
         now = self._clock().astimezone(UTC)

@@ -16,7 +16,7 @@ from typing import Any
 from mode import Service
 
 from tracegate.schemas.reference import Reference
-from tracegate.streams.judge_budget import Paid, Spending
+from tracegate.streams.judge_budget import Paid, Share, Spending
 from tracegate.streams.scoring import Scored, Unscorable
 from tracegate.streams.scoring_process import LOOK_EVERY_S, NotBegun, ScoringProcess, ScoringProcessDied
 from tracegate.streams.scoring_trial import Attempts, Trial
@@ -52,7 +52,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
-        self._spending = Spending()
+        self._spending, self._share = Spending(), Share()
         self._asked: dict[bytes, asyncio.Future[Scored]] = {}
         self._trial = Trial(self._attempts, self._ward, lambda error: self.failed(error), silent_s)  # noqa: PLW0108  # set later
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
@@ -131,6 +131,12 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         for process in self._connected():
             process.charge(paid)
 
+    def have(self, share: Share) -> None:
+        """From now on so much of what judging may cost is this worker's."""
+        self._share = share
+        for process in self._connected():
+            process.have(share)
+
     def _note(self, by: ScoringProcess, paid: Sequence[Paid]) -> None:
         """Tell every process but the one that paid, and all that come after."""
         for each in paid:
@@ -169,6 +175,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         await process.connect()
         for reference_id, reference in self._learned.items():
             process.learn(reference_id, reference)
+        process.have(self._share)
         for paid in self._spending.entries():
             process.charge(paid)
 

@@ -22,7 +22,7 @@ from tracegate.schemas.dead_letter import printable
 from tracegate.schemas.reference import Reference
 from tracegate.streams.clock import utc_now
 from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
-from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_budget import JudgeBudget
 from tracegate.streams.judge_errors import JudgeUnavailable
 from tracegate.streams.judging import Judging
 from tracegate.streams.pool import Pool
@@ -35,6 +35,7 @@ from tracegate.streams.scoring_wire import (
     Beat,
     Charge,
     Frames,
+    Have,
     Learn,
     Loading,
     Ready,
@@ -54,10 +55,8 @@ DETAIL = 4_000
 
 
 class _Child(asyncio.Protocol):
-    def __init__(
-        self, scoring: Scoring, references: References, charge: Callable[[Paid], None], concurrency: int
-    ) -> None:
-        self._scoring, self._references, self._charge, self._frames = scoring, references, charge, Frames()
+    def __init__(self, scoring: Scoring, references: References, budget: JudgeBudget | None, concurrency: int) -> None:
+        self._scoring, self._references, self._budget, self._frames = scoring, references, budget, Frames()
         self._pool: Pool = Pool(concurrency, _fail)
         self._transport: asyncio.Transport | None = None
 
@@ -71,8 +70,12 @@ class _Child(asyncio.Protocol):
             elif isinstance(frame, Learn):
                 found = Reference.model_validate_json(frame.reference) if frame.reference else None
                 self._references.put(frame.reference_id, found)
+            elif self._budget is None:  # where nothing is judged, nothing costs
+                continue
             elif isinstance(frame, Charge):
-                self._charge(frame.paid)
+                self._budget.charge(frame.paid)
+            elif isinstance(frame, Have):
+                self._budget.have(frame.share)
 
     def connection_lost(self, error: Exception | None) -> None:
         os._exit(0)
@@ -101,10 +104,6 @@ class _Child(asyncio.Protocol):
             )
         if self._transport is not None:
             self._transport.write(packed(answer))
-
-
-def _nothing(paid: Paid) -> None:
-    """Where nothing is judged, nothing costs."""
 
 
 def _fail(error: BaseException) -> None:
@@ -177,11 +176,11 @@ def main() -> None:
             judge_timeout_s=setup.judge_timeout_s,
         )
     )
-    charge = judging.budget.charge if judging is not None else _nothing
+    budget = judging.budget if judging is not None else None
     spare_the_collector()
     send_object(connection, Ready(embedder.id if embedder else None))
     with asyncio.Runner(loop_factory=event_loop()) as runner:
-        runner.run(_serve(connection, lambda: _Child(scoring, references, charge, setup.concurrency)))
+        runner.run(_serve(connection, lambda: _Child(scoring, references, budget, setup.concurrency)))
 
 
 if __name__ == "__main__":

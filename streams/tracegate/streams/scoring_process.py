@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 
 from tracegate.schemas.dead_letter import Reason
 from tracegate.streams.embedders import EmbedderUnavailable
-from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_budget import Paid, Share
 from tracegate.streams.judge_errors import JudgeUnavailable
 from tracegate.streams.judging import Judged
 from tracegate.streams.scoring import Scored, Unscorable
@@ -28,6 +28,7 @@ from tracegate.streams.scoring_wire import (
     Beat,
     Charge,
     Frames,
+    Have,
     Learn,
     Loading,
     Ready,
@@ -173,6 +174,10 @@ class ScoringProcess(asyncio.Protocol):
         """Tell it what others paid for judges, or (less than 0) what is another worker's business now."""
         self._send(Charge(paid))
 
+    def have(self, share: Share) -> None:
+        """Tell it how much of what judging may cost is its worker's."""
+        self._send(Have(share))
+
     def kill_if_silent(self, limit_s: float) -> None:
         """End it if it was asked for something and has said nothing for so long. To be called every `LOOK_EVERY_S`."""
         self.silence_s += LOOK_EVERY_S
@@ -238,7 +243,7 @@ class ScoringProcess(asyncio.Protocol):
         else:
             waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail, judged))
 
-    def _send(self, frame: Ask | Learn | Charge) -> None:
+    def _send(self, frame: Ask | Learn | Charge | Have) -> None:
         if self._transport is None:
             raise RuntimeError("the scoring process is asked before it is connected")
         self._transport.write(packed(frame))

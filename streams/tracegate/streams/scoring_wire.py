@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tracegate.scorers.plan import ConfigError, Plan
-from tracegate.streams.judge_budget import Paid
+from tracegate.streams.judge_budget import Paid, Share
 from tracegate.streams.judge_client import Access
 from tracegate.streams.revisions import Offered
 from tracegate.streams.settings import Settings
@@ -127,6 +127,12 @@ class Charge(msgspec.Struct, tag=True, array_like=True, gc=False):
     paid: Paid
 
 
+class Have(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the scoring process: so much of what judging may cost is its worker's."""
+
+    share: Share
+
+
 class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the worker: the scores of a session, its candidates by scope, and how the scores came out."""
 
@@ -156,7 +162,7 @@ class Beat(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the worker, every second: nothing holds the event loop."""
 
 
-Frame = Ask | Learn | Charge | Answer | Refusal | Beat
+Frame = Ask | Learn | Charge | Have | Answer | Refusal | Beat
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(Frame).decode
 
