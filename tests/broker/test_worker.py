@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -352,6 +353,20 @@ def test_a_scoring_process_that_dies_is_replaced(tmp_path: Path) -> None:
                     os.kill(scoring, signal.SIGKILL)
         assert worker.terminate(30) == 0
     assert "the scoring process ended on its own (signal 9); another takes its place" in worker.log.read_text()
+
+
+def test_it_ends_with_0_when_it_is_asked_to_though_its_broker_has_gone(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with ExitStack() as broker:
+        servers = broker.enter_context(EmbeddedBroker()).bootstrap_servers
+        with Fleet(servers, "tracegate.", tmp_path, config) as fleet:
+            worker = fleet.start("worker")
+            worker.until_ready()
+            broker.close()
+            worker.says("Failed fetch messages")
+            assert worker.terminate(30) == 0
+    assert "Traceback" not in worker.log.read_text()
 
 
 def test_it_ends_hard_when_an_orderly_end_takes_too_long(tmp_path: Path) -> None:

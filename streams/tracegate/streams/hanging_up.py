@@ -3,17 +3,24 @@
 By TLS asyncio waits up to 30 s for the broker's goodbye, and with uvloop, while a large fetch is under way, it waits for all of them.
 That is longer than a session and longer than a worker may take to end. A consumer that stops has nothing left to send: its offsets are
 in the checkpoints, and the coordinator has confirmed that it left its group.
+
+And all of them. aiokafka awaits its own cancelling: of a fetch that waits to be tried again, as each does while a broker is away, or of a
+task that has not begun. Its `stop` ends there, with a CancelledError for whoever asked for it, and leaves a client that asks for metadata
+for ever.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+from tracegate.scorers.runner import cancelled_from_outside
 
 
 def hangs_up(consumer: Any) -> None:
-    """Let this aiokafka consumer, when it stops, close its connections without a goodbye."""
+    """Let this aiokafka consumer, when it stops, stop whole, and close its connections without a goodbye."""
     client = consumer._client
-    close = client.close
+    close, stop = client.close, consumer.stop
 
     async def close_at_once() -> None:
         for connection in list(client._conns.values()):
@@ -23,4 +30,16 @@ def hangs_up(consumer: Any) -> None:
                 writer.transport.abort()
         await close()
 
+    async def stop_whole() -> None:
+        cancelled, fetcher = None, consumer._fetcher  # there is none in one that has not come to start
+        # Parts that may not have had their turn are told by themselves; to be told twice is fine.
+        for part in (stop, *([fetcher.close] if fetcher is not None else []), client.close):
+            try:
+                await part()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None and cancelled_from_outside():
+            raise cancelled
+
     client.close = close_at_once
+    consumer.stop = stop_whole

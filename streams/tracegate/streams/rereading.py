@@ -67,7 +67,7 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
         """Disconnect, if anything was asked."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            await _end(consumer)
+            await consumer.stop()
 
     async def _read(self, place: TopicPartition, offset: int) -> Any:
         if self._consumer is None:
@@ -90,22 +90,3 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
         while not records:
             records = (await consumer.getmany(place, timeout_ms=500, max_records=1)).get(place, [])
         return records[0] if records[0].offset == offset else None
-
-
-async def _end(consumer: AIOKafkaConsumer) -> None:
-    """Stop a consumer, however far it has come.
-
-    aiokafka awaits its own cancelling: of a fetch that waits to be tried again, of a task that has not begun. Its `stop` ends there, and
-    would leave a client that asks for metadata for ever. So the parts that come after are told by themselves; to be told twice is fine.
-    """
-    parts = [consumer.stop, consumer._client.close]
-    if consumer._fetcher is not None:
-        parts.insert(1, consumer._fetcher.close)
-    cancelled = None
-    for end in parts:
-        try:
-            await end()
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None and cancelled_from_outside():
-        raise cancelled
