@@ -20,6 +20,7 @@ from tests.support.ledger import home
 from tests.support.workers import Fleet
 
 from tracegate.streams.admin import create_topics
+from tracegate.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
 from tracegate.streams.demo.observer import Observer
 from tracegate.streams.embedded import EmbeddedBroker
 from tracegate.streams.settings import Settings
@@ -50,6 +51,22 @@ def rows(dlq: Dlq, topic: str) -> list[Message]:
             ends += 1
     consumer.close()
     return found
+
+
+async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracegate.streams.dead_letters.STALLED_S", 1.0)
+    with EmbeddedBroker() as broker:
+        settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
+        create_topics(settings)
+        Dlq(broker.bootstrap_servers).put([letter(0), letter(1)])
+
+        async def read() -> None:
+            async with DeadLetters(settings) as letters:
+                async for _ in letters.matching(Wanted()):
+                    broker.__exit__(None, None, None)
+
+        with pytest.raises(DeadLettersError, match="see that the brokers run"):
+            await read()
 
 
 def test_the_latest_are_listed_and_counted(dlq: Dlq) -> None:

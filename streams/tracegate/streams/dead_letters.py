@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError
 from tracegate.schemas.dead_letter import DeadLetter, marked
 from tracegate.streams.admin import check_partitions
 from tracegate.streams.fetched import read_as_parsed
+from tracegate.streams.hanging_up import hangs_up
 from tracegate.streams.settings import Settings, aiokafka_options
 from tracegate.streams.topics import Topics
 
@@ -203,12 +204,14 @@ class DeadLetters:
             return ends
 
     def _connection(self, isolation_level: str) -> AIOKafkaConsumer:
-        return AIOKafkaConsumer(
+        consumer = AIOKafkaConsumer(
             **aiokafka_options(self._settings),
             enable_auto_commit=False,
             isolation_level=isolation_level,
             auto_offset_reset="earliest",  # the oldest may go while one reads
         )
+        hangs_up(consumer)
+        return consumer
 
     def _unreadable(self, error: BaseException) -> DeadLettersError:
         return DeadLettersError(
