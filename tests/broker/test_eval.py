@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from tracegate.schemas.events import EVENT
 from tracegate.schemas.session import Session
 from tracegate.streams.admin import create_topics
 from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.evals.kafka_sessions import read_sessions
+from tracegate.streams.evals import kafka_sessions
+from tracegate.streams.evals.kafka_sessions import SessionsUnreadable, read_sessions
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.settings import Settings
 
@@ -39,23 +41,27 @@ def session(session_id: str, answer: str, **changes: Any) -> Session:
     return make_session(session_id, events=[EVENT.validate_json(json.dumps(recorded))], **changes)
 
 
-@pytest.fixture
-def servers(embedded_broker: EmbeddedBroker) -> str:
-    """A broker with sessions on it: of `chat`, segment 0 in two revisions and segment 1; and 40 others."""
-    servers = embedded_broker.bootstrap_servers
+def fill(servers: str, sessions: Sequence[Session]) -> None:
     create_topics(Settings(kafka_bootstrap_servers=servers))
-    sessions = [
-        session("chat", "Wrong.", revision=0),
-        *(session(f"other-{number}", "Wrong.") for number in range(40)),
-        session("chat", "And bye.", segment=1),
-        session("chat", "Hello there.", revision=1),
-    ]
     producer = Producer({"bootstrap.servers": servers})
     for each in sessions:
         key = each.session_id.encode()
         value = each.model_dump_json(by_alias=True)
         producer.produce("tracegate.sessions", value, key, partition=partition_of(key, 4))
     assert producer.flush(30) == 0
+
+
+@pytest.fixture
+def servers(embedded_broker: EmbeddedBroker) -> str:
+    """A broker with sessions on it: of `chat`, segment 0 in two revisions and segment 1; and 40 others."""
+    servers = embedded_broker.bootstrap_servers
+    sessions = [
+        session("chat", "Wrong.", revision=0),
+        *(session(f"other-{number}", "Wrong.") for number in range(40)),
+        session("chat", "And bye.", segment=1),
+        session("chat", "Hello there.", revision=1),
+    ]
+    fill(servers, sessions)
     return servers
 
 
@@ -77,6 +83,16 @@ async def test_only_the_sessions_in_question_are_kept(servers: str) -> None:
     answers = [each.final_response.text for each in found["chat"].invocations if each.final_response]
     assert answers == ["Hello there.", "And bye."]
     assert await read_sessions(Settings(kafka_bootstrap_servers=servers), []) == {}
+
+
+async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"s{number}" for number in range(20)]
+    with EmbeddedBroker() as broker:
+        fill(broker.bootstrap_servers, [session(name, "Hello.") for name in names])
+        monkeypatch.setattr(kafka_sessions, "STALLED_S", 1.0)
+        monkeypatch.setattr(kafka_sessions, "_take", lambda *_: broker.__exit__(None, None, None))
+        with pytest.raises(SessionsUnreadable, match="see that the brokers run"):
+            await read_sessions(Settings(kafka_bootstrap_servers=broker.bootstrap_servers), names)
 
 
 def test_references_are_held_against_recorded_sessions(servers: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tracegate.schemas.session import Session
 from tracegate.streams.admin import check_partitions
 from tracegate.streams.evals.recordings import Recording, SessionParts
 from tracegate.streams.fetched import read_as_parsed
+from tracegate.streams.hanging_up import hangs_up
 from tracegate.streams.partitioner import partition_of
 from tracegate.streams.settings import Settings, aiokafka_options
 from tracegate.streams.topics import Topics
@@ -52,6 +53,7 @@ async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str
         isolation_level="read_committed",
         auto_offset_reset="earliest",
     )
+    hangs_up(consumer)
     try:
         await consumer.start()
         await _read(consumer, places, keys, parts)
@@ -69,11 +71,11 @@ async def _read(consumer: Any, places: list[TopicPartition], keys: set[bytes], p
     clock = asyncio.get_running_loop()
     consumer.assign(places)
     consumer.pause(*places)
-    ends = await consumer.end_offsets(places)
+    begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
     for place in places:
-        await consumer.seek_to_beginning(place)
+        at, moved = begins[place], clock.time()
+        consumer.seek(place, at)  # asked for only now, the beginning would be waited for for ever if the broker has gone
         consumer.resume(place)
-        at, moved = await consumer.position(place), clock.time()
         while at < ends[place]:
             for record in (await consumer.getmany(place, timeout_ms=500)).get(place, ()):
                 if record.key in keys and record.value:
