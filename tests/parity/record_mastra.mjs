@@ -4,9 +4,8 @@
 //     MASTRA=/tmp/mastra node tests/parity/record_mastra.mjs            # compares; --write writes the files anew
 //
 // Nothing of Mastra's is copied: the files hold these inputs, and the numbers and elements that came out. No model is asked.
-// The texts were written after the first version of Tracegate's rules (the last 105 after the third); the rules were bettered by other
-// texts, no row was looked at, and the means over all rows were. To record further ones, add rows with an
-// "input" and an "output" to mastra_texts.json.
+// The texts of mastra_texts.json are among those that record_mastra_contexts.py learns from. To record further ones, add rows with an
+// "input" and an "output" to it.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,9 +1,11 @@
-// Records which verb forms compromise never changes to an infinitive, for scorers/tracegate/scorers/words/compromise_*.txt.
+// Records what compromise takes each verb form for in neutral sentences, and infinitives that are its own, for
+// scorers/tracegate/scorers/words/compromise_forms.txt and compromise_infinitives.txt.
 //
 //     mkdir /tmp/mastra && cd /tmp/mastra && npm install @mastra/evals@1.10.2     # brings compromise 14
 //     .venv/bin/python -m tests.parity.verb_forms | MASTRA=/tmp/mastra node tests/parity/record_mastra_words.mjs
 //
-// Reads verb forms, one a line; writes the two files anew. Nothing of compromise's is copied: each form is put into three sentences.
+// Reads kinds, words and infinitives, one a line; writes the two files anew. Nothing of compromise's is copied: each word is put into some
+// sentences. A form's letters are what it is taken for in each of them, with + where it becomes an infinitive.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,26 +17,63 @@ if (!process.env.MASTRA) {
 }
 const { default: nlp } = await import(pathToFileURL(join(process.env.MASTRA, "node_modules/compromise/src/three.js")));
 
-function changes(word, sentence) {
+const FORMS = {
+  s: ["_", "the bank _ fees", "the _ are here", "the plan _ again"],
+  ing: ["_", "the _ bowl is here", "they liked _ bowls"],
+  ed: ["_", "the _ bowl is here", "they were _", "she _ it"],
+};
+const INFINITIVES = {
+  s: ["the plan _ again", "the bank _ fees"],
+  ing: ["_", "they were _ it"],
+  ed: ["she _ it", "they were _"],
+  verb: ["they _ it"],
+  base: ["they _ it"],
+};
+const LETTERS = [
+  ["Auxiliary", "X"], ["Gerund", "G"], ["PastTense", "D"], ["Participle", "D"], ["Infinitive", "I"], ["PresentTense", "Z"], ["Verb", "V"],
+  ["Adjective", "J"], ["Adverb", "R"], ["Plural", "P"], ["Pronoun", "O"], ["Noun", "N"], ["Preposition", "p"], ["Conjunction", "c"],
+  ["Determiner", "d"], ["Value", "v"],
+];
+const USUAL = new Set(["Z+Z+PZ+", "G+JG", "D+JD+D+"]);
+const SELDOM = 10; // forms: what fewer of them are taken for is left out
+
+function taken(word, sentence) {
   const read = nlp(sentence.replace("_", word));
+  const { tags } = read.docs[0][sentence.split(" ").indexOf("_")];
+  const [, letter] = LETTERS.find(([tag]) => tags.has(tag)) ?? ["", "?"];
   read.verbs().toInfinitive();
-  return !read.text().toLowerCase().split(" ").includes(word);
+  return letter + (read.text().toLowerCase().split(/[ .]/).includes(word) ? "" : "+");
 }
 
-const PLURALS = ["the bank _ fees", "the _ are here", "the plan _ again"];
-const PARTICIPLES = ["the _ bowl is here", "they were _"];
-const forms = readFileSync(0, "utf8").split("\n").filter(Boolean);
-const unchanged = (some, sentences) =>
-  some.filter((word) => !sentences.some((sentence) => changes(word, sentence))).sort();
+function infinitive(word, sentences) {
+  for (const sentence of sentences) {
+    const read = nlp(sentence.replace("_", word));
+    read.verbs().toInfinitive();
+    const rest = new Set(sentence.split(" "));
+    const left = read.text().toLowerCase().split(" ").filter((other) => !rest.has(other));
+    if (left.length === 1 && left[0] !== word) return left[0];
+  }
+}
 
-function write(name, words) {
-  const lines = [""];
-  for (const word of words) {
-    if (lines.at(-1).length + word.length >= 120) lines.push("");
-    lines[lines.length - 1] += (lines.at(-1) ? " " : "") + word;
+const forms = {}, infinitives = {};
+for (const line of readFileSync(0, "utf8").split("\n").filter(Boolean)) {
+  const [kind, word, known] = line.split(" ");
+  if (FORMS[kind]) (forms[FORMS[kind].map((sentence) => taken(word, sentence)).join("")] ??= []).push(word);
+  const found = infinitive(word, INFINITIVES[kind]);
+  if (found && found !== known && /^[a-z]+$/.test(found)) (infinitives[found] ??= []).push(word);
+}
+
+function write(name, listed) {
+  const lines = [];
+  for (const first of Object.keys(listed).sort()) {
+    lines.push(first);
+    for (const word of listed[first].sort()) {
+      if (lines.at(-1).length + word.length >= 120) lines.push(first);
+      lines[lines.length - 1] += ` ${word}`;
+    }
   }
   writeFileSync(new URL(`../../scorers/tracegate/scorers/words/compromise_${name}.txt`, import.meta.url), lines.join("\n") + "\n");
 }
 
-write("plurals", unchanged(forms.filter((form) => form.endsWith("s")), PLURALS));
-write("participles", unchanged(forms.filter((form) => !form.endsWith("s") && !form.endsWith("ing")), PARTICIPLES));
+write("forms", Object.fromEntries(Object.entries(forms).filter(([form, words]) => !USUAL.has(form) && words.length >= SELDOM)));
+write("infinitives", infinitives);

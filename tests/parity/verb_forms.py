@@ -1,4 +1,4 @@
-"""Prints the inflected forms of verbs that lemminflect knows, one a line, for `record_mastra_words.mjs`."""
+"""Prints the verb forms and infinitives that lemminflect knows, for `record_mastra_words.mjs`: kind, word and infinitive, one a line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ import io
 import sys
 from importlib.resources import files
 
+from tracegate.scorers.english import LONGEST, known
+
+KINDS = frozenset({"s", "ed", "ing", "verb", "base"})
+
 
 def main() -> None:
     packed = (files("lemminflect") / "resources" / "lemma_lu.csv.gz").read_bytes()
-    for word, kind, lemmas in csv.reader(io.StringIO(gzip.decompress(packed).decode())):
-        if kind == "verb" and word.isascii() and word.isalpha() and word not in lemmas.split("/"):
-            sys.stdout.write(f"{word}\n")
+    listed = {word for word, *_ in csv.reader(io.StringIO(gzip.decompress(packed).decode()))}
+    for word in sorted(listed):
+        if word.isascii() and word.isalpha() and word.islower() and 2 < len(word) <= LONGEST:
+            found = known(word)
+            if found.kind in KINDS:
+                sys.stdout.write(f"{found.kind} {word} {found.infinitive}\n")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Completeness(Scorer):
     more than 60 % of the longer's letters. An invocation without a final response counts as one with an empty text.
 
     With `compat: "mastra"` it is `createCompletenessScorer` of @mastra/evals 1.10: ASCII letters and digits only, a message's last text
-    part only, and a text without elements on both sides gives 1. English verbs are told from other words by rules of our own, so that
+    part only, and a text without elements on both sides gives 1. English verbs are told from other words by their neighbours, so that
     values differ in the second decimal from those that compromise gives.
 
     >>> from tracegate.schemas.invocation import Content, Invocation

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tracegate.schemas.normal_form import normal_form
-from tracegate.scorers.english import Word, known, known_as_mastra
-from tracegate.scorers.infinitives import Token, with_infinitives
+from tracegate.scorers.english import Token, Word, known, known_as_mastra
+from tracegate.scorers.infinitives import with_infinitives
+from tracegate.scorers.infinitives_as_mastra import with_infinitives_as_mastra
 from tracegate.scorers.segments import segments
 
 _ACCENTS = "\u0300-\u036f"
@@ -34,8 +35,12 @@ def elements_as_mastra(text: str) -> list[str]:
     >>> elements_as_mastra("It's café-style: getUserName 침실의 device_2")
     ['s', 'it', 'be', 'cafe', 'style', 'getusername', 'device', '2']
     """
-    folded = _without_accents(normal_form("NFD", text))
-    return list(dict.fromkeys(with_infinitives(list(_tokens(folded, _ascii_pieces, debris=True)), oddities=True)))
+    return list(dict.fromkeys(with_infinitives_as_mastra(tokens_as_mastra(text))))
+
+
+def tokens_as_mastra(text: str) -> list[Token]:
+    """The words and marks of a text, of ASCII letters and digits alone."""
+    return list(_tokens(_without_accents(normal_form("NFD", text)), _ascii_pieces, debris=True))
 
 
 def _folding(text: str) -> str:

@@ -25,6 +25,18 @@ class Word(NamedTuple):
     noun: bool = False
     """Whether it may be a noun."""
     adjective: bool = False
+    form: str = ""
+    """What compromise takes it for in neutral sentences, of a verb form that is no usual one; see `known_as_mastra`."""
+
+
+class Token(NamedTuple):
+    """A word of a text, or a mark that ends a clause or a sentence (`comma`, `stop`)."""
+
+    text: str
+    """In lower case."""
+    word: Word
+    fixed: bool = False
+    """Whether it stays as it is: a word with a capital that its place does not ask for, or a part of a compound with a hyphen."""
 
 
 _CLOSED: dict[Kind, str] = {
@@ -57,20 +69,40 @@ def known(word: str) -> Word:
     return _closed().get(word) or _looked_up(word)
 
 
+@lru_cache(REMEMBERED)
 def known_as_mastra(word: str) -> Word:
-    """As `known`, but where compromise 14 takes a participle for an adjective, or a form in -s for a plural only, so does this."""
+    """As `known`, with the `form` of verb forms; a form in -s that compromise takes for a plural only is a plural."""
     found = known(word)
-    if found.kind == "ed":
-        return found._replace(adjective=word in _listed("participles"))
-    if found.kind == "s" and word in _listed("plurals"):
+    if found.kind in ("verb", "base", "s", "ed", "ing"):
+        found = found._replace(infinitive=_infinitives().get(word, found.infinitive))
+    if found.kind not in ("s", "ed", "ing"):
+        return found
+    form = _forms().get(word, "")
+    if form == _PLURAL:
         return Word("plural", word, noun=True)
-    return found
+    return found._replace(form=form, adjective=found.adjective and found.kind != "ed")
+
+
+_PLURAL = "PPPP"
 
 
 @cache
-def _listed(kind: str) -> frozenset[str]:
-    """What compromise leaves as it is in every sentence of `tests/parity/record_mastra_words.mjs`, of the forms that lemminflect knows."""
-    return frozenset((files(__package__) / "words" / f"compromise_{kind}.txt").read_text("utf-8").split())
+def _forms() -> dict[str, str]:
+    return _recorded("forms")
+
+
+@cache
+def _infinitives() -> dict[str, str]:
+    return _recorded("infinitives")
+
+
+def _recorded(name: str) -> dict[str, str]:
+    """For words the first one of their line, as `tests/parity/record_mastra_words.mjs` recorded it."""
+    found = {}
+    for line in (files(__package__) / "words" / f"compromise_{name}.txt").read_text("utf-8").splitlines():
+        first, *listed = line.split()
+        found.update(dict.fromkeys(listed, first))
+    return found
 
 
 @cache

@@ -1,8 +1,7 @@
 """Verbs to infinitives: which words of an English text are verbs, told by their neighbours, and what is left of a verb's auxiliaries.
 
 "He has been working" becomes "he work", "they were not seen" becomes "they not see": an auxiliary goes with its verb, and stays where it
-is the verb itself ("she is tall": "she be tall"). This is what compromise 14 does with English, as far as rules over neighbouring words
-tell it; a word that they are in doubt about stays as it is.
+is the verb itself ("she is tall": "she be tall"). A word that the rules are in doubt about stays as it is.
 """
 
 from __future__ import annotations
@@ -10,18 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tracegate.scorers.english import Word
-
-
-class Token(NamedTuple):
-    """A word of a text, or a mark that ends a clause or a sentence (`comma`, `stop`)."""
-
-    text: str
-    """In lower case."""
-    word: Word
-    fixed: bool = False
-    """Whether it stays as it is: a word with a capital that its place does not ask for, or a part of a compound with a hyphen."""
-
+from tracegate.scorers.english import Token, Word
 
 AUXILIARIES = frozenset({"be", "have", "do", "modal"})
 _BETWEEN = frozenset({"not", "adverb"})
@@ -29,44 +17,25 @@ _BETWEEN = frozenset({"not", "adverb"})
 _BREAKS = frozenset({"now", "then", "yet", "here", "there", "so", "too"})
 """Adverbs after which a verb stands apart from its auxiliary: "will now go" is "will now go"."""
 _NAMES_A_THING = frozenset({"noun", "base", "plural", "adjective", "s", "other"})
-_BEGINS_A_ROW = frozenset({"try", "love", "start", "stop", "help", "hate", "finish"})
-"""Verbs before a gerund, which might be nouns by their form."""
 _END = Token("", Word("stop", ""))
 
 
-def with_infinitives(tokens: Sequence[Token], *, oddities: bool = False) -> list[str]:
-    """The words of the tokens in their order, verbs as infinitives.
-
-    Args:
-        tokens: A text's words and marks.
-        oddities: Whether to do what compromise does and hardly means to: a negated verb brings a "do" or "does" of its own ("was not seen":
-            "does not see"), and of verbs in a row only the first changes ("was paid using": "pay using").
-    """
+def with_infinitives(tokens: Sequence[Token]) -> list[str]:
+    """The words of the tokens in their order, verbs as infinitives."""
     is_verb = _verbs(tokens)
     found: list[str] = []
-    at, row = 0, False
+    at = 0
     while at < len(tokens):
         token = tokens[at]
-        kind = token.word.kind
-        if kind in AUXILIARIES and not token.fixed:
-            phrase = _phrase(tokens, is_verb, at, oddities)
-            found += phrase.left(tokens, oddities)
-            state = (
-                oddities and phrase.end < len(tokens) and _is_state(tokens, phrase.begin, phrase.auxiliary, phrase.end)
-            )
-            at, row = phrase.end, phrase.main != phrase.auxiliary or state
-            if oddities and tokens[phrase.main].text == "used" and _then_to(tokens, phrase.main):
-                found.pop()
-                at += 1  # "can be used to find": "find"
+        if token.word.kind in AUXILIARIES and not token.fixed:
+            phrase = _phrase(tokens, is_verb, at)
+            found += phrase.left(tokens)
+            at = phrase.end
             continue
-        if oddities and token.fixed and token.text == "non":
-            found += ["does", "not"]
-        following = is_verb[at + 1] if at + 1 < len(tokens) else False
-        if is_verb[at] and not (oddities and (row or (kind == "s" and following))):
+        if is_verb[at]:
             found.append(token.word.infinitive)
-        elif kind not in ("stop", "comma"):
+        elif token.word.kind not in ("stop", "comma"):
             found.append(token.text)
-        row = is_verb[at] or kind == "verb" or token.text in _BEGINS_A_ROW
         at += 1
     return found
 
@@ -84,46 +53,27 @@ class _Phrase(NamedTuple):
     def end(self) -> int:
         return self.main + 1
 
-    def left(self, tokens: Sequence[Token], oddities: bool) -> list[str]:
+    def left(self, tokens: Sequence[Token]) -> list[str]:
         """What is left of the phrase."""
-        verb, alone = tokens[self.main], self.main == self.auxiliary
-        inside = tokens[self.begin : self.main]
-        between = [token.text for token in inside if token.word.kind in _BETWEEN]
-        after = tokens[self.end] if self.end < len(tokens) else _END
-        found: list[str] = []
-        if oddities and ("not" in between or (alone and after.text == "not")):
-            before = next(
-                (token for token in reversed(tokens[max(0, self.begin - 3) : self.begin]) if not _is_between(token)),
-                _END,
-            )
-            plural = before.word.kind in ("plural", "s")
-            found += ["do" if plural or before.text in _WITH_DO else "does", "not"]
-            if not alone and [token.text for token in inside] == ["can", "not", "be"]:  # "cannot be paid"
-                return [*found, "can", "be", verb.text] if plural else [found[0], verb.word.infinitive]
-        found += between
-        if alone and verb.word.kind == "have" and _then_to(tokens, self.main):
-            return found  # "have to go"
-        if oddities and verb.text == "born":
-            return [*found, tokens[self.auxiliary].text, verb.text]
-        if oddities and not alone and inside[0].text == "be" and verb.word.kind == "ed":
-            return [*found, "be", verb.text]  # "to be paid"
-        return [*found, verb.text if verb.word.kind == "modal" else verb.word.infinitive]
+        verb = tokens[self.main]
+        between = [token.text for token in tokens[self.begin : self.main] if token.word.kind in _BETWEEN]
+        if self.main == self.auxiliary and verb.word.kind == "have" and _then_to(tokens, self.main):
+            return between  # "have to go"
+        return [*between, verb.text if verb.word.kind == "modal" else verb.word.infinitive]
 
 
-_WITH_DO = frozenset({"i", "you", "we", "they"})
-
-
-def _phrase(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int, oddities: bool) -> _Phrase:
+def _phrase(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int) -> _Phrase:
     at, auxiliary = begin, begin
-    while at < len(tokens) and (tokens[at].word.kind in AUXILIARIES or _is_between(tokens[at])):
+    while at < len(tokens) and (tokens[at].word.kind in AUXILIARIES or is_between(tokens[at])):
         if tokens[at].word.kind in AUXILIARIES:
             auxiliary = at
         at += 1
-    completed = at < len(tokens) and _completes(tokens, is_verb, begin, auxiliary, at, oddities)
+    completed = at < len(tokens) and _completes(tokens, is_verb, begin, auxiliary, at)
     return _Phrase(begin, auxiliary, at if completed else auxiliary)
 
 
-def _is_between(token: Token) -> bool:
+def is_between(token: Token) -> bool:
+    """Whether a word may stand between an auxiliary and its verb."""
     return token.word.kind in _BETWEEN and token.text not in _BREAKS
 
 
@@ -132,22 +82,12 @@ def _then_to(tokens: Sequence[Token], at: int) -> bool:
     return len(after) == 2 and after[0].word.kind == "to" and after[1].word.kind in ("verb", "base", "be", "do")
 
 
-def _completes(
-    tokens: Sequence[Token], is_verb: Sequence[bool], begin: int, auxiliary: int, at: int, oddities: bool
-) -> bool:
+def _completes(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int, auxiliary: int, at: int) -> bool:
     """Whether the word is the verb of the auxiliary before it."""
     kind = tokens[at].word.kind
     if tokens[auxiliary].word.kind in ("modal", "do"):
         return kind in ("verb", "base") or tokens[at].text in _VERBS_AFTER_A_MODAL
-    sure = is_verb[at] or (kind == "ed" and begin != auxiliary)
-    return kind in ("ed", "ing") and sure and not (oddities and _is_state(tokens, begin, auxiliary, at))
-
-
-def _is_state(tokens: Sequence[Token], begin: int, auxiliary: int, at: int) -> bool:
-    """Whether compromise reads a state in it: "it is closed.", but "they are closed." and "it is closed today"."""
-    after = tokens[at + 1] if at + 1 < len(tokens) else _END
-    alone = begin == auxiliary == at - 1 and tokens[auxiliary].text == "is"
-    return alone and tokens[at].word.kind == "ed" and after.word.kind in ("stop", "comma")
+    return kind in ("ed", "ing") and (is_verb[at] or (kind == "ed" and begin != auxiliary))
 
 
 _VERBS_AFTER_A_MODAL = frozenset({"like", "need", "near", "further", "please"})
