@@ -8,7 +8,7 @@ from tracegate.scorers.contexts import Outcome, outcomes
 from tracegate.scorers.english import Token
 from tracegate.scorers.infinitives import AUXILIARIES, is_between
 
-_WITH_DO = frozenset({"i", "we", "they", "these", "those"})
+_WITH_DO = frozenset({"i", "we", "they", "those"})
 """Pronouns after which a negated verb brings a "do"; after any other word but a plural it is "does"."""
 _RELATIVE = frozenset({"that", "which", "who"})
 _VERBS = frozenset({"verb", "be", "have", "do"})
