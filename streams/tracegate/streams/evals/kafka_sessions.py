@@ -74,7 +74,7 @@ async def _read(consumer: Any, places: list[TopicPartition], keys: set[bytes], p
     begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
     for place in places:
         at, moved = begins[place], clock.time()
-        consumer.seek(place, at)  # asked for only now, the beginning would be waited for for ever if the broker has gone
+        consumer.seek(place, at)  # a beginning asked for only now would be waited for even if the broker has gone
         consumer.resume(place)
         while at < ends[place]:
             for record in (await consumer.getmany(place, timeout_ms=500)).get(place, ()):
