@@ -156,6 +156,7 @@ class JudgeClient:
             "max_tokens": self._config.max_output_tokens,
             "num_retries": 0,
             "max_retries": 0,
+            "no-log": True,  # to whatever litellm's callbacks are
         }
         if self._access.api_base:
             options["api_base"] = self._access.api_base

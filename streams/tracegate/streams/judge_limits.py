@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 PARTS = 10
 """A minute's requests are handed out over parts of it: all of them at its beginning would be refused by most providers."""
-START_EVERY_S = 0.005
+START_EVERY_S = 0.004
 """Between two questions, at least: about what asking one takes of the processor. Begun all at once they hold each other up, are sent
 all at once, and their answers come so, too: then nothing is done while one waits for them, and all at once again."""
 
