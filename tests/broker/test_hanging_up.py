@@ -49,3 +49,16 @@ async def test_who_is_told_to_end_while_a_consumer_stops_ends_and_its_client_is_
     with pytest.raises(asyncio.CancelledError):
         await stopping
     closed.assert_awaited()
+
+
+async def test_every_fetch_that_waits_ends_and_the_client_is_closed_whatever_the_stop_says() -> None:
+    fetches = [asyncio.create_task(asyncio.Event().wait()) for _ in range(3)]
+    consumer = MagicMock(_fetcher=MagicMock(_pending_tasks={*fetches}, close=AsyncMock()))
+    consumer._client.close = closed = AsyncMock()
+    consumer.stop = AsyncMock(side_effect=RuntimeError("no group"))
+    hangs_up(consumer)
+    with pytest.raises(RuntimeError, match="no group"):
+        await consumer.stop()
+    closed.assert_awaited()
+    await asyncio.wait(fetches, timeout=LIMIT_S)
+    assert all(fetch.cancelled() for fetch in fetches)

@@ -51,7 +51,7 @@ class SlowConsumer:
     """Reads empty topics, and stops when its connections are over."""
 
     def __init__(self, **options: object) -> None:
-        self._client = Client()
+        self._client, self._fetcher = Client(), None
 
     async def start(self) -> None:
         """At once."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from tracegate.scorers import english
 from tracegate.scorers.elements import elements, elements_as_mastra
+from tracegate.scorers.english import LONGEST, Word, known, known_as_mastra
 
 TEXT = "The seats have been booked upon arrival, the closed doors are not seen and she was going."
 
@@ -39,3 +43,10 @@ def test_a_text_gives_the_same_at_every_line_at_which_another_thread_may_stand()
     assert seen
     assert not different
     assert (elements(TEXT), elements_as_mastra(TEXT)) == expected
+
+
+@pytest.mark.parametrize("look_up", [known, known_as_mastra])
+def test_words_that_are_none_are_not_kept_however_many_come(look_up: Callable[[str], Word]) -> None:
+    kept = [cached.cache_info().currsize for cached in (english._looked_up, english._known_as_mastra)]
+    assert {look_up(letter * (LONGEST + 1)).kind for letter in "abcdefgh"} == {"other"}
+    assert [cached.cache_info().currsize for cached in (english._looked_up, english._known_as_mastra)] == kept

@@ -54,6 +54,7 @@ async def test_a_reply_without_a_count_of_tokens_is_estimated() -> None:
         busy("0", 503),
         Say(body=b"{no json"),
         Say(body=b""),
+        Say(body=b"[1]"),
         Say(hang_up=True),
         Say(status=500, echo=True),
     ],
@@ -63,6 +64,26 @@ async def test_what_may_pass_is_asked_again(trouble: Say) -> None:
     async with openai_server(trouble, trouble) as server:
         reply = await judging(server.url).session().ask(question())
     assert (reply.text, len(server.asked)) == ("yes", 3)
+
+
+async def test_of_an_answer_of_another_shape_no_traceback_is_told() -> None:
+    async with openai_server(default=lambda body: Say(body=b"[1]")) as server:
+        why = await failure(judging(server.url, config={"retries": {"attempts": 1}}).session().ask(question()))
+    assert "openai/stub" in why
+    assert not any(told in why for told in ("Traceback", ".py", "site-packages"))
+
+
+async def test_an_answer_that_cannot_be_read_was_given_and_its_prompt_counts() -> None:
+    async with openai_server(Say(body=b"{no json")) as server:
+        judge = judging(server.url).session()
+        assert (await judge.ask(question())).text == "yes"
+    assert sum(paid.tokens for paid in judge.judged.paid) > 12
+
+
+async def test_openai_hears_of_whose_organization_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORGANIZATION", "org-abc")
+    async with openai_server(Say(status=400, echo=True)) as server:
+        assert "org-abc" in await failure(judging(server.url).session().ask(question()))
 
 
 @pytest.mark.parametrize("say", [Say(after_s=30), Say(drip_s=0.01)], ids=["silent", "slow"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
@@ -66,12 +67,21 @@ REMEMBERED = 1 << 14
 
 def known(word: str) -> Word:
     """What a word in lower case, ASCII letters only, may be."""
-    return _closed().get(word) or _looked_up(word)
+    return _closed().get(word) or _unless_long(_looked_up, word)
+
+
+def known_as_mastra(word: str) -> Word:
+    """As `known`, with the `form` of verb forms; a form in -s that compromise takes for a plural only is a plural."""
+    return _unless_long(_known_as_mastra, word)
+
+
+def _unless_long(look_up: Callable[[str], Word], word: str) -> Word:
+    # Asked before anything is kept: words of a megabyte would fill the memory.
+    return look_up(word) if len(word) <= LONGEST else Word("other", word)
 
 
 @lru_cache(REMEMBERED)
-def known_as_mastra(word: str) -> Word:
-    """As `known`, with the `form` of verb forms; a form in -s that compromise takes for a plural only is a plural."""
+def _known_as_mastra(word: str) -> Word:
     found = known(word)
     if found.kind in ("verb", "base", "s", "ed", "ing"):
         found = found._replace(infinitive=_infinitives().get(word, found.infinitive))
@@ -127,8 +137,6 @@ LONGEST = 32
 
 @lru_cache(REMEMBERED)
 def _looked_up(word: str) -> Word:
-    if len(word) > LONGEST:
-        return Word("other", word)
     from lemminflect import getAllLemmas, getAllLemmasOOV  # here: it reads its dictionaries for half a second
 
     lemmas: dict[str, tuple[str, ...]] = getAllLemmas(word)

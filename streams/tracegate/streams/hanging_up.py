@@ -31,15 +31,22 @@ def hangs_up(consumer: Any) -> None:
         await close()
 
     async def stop_whole() -> None:
-        cancelled, fetcher = None, consumer._fetcher  # there is none in one that has not come to start
+        cancelled, failure, fetcher = None, None, consumer._fetcher  # there is none in one that has not come to start
+        fetches = list(fetcher._pending_tasks) if fetcher is not None else []
         # Parts that may not have had their turn are told by themselves; to be told twice is fine.
         for part in (stop, *([fetcher.close] if fetcher is not None else []), client.close):
             try:
                 await part()
             except asyncio.CancelledError as error:
                 cancelled = error
+            except Exception as error:  # noqa: BLE001  # raised below, once all has been told
+                failure = failure or error
+        for fetch in fetches:  # one for each node; told to close, the fetcher ends after the first
+            fetch.cancel()
         if cancelled is not None and cancelled_from_outside():
             raise cancelled
+        if failure is not None:
+            raise failure
 
     client.close = close_at_once
     consumer.stop = stop_whole

@@ -149,9 +149,10 @@ class JudgeBudget:
                 begins = self._begins(every)
                 left, share = max(0, limit - spent), self._share
                 whose = f" of {share.partitions} of {share.of} partitions" if share.partitions < share.of else ""
+                anew = f"the budget begins anew at {begins:%Y-%m-%d %H:%M} UTC"
                 raise BudgetSpent(
                     f"{_amount(left, unit)} of the {_amount(limit, unit)} a {every}{whose} are left, and this question may take "
-                    f"{_amount(wanted, unit)}; the budget begins anew at {begins:%Y-%m-%d %H:%M} UTC"
+                    f"{_amount(wanted, unit)}; {anew if wanted <= limit else 'raise the budget, for it never fits'}"
                 )
 
     def _windows(self, use: Use) -> Iterator[tuple[str, float, float, float]]:
