@@ -22,6 +22,7 @@ MODES: list[Compat] = [None, "mastra"]
 @given(TEXTS, TEXTS)
 @example("\u0301", "e\u0301")
 @example("\ud800", "\udfff")
+@example("n't", "")
 def test_the_score_is_a_share(given_text: str, answer: str) -> None:
     for compat in MODES:
         found = completeness(given_text, answer, compat=compat)

@@ -130,7 +130,7 @@ _IS = frozenset(_BEFORE_IS.split())
 
 
 def _contracted(left: str, right: str, debris: bool) -> Iterator[Token]:
-    if right == "t" and left.endswith("n"):
+    if right == "t" and left.endswith("n") and left != "n":
         yield from _known({"can": "can", "won": "will", "shan": "shall", "ain": "be"}.get(left, left[:-1]), "not")
     elif right == "s" and left == "let":
         yield from _known("let", "us")
