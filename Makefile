@@ -17,15 +17,15 @@ $(VENV)/.installed: $(VENV)/.runs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
-setup: $(VENV)/.installed ## Create the virtual environment and install Tracegate into it
+setup: $(VENV)/.installed ## Create the virtual environment and install Traceweir into it
 
 demo: $(VENV)/.runs ## Run the whole path on the embedded broker for about 30 seconds
-	$(BIN)/tracegate demo
+	$(BIN)/traceweir demo
 
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not kafka and not embeddings and not chaos"
 
-test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEGATE_KAFKA_BOOTSTRAP_SERVERS)
+test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS)
 	$(BIN)/pytest -n 2 --dist loadfile -m kafka tests/kafka
 
 chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME; root for a full disk); `python -m tests.chaos` plays more
@@ -42,14 +42,14 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/codespell
-	$(BIN)/python -m tracegate.schemas.export --check
-	$(BIN)/python -m tracegate.streams.settings_doc --check
+	$(BIN)/python -m traceweir.schemas.export --check
+	$(BIN)/python -m traceweir.streams.settings_doc --check
 
 format: $(VENV)/.installed ## Format the code and write the generated files anew
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python -m tracegate.schemas.export
-	$(BIN)/python -m tracegate.streams.settings_doc
+	$(BIN)/python -m traceweir.schemas.export
+	$(BIN)/python -m traceweir.streams.settings_doc
 
 bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)
 	$(BIN)/python -m benchmarks

@@ -22,7 +22,7 @@ from benchmarks import (
     throughput,
 )
 from benchmarks.machine import description
-from tracegate.streams.embedded import EmbeddedBroker
+from traceweir.streams.embedded import EmbeddedBroker
 
 NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once"}
 

@@ -1,4 +1,4 @@
-"""completeness: Tracegate's scorer against @mastra/evals', on the same pairs, in turns.
+"""completeness: Traceweir's scorer against @mastra/evals', on the same pairs, in turns.
 
 Needs Node.js, and Mastra in a folder of its own:
 
@@ -18,9 +18,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from tracegate.schemas.invocation import Content, Invocation
-from tracegate.scorers.base import Measurement, Missing, Subject
-from tracegate.scorers.completeness import Completeness
+from traceweir.schemas.invocation import Content, Invocation
+from traceweir.scorers.base import Measurement, Missing, Subject
+from traceweir.scorers.completeness import Completeness
 
 ROUNDS = 7
 PAIRS = Path(__file__).parents[1] / "tests" / "parity" / "data" / "mastra_texts.json"

@@ -1,4 +1,4 @@
-// @mastra/evals' side of `completeness.py`; runs where that is installed and knows nothing of Tracegate.
+// @mastra/evals' side of `completeness.py`; runs where that is installed and knows nothing of Traceweir.
 //
 // Reads one JSON line of pairs, answers with one line of scores, then with the seconds of a round for every further line.
 

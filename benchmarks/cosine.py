@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from tracegate.scorers.novelty import NoveltyCache
+from traceweir.scorers.novelty import NoveltyCache
 
 DIMENSIONS = 384
 

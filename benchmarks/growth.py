@@ -14,9 +14,9 @@ from typing import NamedTuple
 from rocksdict import Options, Rdict
 
 from benchmarks.workload import record
-from tracegate.streams.assemble import Assemble, Closing
-from tracegate.streams.clock import utc_now
-from tracegate.streams.topics import Topics
+from traceweir.streams.assemble import Assemble, Closing
+from traceweir.streams.clock import utc_now
+from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()
 BATCH = 2_000

@@ -12,12 +12,12 @@ import numpy as np
 
 from benchmarks.cosine import unit_vectors
 from benchmarks.workload import record
-from tracegate.schemas.candidate import Candidate, Embedding
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.clock import utc_now
-from tracegate.streams.gate import Gate
-from tracegate.streams.topics import Topics
+from traceweir.schemas.candidate import Candidate, Embedding
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.clock import utc_now
+from traceweir.streams.gate import Gate
+from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()
 SCOPE = "travel@benchmark"

@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 from tests.support.judged import judging, question
 from tests.support.openai_server import Say, openai_server
 
-from tracegate.streams.clock import utc_now
-from tracegate.streams.process import event_loop, spare_the_collector
+from traceweir.streams.clock import utc_now
+from traceweir.streams.process import event_loop, spare_the_collector
 
 LATENCY_S = 0.5
 IN_FLIGHT = 64

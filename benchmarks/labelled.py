@@ -8,14 +8,14 @@ from pathlib import Path
 import orjson
 from pydantic import JsonValue
 
-from tracegate.schemas.dead_letter import printable
-from tracegate.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.session import Session
-from tracegate.schemas.turns import Turn
-from tracegate.streams.cli_input import Records, base_time_of, open_input, read_records
-from tracegate.streams.documents import InputError, name_of, read_documents
-from tracegate.streams.evals.recordings import Recording, read_recordings
+from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.session import Session
+from traceweir.schemas.turns import Turn
+from traceweir.streams.cli_input import Records, base_time_of, open_input, read_records
+from traceweir.streams.documents import InputError, name_of, read_documents
+from traceweir.streams.evals.recordings import Recording, read_recordings
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.workload import RECORDS_A_SESSION, produce, record
-from tracegate.streams.admin import create_topics
-from tracegate.streams.clock import utc_now
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import Topics
+from traceweir.streams.admin import create_topics
+from traceweir.streams.clock import utc_now
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import Topics
 
 
 def run(servers: str, rate: float, rounds: int = 3) -> None:
@@ -35,12 +35,12 @@ def one(
     create_topics(settings)
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {
-            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers,
-            "TRACEGATE_TOPIC_PREFIX": prefix,
-            "TRACEGATE_STATE_DIR": folder,
-            "TRACEGATE_EMBEDDER": "none",
-            "TRACEGATE_CLOSE_LINGER_S": "0",
-            "TRACEGATE_DELIVERY": "exactly_once" if transactions else "at_least_once",
+            "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers,
+            "TRACEWEIR_TOPIC_PREFIX": prefix,
+            "TRACEWEIR_STATE_DIR": folder,
+            "TRACEWEIR_EMBEDDER": "none",
+            "TRACEWEIR_CLOSE_LINGER_S": "0",
+            "TRACEWEIR_DELIVERY": "exactly_once" if transactions else "at_least_once",
         }
         command = [sys.executable, "-m", "benchmarks.timed_worker", "assemble,score,gate", "1000000000", "1000000000"]
         worker = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

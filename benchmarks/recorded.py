@@ -21,17 +21,17 @@ from pathlib import Path
 
 from benchmarks.auc import auc, interval
 from benchmarks.labelled import Labelled, read_labelled
-from tracegate.schemas.dead_letter import printable
-from tracegate.scorers.plan import read_plan
-from tracegate.scorers.runner import evaluate
-from tracegate.streams.cli_input import Records
-from tracegate.streams.clock import utc_now
-from tracegate.streams.documents import InputError
-from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
-from tracegate.streams.offline import score_offline
-from tracegate.streams.settings import InvalidSettingsError, load_settings
+from traceweir.schemas.dead_letter import printable
+from traceweir.scorers.plan import read_plan
+from traceweir.scorers.runner import evaluate
+from traceweir.streams.cli_input import Records
+from traceweir.streams.clock import utc_now
+from traceweir.streams.documents import InputError
+from traceweir.streams.embedders import EmbedderUnavailable, load_embedder
+from traceweir.streams.offline import score_offline
+from traceweir.streams.settings import InvalidSettingsError, load_settings
 
-VARIABLE = "TRACEGATE_RECORDED_SESSIONS"
+VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
 TRAJECTORY = {
     "tool_trajectory_avg_score": ({"match_type": "EXACT"}, {"match_type": "IN_ORDER"}, {"match_type": "ANY_ORDER"}),
     "trajectory_exact_match": ({},),
@@ -75,7 +75,7 @@ def tables(path: Path, embedder: str = "hashing") -> str:
 
     Args:
         path: The file.
-        embedder: What novelty is measured by, as `TRACEGATE_EMBEDDER` names it.
+        embedder: What novelty is measured by, as `TRACEWEIR_EMBEDDER` names it.
 
     Raises:
         InputError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""response_match_score: Tracegate's scorer against google-adk's evaluator, on the same pairs, in turns.
+"""response_match_score: Traceweir's scorer against google-adk's evaluator, on the same pairs, in turns.
 
 Needs google-adk in an environment of its own, for it would pull its dependencies into this one:
 
@@ -19,9 +19,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracegate.schemas.invocation import Content, Invocation
-from tracegate.schemas.reference import Reference
-from tracegate.scorers import ResponseMatch, Subject
+from traceweir.schemas.invocation import Content, Invocation
+from traceweir.schemas.reference import Reference
+from traceweir.scorers import ResponseMatch, Subject
 
 ROUNDS = 9
 PAIRS = 300

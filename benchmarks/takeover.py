@@ -17,11 +17,11 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from benchmarks.workload import record
-from tracegate.streams.admin import create_topics
-from tracegate.streams.clock import utc_now
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import STAGES, Topics, application_id
+from traceweir.streams.admin import create_topics
+from traceweir.streams.clock import utc_now
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, Topics, application_id
 
 PARTITIONS = 4
 EVERY_S = 0.03
@@ -96,7 +96,7 @@ def come_and_gone(servers: str) -> tuple[float, float]:
 def lost(servers: str, sessions: int = 100_000, vectors: int = 100_000) -> None:
     """Print how long a worker without its state directory takes to rebuild it from the changelog."""
     with Fleet(servers, gate={"cache_size": 2 * vectors // DOMAINS}, linger_s="0", gap_s="1000000") as fleet:
-        fleet.start("a", TRACEGATE_EMBEDDER="hashing")
+        fleet.start("a", TRACEWEIR_EMBEDDER="hashing")
         fleet.fill(sessions, vectors)
         fleet.workers["a"].send_signal(signal.SIGTERM)
         code = fleet.workers["a"].wait(60)
@@ -104,7 +104,7 @@ def lost(servers: str, sessions: int = 100_000, vectors: int = 100_000) -> None:
         print(f"  with its state directory: {kept}")
         shutil.rmtree(fleet.folder / "state-a")
         began = time.perf_counter()
-        fleet.start("a", TRACEGATE_EMBEDDER="hashing")
+        fleet.start("a", TRACEWEIR_EMBEDDER="hashing")
         print(f"  without it: {_took_over(fleet, 'a')}; {time.perf_counter() - began:.1f} s from its start")
 
 
@@ -113,7 +113,7 @@ def _took_over(fleet: "Fleet", name: str, code: int | None = None) -> str:
     log = fleet.folder / f"{name}.log"
     if code is not None:
         log.write_text("")
-        fleet.start(name, TRACEGATE_EMBEDDER="hashing")
+        fleet.start(name, TRACEWEIR_EMBEDDER="hashing")
     deadline = time.monotonic() + 300
     while not (found := re.findall(r"took over partitions (.*)", log.read_text())):
         if time.monotonic() > deadline or fleet.workers[name].poll() is not None:
@@ -142,12 +142,12 @@ class Fleet:
         self._application = application_id(prefix, STAGES)
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._environment = os.environ | {
-            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers,
-            "TRACEGATE_TOPIC_PREFIX": prefix,
-            "TRACEGATE_EMBEDDER": "none",
-            "TRACEGATE_CLOSE_LINGER_S": linger_s,
-            "TRACEGATE_IDLE_GAP_S": gap_s,
-            "TRACEGATE_WEB_PORT": "0",
+            "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers,
+            "TRACEWEIR_TOPIC_PREFIX": prefix,
+            "TRACEWEIR_EMBEDDER": "none",
+            "TRACEWEIR_CLOSE_LINGER_S": linger_s,
+            "TRACEWEIR_IDLE_GAP_S": gap_s,
+            "TRACEWEIR_WEB_PORT": "0",
         }
         self._config = {"criteria": {}, "gate": gate or {}}
         self._producer = Producer(
@@ -172,7 +172,7 @@ class Fleet:
         self.read = 0
 
     def __enter__(self) -> "Fleet":
-        self._folder = tempfile.TemporaryDirectory(prefix="tracegate-takeover-")
+        self._folder = tempfile.TemporaryDirectory(prefix="traceweir-takeover-")
         self.folder = Path(self._folder.name)
         (self.folder / "config.json").write_bytes(orjson.dumps(self._config))
         return self
@@ -186,12 +186,12 @@ class Fleet:
 
     def start(self, name: str, *, static: bool = False, **settings: str) -> None:
         """Start a worker; its state directory is that of its name."""
-        own = {"TRACEGATE_STATE_DIR": str(self.folder / f"state-{name}")} | settings
+        own = {"TRACEWEIR_STATE_DIR": str(self.folder / f"state-{name}")} | settings
         if static:
-            own["TRACEGATE_GROUP_INSTANCE_ID"] = name
+            own["TRACEWEIR_GROUP_INSTANCE_ID"] = name
         with (self.folder / f"{name}.log").open("ab") as log:
             self.workers[name] = subprocess.Popen(
-                [sys.executable, "-m", "tracegate.streams.cli", "worker", "--config", self.folder / "config.json"],
+                [sys.executable, "-m", "traceweir.streams.cli", "worker", "--config", self.folder / "config.json"],
                 env=self._environment | own,
                 stdout=log,
                 stderr=log,

@@ -10,9 +10,9 @@ import time
 from collections import defaultdict
 
 from benchmarks.workload import fill
-from tracegate.streams.admin import create_topics
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import StageName, Topics
+from traceweir.streams.admin import create_topics
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import StageName, Topics
 
 ATTEMPTS = 3
 CASES: dict[str, list[StageName]] = {"assemble": ["assemble"], "all stages": ["assemble", "score", "gate"]}
@@ -56,12 +56,12 @@ def one(
     topics = Topics.of(prefix)
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {
-            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers,
-            "TRACEGATE_TOPIC_PREFIX": prefix,
-            "TRACEGATE_STATE_DIR": folder,
-            "TRACEGATE_EMBEDDER": "none",
-            "TRACEGATE_CLOSE_LINGER_S": "0.05",
-            "TRACEGATE_DELIVERY": "exactly_once" if transactions else "at_least_once",
+            "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers,
+            "TRACEWEIR_TOPIC_PREFIX": prefix,
+            "TRACEWEIR_STATE_DIR": folder,
+            "TRACEWEIR_EMBEDDER": "none",
+            "TRACEWEIR_CLOSE_LINGER_S": "0.05",
+            "TRACEWEIR_DELIVERY": "exactly_once" if transactions else "at_least_once",
         }
         if breakdown:
             environment["BREAKDOWN"] = "1"

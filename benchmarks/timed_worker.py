@@ -16,13 +16,13 @@ import faust
 import uvloop
 
 from benchmarks.workload import CONFIG
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.app import create_app
-from tracegate.streams.checkpoint import Checkpoints
-from tracegate.streams.faust_seam import Table
-from tracegate.streams.lane import Lane
-from tracegate.streams.process import spare_the_collector
-from tracegate.streams.settings import load_settings
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.app import create_app
+from traceweir.streams.checkpoint import Checkpoints
+from traceweir.streams.faust_seam import Table
+from traceweir.streams.lane import Lane
+from traceweir.streams.process import spare_the_collector
+from traceweir.streams.settings import load_settings
 
 
 class Stopwatch:
@@ -94,9 +94,9 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     app, checkpoints, _ = create_app(settings, plan, stages, transactions=transactions)
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
-        from tracegate.streams.assemble import Assemble
-        from tracegate.streams.gate import Gate
-        from tracegate.streams.score import Score
+        from traceweir.streams.assemble import Assemble
+        from traceweir.streams.gate import Gate
+        from traceweir.streams.score import Score
 
         for stage in (Assemble, Gate):
             watch.measure(stage, "apply", f"{stage.__name__.lower()} apply")

@@ -9,10 +9,10 @@ import orjson
 from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from tracegate.streams.clock import utc_now
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.settings import IDEMPOTENT
-from tracegate.streams.topics import Topics
+from traceweir.streams.clock import utc_now
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.settings import IDEMPOTENT
+from traceweir.streams.topics import Topics
 
 RECORDS_A_SESSION = 11
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}

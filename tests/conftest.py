@@ -6,5 +6,5 @@ from tests.support.kafka import certificates, embedded_broker, kafka, secured_ka
 __all__ = ["certificates", "embedded_broker", "kafka", "secured_kafka"]
 
 # A deadline would make speed a claim of the tests.
-hypothesis.settings.register_profile("tracegate", deadline=None)
-hypothesis.settings.load_profile("tracegate")
+hypothesis.settings.register_profile("traceweir", deadline=None)
+hypothesis.settings.load_profile("traceweir")

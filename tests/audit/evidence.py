@@ -101,12 +101,12 @@ def _in_order(rows: list[Row]) -> list[Row]:
 
 
 def _letter(row: Row) -> Letter:
-    about = {name: content.decode() for name, content in row.headers if name.startswith("tracegate.")}
+    about = {name: content.decode() for name, content in row.headers if name.startswith("traceweir.")}
     return Letter(
         row,
-        about["tracegate.topic"].rpartition(".")[2],
-        about["tracegate.reason"],
-        about["tracegate.detail"],
-        int(about["tracegate.partition"]),
-        int(about["tracegate.offset"]),
+        about["traceweir.topic"].rpartition(".")[2],
+        about["traceweir.reason"],
+        about["traceweir.detail"],
+        int(about["traceweir.partition"]),
+        int(about["traceweir.offset"]),
     )

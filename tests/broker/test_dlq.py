@@ -1,4 +1,4 @@
-"""`tracegate dlq` on the embedded broker: what it lists, shows and sends, and that a replayed record is scored once."""
+"""`traceweir dlq` on the embedded broker: what it lists, shows and sends, and that a replayed record is scored once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.support.flow import event, trace
 from tests.support.ledger import home
 from tests.support.workers import Fleet
 
-from tracegate.streams.admin import create_topics
-from tracegate.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
-from tracegate.streams.demo.observer import Observer
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.settings import Settings
+from traceweir.streams.admin import create_topics
+from traceweir.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.demo.observer import Observer
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.settings import Settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("dlq")]
 
@@ -54,7 +54,7 @@ def rows(dlq: Dlq, topic: str) -> list[Message]:
 
 
 async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracegate.streams.dead_letters.STALLED_S", 1.0)
+    monkeypatch.setattr("traceweir.streams.dead_letters.STALLED_S", 1.0)
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         create_topics(settings)
@@ -94,7 +94,7 @@ def test_one_is_shown_escaped_and_written_raw(dlq: Dlq) -> None:
     assert dlq("show", "0:0", "--raw") == (0, value, "")
     cut = dlq("show", "0:1", "--raw")
     assert (cut.code, cut.out) == (1, b"x" * 65_536)
-    assert "the first 65536 of 70000 bytes; tracegate.traces[0]@4 does not hold the whole any more" in cut.err
+    assert "the first 65536 of 70000 bytes; traceweir.traces[0]@4 does not hold the whole any more" in cut.err
     missing = dlq("show", "3:5")
     assert (missing.code, missing.out) == (1, b"")
     assert "holds no dead letter 3:5" in missing.err
@@ -106,9 +106,9 @@ def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(dlq: Dlq) -> None:
     ended = dlq("replay", "--all", "--dry-run")
 
     assert ended.out.decode().splitlines() == [
-        "would send 0:0 (late) to tracegate.traces[0]",
-        "would send 1:0 (late) to tracegate.traces[1]",
-        "2 dead letters would be sent: 2 to tracegate.traces; 1 cannot be sent",
+        "would send 0:0 (late) to traceweir.traces[0]",
+        "would send 1:0 (late) to traceweir.traces[1]",
+        "2 dead letters would be sent: 2 to traceweir.traces; 1 cannot be sent",
     ]
     assert ended.err.startswith("2:0 is not sent: only the first 65536 of 70000 bytes are kept")
     assert ended.code == 1
@@ -120,17 +120,17 @@ def test_a_dead_letter_is_sent_once_unless_asked_again(dlq: Dlq) -> None:
 
     first = dlq("replay", "0:0", "1:0", "--json")
     assert [(line["id"], line["outcome"], line["topic"]) for line in first.lines] == [
-        ("0:0", "sent", "tracegate.traces"),
-        ("1:0", "sent", "tracegate.traces"),
+        ("0:0", "sent", "traceweir.traces"),
+        ("1:0", "sent", "traceweir.traces"),
     ]
     assert dlq.states() == {"0:0": "replayed", "1:0": "replayed", "2:0": "open"}
     assert dlq("list", "--open", "--json").lines[0]["id"] == "2:0"
     second = dlq("replay", "--all")
     assert second.out.decode() == (
-        "1 dead letters sent: 1 to tracegate.traces; 2 were replayed before (--again sends them again)\n"
+        "1 dead letters sent: 1 to traceweir.traces; 2 were replayed before (--again sends them again)\n"
     )
     assert sorted(row.key() for row in rows(dlq, "traces")) == [b"key 0", b"key 1", b"key 2"]
-    assert dlq("replay", "0:0", "--again").out == b"1 dead letters sent: 1 to tracegate.traces\n"
+    assert dlq("replay", "0:0", "--again").out == b"1 dead letters sent: 1 to traceweir.traces\n"
     assert len(rows(dlq, "traces")) == 4
 
 
@@ -147,13 +147,13 @@ def test_a_value_that_was_cut_is_sent_whole_if_its_topic_still_has_it(
 ) -> None:
     producer = Producer({"bootstrap.servers": dlq.servers})
     for value in (b"another", WHOLE):
-        producer.produce("tracegate.sessions", value, b"s", 1)
+        producer.produce("traceweir.sessions", value, b"s", 1)
     producer.flush(10)
     cut = replace(letter(1, topic="sessions", value=WHOLE), offset=offset)
     dlq.put([cut])
     if partition != 1:
-        forged = [*cut.wire_headers(), ("tracegate.partition", str(partition).encode())]
-        producer.produce("tracegate.dead-letters", cut.wire_value(), b"s", 1, headers=forged)
+        forged = [*cut.wire_headers(), ("traceweir.partition", str(partition).encode())]
+        producer.produce("traceweir.dead-letters", cut.wire_value(), b"s", 1, headers=forged)
         producer.flush(10)
     name = "1:0" if partition == 1 else "1:1"
 
@@ -168,17 +168,17 @@ def test_a_value_that_was_cut_is_sent_whole_if_its_topic_still_has_it(
 def test_a_named_one_that_is_not_there_is_said_and_the_others_are_sent(dlq: Dlq) -> None:
     dlq.put([letter(0)])
     ended = dlq("replay", "0:0", "0:9", "7:0")
-    assert (ended.code, ended.out) == (1, b"1 dead letters sent: 1 to tracegate.traces\n")
+    assert (ended.code, ended.out) == (1, b"1 dead letters sent: 1 to traceweir.traces\n")
     assert [line.split(";")[0] for line in ended.err.splitlines()] == [
-        "tracegate.dead-letters holds no dead letter 0:9",
-        "tracegate.dead-letters holds no dead letter 7:0",
+        "traceweir.dead-letters holds no dead letter 0:9",
+        "traceweir.dead-letters holds no dead letter 7:0",
     ]
 
 
 def test_without_the_topic_it_says_what_makes_it(embedded_broker: EmbeddedBroker) -> None:
     ended = Dlq(embedded_broker.bootstrap_servers, "nobody.")("list")
     assert (ended.code, ended.out) == (1, b"")
-    assert ended.err == "topic 'nobody.dead-letters' does not exist: run `tracegate topics create`\n"
+    assert ended.err == "topic 'nobody.dead-letters' does not exist: run `traceweir topics create`\n"
 
 
 async def test_records_of_strangers_are_left_out_and_counted_whatever_their_header_names(dlq: Dlq) -> None:
@@ -190,11 +190,11 @@ async def test_records_of_strangers_are_left_out_and_counted_whatever_their_head
         raw = bytearray(batch._build().replace(b"NAME", b"\xff\xfeME"))
         struct.pack_into(">I", raw, 17, calc_crc32c(bytes(raw[21:])))
         batch._buffer = raw
-        await (await producer.send_batch(batch, "tracegate.dead-letters", partition=0))
+        await (await producer.send_batch(batch, "traceweir.dead-letters", partition=0))
 
     ended = dlq("list", "--json")
     assert [line["id"] for line in ended.lines] == ["0:1"]
-    assert ended.err == "tracegate.dead-letters holds 1 records that are no dead letters of ours; they are left out\n"
+    assert ended.err == "traceweir.dead-letters holds 1 records that are no dead letters of ours; they are left out\n"
     assert rb"header:      \xff\xfeME: x" in dlq("show", "0:1").out
     assert dlq("replay", "--all").code == 0
     (row,) = rows(dlq, "traces")
@@ -210,7 +210,7 @@ def working(dlq: Dlq, tmp_path: Path) -> Iterator[Committed]:
     config.write_text(json.dumps({"criteria": {"tool_trajectory_avg_score": 1.0}}))
     with (
         Fleet(dlq.servers, dlq.prefix, tmp_path, config) as fleet,
-        Committed(dlq.servers, dlq.prefix, "tracegate.assemble-score-gate") as committed,
+        Committed(dlq.servers, dlq.prefix, "traceweir.assemble-score-gate") as committed,
     ):
         fleet.start("worker")
         yield committed
@@ -228,7 +228,7 @@ def test_what_was_late_is_scored_once_after_two_replays(dlq: Dlq, working: Commi
     at_home, two_hours_ago = home("s"), int((time.time() - 7_200) * 1000)
     producer = Producer({"bootstrap.servers": dlq.servers})
     before = next(name for name in map("before {}".format, range(99)) if home(name) == at_home)
-    producer.produce("tracegate.invocations", json.dumps(event("session.ended", before)).encode(), b"", at_home)
+    producer.produce("traceweir.invocations", json.dumps(event("session.ended", before)).encode(), b"", at_home)
     producer.flush(10)
     until(working, "sessions", 1)  # from now on the time of that partition is now
     records = [
@@ -237,7 +237,7 @@ def test_what_was_late_is_scored_once_after_two_replays(dlq: Dlq, working: Commi
     ]
     for topic, document, partition in records:
         value = json.dumps(document).encode()
-        producer.produce(f"tracegate.{topic}", value, b"other", partition, timestamp=two_hours_ago)
+        producer.produce(f"traceweir.{topic}", value, b"other", partition, timestamp=two_hours_ago)
     producer.flush(10)
     until(working, "dead-letters", 2)
     assert {line["reason"] for line in dlq("list", "--json").lines} == {"late"}
@@ -245,12 +245,12 @@ def test_what_was_late_is_scored_once_after_two_replays(dlq: Dlq, working: Commi
     first, second = dlq("replay", "--reason", "late"), dlq("replay", "--reason", "late")
     until(working, "network", 1)
     producer.produce(
-        "tracegate.invocations", json.dumps(event("session.ended", "s", 9)).encode(), b"s", at_home
+        "traceweir.invocations", json.dumps(event("session.ended", "s", 9)).encode(), b"s", at_home
     )  # comes behind what a second replay would have sent
     producer.flush(10)
     until(working, "sessions", 3)
 
-    assert first.out == b"2 dead letters sent: 1 to tracegate.invocations, 1 to tracegate.traces\n"
+    assert first.out == b"2 dead letters sent: 1 to traceweir.invocations, 1 to traceweir.traces\n"
     assert second.out.startswith(b"0 dead letters sent; 2 were replayed before")
     sessions = [(len(session["events"]), len(session["traces"])) for session in working.sessions()]
     assert sessions == [(1, 0), (1, 1), (1, 0)]

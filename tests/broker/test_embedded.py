@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.admin import KafkaUnreachable, check_topics, create_topics, expected_topics, reach
-from tracegate.streams.embedded import PARTITIONS, EmbeddedBroker, is_embedded
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import STAGES
-from tracegate.streams.worker import NotReadyError, run_worker
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.admin import KafkaUnreachable, check_topics, create_topics, expected_topics, reach
+from traceweir.streams.embedded import PARTITIONS, EmbeddedBroker, is_embedded
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES
+from traceweir.streams.worker import NotReadyError, run_worker
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_its_cluster_id_tells_its_kind(settings: Settings) -> None:
 def test_topics_are_missing_then_created_then_left_alone(settings: Settings) -> None:
     names = tuple(expected_topics(settings, STAGES))
 
-    assert check_topics(settings) == [f"topic {name!r} does not exist: run `tracegate topics create`" for name in names]
+    assert check_topics(settings) == [f"topic {name!r} does not exist: run `traceweir topics create`" for name in names]
 
     first = create_topics(settings)
     assert (first.created, first.existing, first.wrong) == (names, (), ())
@@ -71,7 +71,7 @@ def test_another_partition_count_than_its_own_is_said_for_every_topic(settings: 
 
     assert (creation.created, creation.existing) == ((), ())
     assert len(creation.wrong) == len(expected_topics(wanted, STAGES))
-    assert all("has 4 partitions, expected 8" in each and "TRACEGATE_PARTITIONS=4" in each for each in creation.wrong)
+    assert all("has 4 partitions, expected 8" in each and "TRACEWEIR_PARTITIONS=4" in each for each in creation.wrong)
 
 
 def test_after_its_block_nobody_answers() -> None:

@@ -11,15 +11,15 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from tracegate.streams.admin import KafkaUnreachable
-from tracegate.streams.cli_input import Format, Records, read_records
-from tracegate.streams.documents import read_documents
-from tracegate.streams.embedded import PARTITIONS, EmbeddedBroker
-from tracegate.streams.emit import DEFAULT_LIMIT, EmitError, EmitReport, emit
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.settings import Settings
+from traceweir.streams.admin import KafkaUnreachable
+from traceweir.streams.cli_input import Format, Records, read_records
+from traceweir.streams.documents import read_documents
+from traceweir.streams.embedded import PARTITIONS, EmbeddedBroker
+from traceweir.streams.emit import DEFAULT_LIMIT, EmitError, EmitReport, emit
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.settings import Settings
 
-TRACES, INVOCATIONS = "tracegate.traces", "tracegate.invocations"
+TRACES, INVOCATIONS = "traceweir.traces", "traceweir.invocations"
 Arrived = dict[str, list[tuple[int, bytes | None, bytes | None]]]
 """By topic: partition, key and value of each record, in the order of each partition."""
 
@@ -29,11 +29,11 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
     return Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
 
 
-def records(content: bytes, format: Format = "tracegate") -> list[Records]:  # noqa: A002
+def records(content: bytes, format: Format = "traceweir") -> list[Records]:  # noqa: A002
     return list(read_records(read_documents(io.BytesIO(content)), format=format, source="chats.json"))
 
 
-async def send(settings: Settings, content: bytes, format: Format = "tracegate") -> EmitReport:  # noqa: A002
+async def send(settings: Settings, content: bytes, format: Format = "traceweir") -> EmitReport:  # noqa: A002
     return await emit(settings, records(content, format), progress=lambda _: None)
 
 
@@ -154,6 +154,6 @@ async def test_what_keeps_it_from_the_brokers_is_said_before_anything_is_read(tm
 
 async def test_another_partition_count_than_the_topics_is_refused_before_anything_is_sent(settings: Settings) -> None:
     wrong = settings.model_copy(update={"partitions": 8})
-    with pytest.raises(EmitError, match=r"has 4 partitions, expected 8.*TRACEGATE_PARTITIONS=4"):
+    with pytest.raises(EmitError, match=r"has 4 partitions, expected 8.*TRACEWEIR_PARTITIONS=4"):
         await send(wrong, event("s1", 0))
     assert await arrived(settings) == {}

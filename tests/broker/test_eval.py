@@ -15,14 +15,14 @@ from confluent_kafka import Producer
 from tests.support.eval_sets import case, content, eval_set, invocation, write
 from tests.support.scoring import make_session
 
-from tracegate.schemas.events import EVENT
-from tracegate.schemas.session import Session
-from tracegate.streams.admin import create_topics
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.evals import kafka_sessions
-from tracegate.streams.evals.kafka_sessions import SessionsUnreadable, read_sessions
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.settings import Settings
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.session import Session
+from traceweir.streams.admin import create_topics
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.evals import kafka_sessions
+from traceweir.streams.evals.kafka_sessions import SessionsUnreadable, read_sessions
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.settings import Settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("eval")]
 
@@ -47,7 +47,7 @@ def fill(servers: str, sessions: Sequence[Session]) -> None:
     for each in sessions:
         key = each.session_id.encode()
         value = each.model_dump_json(by_alias=True)
-        producer.produce("tracegate.sessions", value, key, partition=partition_of(key, 4))
+        producer.produce("traceweir.sessions", value, key, partition=partition_of(key, 4))
     assert producer.flush(30) == 0
 
 
@@ -67,9 +67,9 @@ def servers(embedded_broker: EmbeddedBroker) -> str:
 
 def run(servers: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tracegate.streams.cli", *arguments],
+        [sys.executable, "-m", "traceweir.streams.cli", *arguments],
         cwd=folder,
-        env=os.environ | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers, "COLUMNS": "200"},
+        env=os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers, "COLUMNS": "200"},
         capture_output=True,
         text=True,
         check=False,

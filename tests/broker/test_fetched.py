@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.consumer import fetcher
 from aiokafka.record.util import calc_crc32c
 
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.fetched import read_as_parsed
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.fetched import read_as_parsed
 
 pytestmark = pytest.mark.broker
 

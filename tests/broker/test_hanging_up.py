@@ -8,8 +8,8 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.hanging_up import hangs_up
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.hanging_up import hangs_up
 
 pytestmark = pytest.mark.broker
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.stuck_worker import GO
 from tests.support.workers import Fleet
 
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.watchdog import EXIT_HELD
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.watchdog import EXIT_HELD
 
 pytestmark = pytest.mark.broker
 
@@ -23,7 +23,7 @@ NUMBERS = [0, 1, 2, 3]
 def fleet(embedded_broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Fleet]:
     config = tmp_path / "config.json"
     config.write_text("{}")
-    with Fleet(embedded_broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+    with Fleet(embedded_broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
         yield fleet
 
 
@@ -65,7 +65,7 @@ def until_shared(fleet: Fleet) -> None:
 def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -> None:
     first = fleet.start("a")
     url = first.says("health: ").partition("health: http://127.0.0.1:")[2].partition("/")[0]
-    second = fleet.start("b", TRACEGATE_WEB_PORT=url)
+    second = fleet.start("b", TRACEWEIR_WEB_PORT=url)
     assert second.process.wait(STOPS_WITHIN_S) == 1
     log = second.log.read_text()
     assert f"the worker's web port {url} on 127.0.0.1 cannot be had (Address already in use)" in log
@@ -75,7 +75,7 @@ def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -
 @pytest.mark.parametrize(
     ("stuck", "sentence"),
     [
-        ("fetch", "partition 1: fetching tracegate.traces has stood still for more than 2 s"),
+        ("fetch", "partition 1: fetching traceweir.traces has stood still for more than 2 s"),
         ("checkpoint", "partition 0: the next checkpoint has stood still"),
         (
             "catch-up",

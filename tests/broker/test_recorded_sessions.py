@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.support.recorded import check_recorded_sessions
 
-from tracegate.streams.embedded import EmbeddedBroker
+from traceweir.streams.embedded import EmbeddedBroker
 
 
 @pytest.mark.broker
 def test_each_is_closed_valued_and_decided_once_though_emitted_twice(
     embedded_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
-    check_recorded_sessions(embedded_broker.bootstrap_servers, "tracegate.", tmp_path)
+    check_recorded_sessions(embedded_broker.bootstrap_servers, "traceweir.", tmp_path)

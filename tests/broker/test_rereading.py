@@ -10,8 +10,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Producer
 
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.rereading import NotHad, Rereading
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.rereading import NotHad, Rereading
 
 pytestmark = pytest.mark.broker
 
@@ -70,7 +70,7 @@ async def test_a_stop_ends_what_is_asked_and_nothing_connects_or_goes_on_after_i
 async def test_a_broker_that_goes_away_in_the_middle_of_a_read_gives_no_record_and_cancels_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tracegate.streams.rereading.READ_WITHIN_S", 2.0)
+    monkeypatch.setattr("traceweir.streams.rereading.READ_WITHIN_S", 2.0)
     with EmbeddedBroker() as broker:
         async with filled(broker.bootstrap_servers) as rereading:
             before = asyncio.all_tasks()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.recorded_rows import check_rows
 
-from tracegate.streams.embedded import EmbeddedBroker
+from traceweir.streams.embedded import EmbeddedBroker
 
 
 @pytest.mark.broker
 def test_online_and_offline_give_the_same_scores(embedded_broker: EmbeddedBroker, tmp_path: Path) -> None:
-    check_rows(embedded_broker.bootstrap_servers, "tracegate.", tmp_path)
+    check_rows(embedded_broker.bootstrap_servers, "traceweir.", tmp_path)

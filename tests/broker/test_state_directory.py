@@ -13,9 +13,9 @@ from tests.audit.committed import Committed
 from tests.support.flow import event, trace
 from tests.support.workers import Fleet, Worker
 
-from tracegate.streams.catch_up import misfit
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.state_directory import FORMAT
+from traceweir.streams.catch_up import misfit
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.state_directory import FORMAT
 
 DEADLINE_S = 60
 
@@ -29,8 +29,8 @@ def live(tmp_path: Path) -> Callable[..., str]:
     def run(*lives: tuple[str, int]) -> str:
         with (
             EmbeddedBroker() as broker,
-            Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet,
-            Committed(broker.bootstrap_servers, "tracegate.", "tracegate.assemble-score-gate") as committed,
+            Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet,
+            Committed(broker.bootstrap_servers, "traceweir.", "traceweir.assemble-score-gate") as committed,
         ):
             for life, (name, count) in enumerate(lives):
                 worker = fleet.start(name)
@@ -47,7 +47,7 @@ def send(servers: str, sessions: set[str]) -> None:
     producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
     for name in sorted(sessions):
         for topic, document in (("traces", trace(name, name)), ("invocations", event("session.ended", name, 1))):
-            producer.produce(f"tracegate.{topic}", json.dumps(document).encode(), name.encode())
+            producer.produce(f"traceweir.{topic}", json.dumps(document).encode(), name.encode())
     producer.flush(10)
 
 
@@ -104,30 +104,30 @@ def test_other_rows_are_not_kept(source: str | None, reached: int, end: int, rea
 def test_a_second_worker_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
-    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
         first = fleet.start("a")
         first.says("health: ")
-        second = fleet.start("b", TRACEGATE_STATE_DIR=str(first.state_dir))
+        second = fleet.start("b", TRACEWEIR_STATE_DIR=str(first.state_dir))
         assert second.process.wait(DEADLINE_S) == 1
         log = second.log.read_text()
-        assert f"{first.state_dir / 'tracegate.assemble-score-gate'} is in use by another worker: give each" in log
+        assert f"{first.state_dir / 'traceweir.assemble-score-gate'} is in use by another worker: give each" in log
         assert "Traceback" not in log
         first.until_ready()
         first.kill()
-        assert fleet.start("b", TRACEGATE_STATE_DIR=str(first.state_dir)).until_ready()["ready"]
+        assert fleet.start("b", TRACEWEIR_STATE_DIR=str(first.state_dir)).until_ready()["ready"]
 
 
 @pytest.mark.broker
 def test_a_changelog_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
-    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-        producer.produce("tracegate.assemble-score-gate-state-changelog", b"99", b"checkpoint/format", 2)
+        producer.produce("traceweir.assemble-score-gate-state-changelog", b"99", b"checkpoint/format", 2)
         producer.flush(10)
         worker = fleet.start("worker")
         assert worker.process.wait(DEADLINE_S) not in (0, None)
         log = worker.log.read_text()
         assert "giving up, the process ends: the state of partition 2" in log
-        assert f"was written by a newer Tracegate (format 99; this one reads up to {FORMAT})" in log
+        assert f"was written by a newer Traceweir (format 99; this one reads up to {FORMAT})" in log
         assert "Traceback" not in log

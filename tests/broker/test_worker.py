@@ -21,9 +21,9 @@ from tests.support.flow import event as dated_event
 from tests.support.flow import trace as dated_trace
 from tests.support.workers import Fleet, Worker
 
-from tracegate.schemas.dead_letter import DeadLetter
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.worker import EXIT_HARD
+from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # they share one worker
 
@@ -81,9 +81,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     config.write_text(json.dumps(CONFIG))
     with EmbeddedBroker() as broker:
         servers = broker.bootstrap_servers
-        with Fleet(servers, "tracegate.", folder, config) as fleet:
+        with Fleet(servers, "traceweir.", folder, config) as fleet:
             worker = fleet.start("worker")
-            with Committed(servers, "tracegate.", "tracegate.assemble-score-gate") as committed:
+            with Committed(servers, "traceweir.", "traceweir.assemble-score-gate") as committed:
                 yield Running(servers, worker, committed)
 
 
@@ -117,13 +117,13 @@ def emitted(running: Running, tmp_path_factory: pytest.TempPathFactory) -> Runni
     file = tmp_path_factory.mktemp("emit") / "events.jsonl"
     file.write_text("\n".join(json.dumps(document) for document in EMITTED))
     ended = subprocess.run(
-        [sys.executable, "-m", "tracegate.streams.cli", "emit", str(file)],
-        env=os.environ | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": running.servers},
+        [sys.executable, "-m", "traceweir.streams.cli", "emit", str(file)],
+        env=os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": running.servers},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert (ended.stdout, ended.stderr) == ("10 documents: 3 to tracegate.traces, 7 to tracegate.invocations\n", "")
+    assert (ended.stdout, ended.stderr) == ("10 documents: 3 to traceweir.traces, 7 to traceweir.invocations\n", "")
     running.until(lambda: len([row for row in running.rows["results"] if row.document["metric"] == "gate"]) >= 3)
     return running
 
@@ -221,7 +221,7 @@ class Sender:
         """Topic, partition and offset of the record, which is then written."""
         places: list[tuple[str, int, int]] = []
         self._producer.produce(
-            f"tracegate.{topic}",
+            f"traceweir.{topic}",
             json.dumps(value).encode() if isinstance(value, dict) else value,
             key,
             partition,
@@ -334,15 +334,15 @@ def test_it_ends_with_0_when_it_is_asked_to_and_its_log_is_plain(emitted: Runnin
     lines = emitted.log.splitlines()
     assert "\x1b" not in emitted.log
     assert len(lines) == len(set(lines))
-    assert [line for line in lines if " INFO tracegate." not in line] == []
+    assert [line for line in lines if " INFO traceweir." not in line] == []
 
 
 def test_a_scoring_process_that_dies_is_replaced(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
-    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
         worker = fleet.start("worker")
-        with Committed(broker.bootstrap_servers, "tracegate.", "tracegate.assemble-score-gate") as committed:
+        with Committed(broker.bootstrap_servers, "traceweir.", "traceweir.assemble-score-gate") as committed:
             running, sender = Running(broker.bootstrap_servers, worker, committed), Sender(broker.bootstrap_servers)
             for name in ("before", "after"):
                 sender.send(INVOCATIONS, event("session.ended", name), name, 0)
@@ -360,7 +360,7 @@ def test_it_ends_with_0_when_it_is_asked_to_though_its_broker_has_gone(tmp_path:
     config.write_text("{}")
     with ExitStack() as broker:
         servers = broker.enter_context(EmbeddedBroker()).bootstrap_servers
-        with Fleet(servers, "tracegate.", tmp_path, config) as fleet:
+        with Fleet(servers, "traceweir.", tmp_path, config) as fleet:
             worker = fleet.start("worker")
             worker.until_ready()
             broker.close()
@@ -372,7 +372,7 @@ def test_it_ends_with_0_when_it_is_asked_to_though_its_broker_has_gone(tmp_path:
 def test_it_ends_hard_when_an_orderly_end_takes_too_long(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
-    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "tracegate.", tmp_path, config) as fleet:
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
         worker = fleet.start("worker", hanging=True)
         deadline = time.monotonic() + DEADLINE_S
         while "took over partitions" not in worker.log.read_text():

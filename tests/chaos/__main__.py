@@ -45,7 +45,7 @@ def main(
 
 
 def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int, logs: Path | None) -> None:
-    with tempfile.TemporaryDirectory(prefix="tracegate-chaos-") as name, Ground(Path(name)) as ground:
+    with tempfile.TemporaryDirectory(prefix="traceweir-chaos-") as name, Ground(Path(name)) as ground:
         brokers: list[Broker] = [each for each in ground.brokers if broker in (each, "both")]
         if not brokers:
             console.print(NEEDS_KAFKA, style="red")

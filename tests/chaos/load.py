@@ -9,7 +9,7 @@ from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from tests.support.ledger import Ledger, Sending
 
-from tracegate.streams.settings import IDEMPOTENT
+from traceweir.streams.settings import IDEMPOTENT
 
 FLUSH_S = 60.0
 

@@ -27,9 +27,9 @@ from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.unsteady import offer_plugin
 from tests.support.workers import Fleet
 
-from tracegate.streams.admin import create_topics
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import STAGES, StageName, application_id
+from traceweir.streams.admin import create_topics
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, StageName, application_id
 
 STEP_S = 0.05
 WARM_PATIENCE_S = 180.0
@@ -39,9 +39,9 @@ GRACE_S, FORMER_S, GUARD_S, TOO_LATE_S = 240.0, 450.0, 900.0, 1500.0
 """Far enough apart, and from what a round takes, that no pause decides what belongs together: in a backlog strays come as late as the
 backlog is long, and beyond the grace they would be a segment of their own."""
 VARIABLES = {
-    "TRACEGATE_GRACE_S": f"{GRACE_S:g}",
-    "TRACEGATE_GUARD_S": f"{GUARD_S:g}",
-    "TRACEGATE_SCORE_TIMEOUT_S": "8",
+    "TRACEWEIR_GRACE_S": f"{GRACE_S:g}",
+    "TRACEWEIR_GUARD_S": f"{GUARD_S:g}",
+    "TRACEWEIR_SCORE_TIMEOUT_S": "8",
 }
 LATE = 0.05
 """The share of sessions with a record that comes after they have closed, of each way of it."""

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from tests.audit.committed import Committed, Document
 from tests.support.ledger import Ledger
 
-from tracegate.streams.settings import IDEMPOTENT
+from traceweir.streams.settings import IDEMPOTENT
 
 LATER = {"evaluated_at", "cost", "revision"}
 """What may differ: how late a record came decides how many revisions there are, not what the last one says."""

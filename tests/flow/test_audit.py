@@ -14,9 +14,9 @@ from tests.audit.evidence import Evidence
 from tests.support.flow import START, TOPICS, Flow
 from tests.support.ledger import PARTITIONS, Ledger
 
-from tracegate.scorers.embedding import HashingEmbedder
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.assemble import Closing
+from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.assemble import Closing
 
 CONFIG = {
     "criteria": {"tool_trajectory_avg_score": 0.5},

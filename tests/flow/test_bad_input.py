@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.flow import START, TOPICS, Flow, event, instant, trace
 
-from tracegate.schemas.dead_letter import DeadLetter
+from traceweir.schemas.dead_letter import DeadLetter
 
 NESTED = b'{"x":' * 1_000 + b"1" + b"}" * 1_000
 
@@ -179,7 +179,7 @@ async def test_a_dead_letter_keeps_everything_that_the_record_said() -> None:
     flow = Flow(partitions=3)
     flow.send(TOPICS.traces, trace())
     value = b"x" * 65_537
-    headers = [("traceparent", b"00"), ("tracegate.reason", b"mine"), ("binary", b"\xff\x00")]
+    headers = [("traceparent", b"00"), ("traceweir.reason", b"mine"), ("binary", b"\xff\x00")]
     flow.send(TOPICS.traces, trace(), partition=2)
     flow.send(TOPICS.traces, value, b"\xffkey", partition=2, headers=headers, at=-5)
     await flow.finish()

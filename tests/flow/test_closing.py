@@ -8,9 +8,9 @@ import orjson
 import pytest
 from tests.support.flow import START, TOPICS, Flow, event, trace
 
-from tracegate.streams.assemble import Assemble, Closing
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.session_rows import CHUNK
+from traceweir.streams.assemble import Assemble, Closing
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.session_rows import CHUNK
 
 
 def assemble_only(**options: Any) -> Flow:
@@ -309,7 +309,7 @@ async def test_after_a_backlog_a_stray_that_comes_as_late_as_everything_else_sti
     await flow.take(TOPICS.invocations)
     flow.pass_time(0.5)
     assert closed_now(flow) == 0
-    flow.send(TOPICS.strays, trace(1, "s"), b"s", headers=[("tracegate.origin", TOPICS.traces.encode())], at=0.5)
+    flow.send(TOPICS.strays, trace(1, "s"), b"s", headers=[("traceweir.origin", TOPICS.traces.encode())], at=0.5)
     await flow.take(TOPICS.strays)
     flow.pass_time(6)
     assert closed_now(flow) == 1

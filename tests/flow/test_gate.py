@@ -10,9 +10,9 @@ import orjson
 import pytest
 from tests.support.flow import TOPICS, Flow, instant, trace
 
-from tracegate.schemas.candidate import Embedding
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.partitioner import partition_of
+from traceweir.schemas.candidate import Embedding
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.partitioner import partition_of
 
 
 def gate_only(gate: Mapping[str, Any] | None = None, **options: Any) -> Flow:

@@ -8,9 +8,9 @@ import orjson
 import pytest
 from tests.support.flow import TOPICS, Flow, event, trace
 
-from tracegate.streams.assemble import Closing
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.session_rows import GUARDED
+from traceweir.streams.assemble import Closing
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.session_rows import GUARDED
 
 
 def assemble_only(**options: object) -> Flow:
@@ -32,7 +32,7 @@ async def test_a_stray_is_forwarded_once_untouched_and_joined_at_home() -> None:
 
     (stray,) = flow.read(TOPICS.strays)
     assert (stray.partition, stray.key, stray.value, stray.timestamp) == (home, b"s", value, 1_767_225_593_000)
-    assert list(stray.headers) == [*headers, ("tracegate.origin", TOPICS.invocations.encode())]
+    assert list(stray.headers) == [*headers, ("traceweir.origin", TOPICS.invocations.encode())]
     (session,) = flow.read(TOPICS.sessions)
     assert (session.partition, session.key, session.json["events"]) == (home, b"s", [orjson.loads(value)])
     assert flow.tally("assemble") == {"consumed": 2, "forwarded": 1, "joined": 1, "opened": 1, "closed": 1}
@@ -83,13 +83,13 @@ async def test_an_event_belongs_to_the_session_that_it_names_whatever_its_key(ke
     assert [session["session_id"] for session in flow.sessions()] == ["s"]
 
 
-@pytest.mark.parametrize("name", [b"tracegate.traces", b"\xff", b""])
+@pytest.mark.parametrize("name", [b"traceweir.traces", b"\xff", b""])
 async def test_a_producer_cannot_pass_an_event_off_as_a_stray_trace(name: bytes) -> None:
     flow = assemble_only(partitions=4)
-    headers = [("tracegate.origin", name), ("tracegate.reason", b"mine")]
+    headers = [("traceweir.origin", name), ("traceweir.reason", b"mine")]
 
     flow.send(TOPICS.invocations, event(), partition=away_from("s"), headers=headers)
-    flow.send(TOPICS.traces, trace(), partition=away_from("s"), headers=[("tracegate.origin", b"\xff"), *headers])
+    flow.send(TOPICS.traces, trace(), partition=away_from("s"), headers=[("traceweir.origin", b"\xff"), *headers])
     await flow.finish()
 
     (session,) = flow.sessions()
@@ -98,7 +98,7 @@ async def test_a_producer_cannot_pass_an_event_off_as_a_stray_trace(name: bytes)
 
 async def test_headers_without_a_value_are_carried_and_mean_nothing() -> None:
     flow = assemble_only(partitions=4)
-    headers = [("ce_id", None), ("tracegate.origin", None)]
+    headers = [("ce_id", None), ("traceweir.origin", None)]
     for at, partition in ((0, partition_of(b"s", 4)), (1, away_from("s"))):
         flow.send(TOPICS.invocations, event(at=at), partition=partition, headers=headers)  # type: ignore[arg-type]
 

@@ -10,13 +10,13 @@ from tests.support.flow import TOPICS, Flow, event, instant
 from tests.support.judged import KEY, judged_plan
 from tests.support.openai_server import Say, busy, openai_server
 
-from tracegate.schemas.judge_config import VerdictCache
-from tracegate.scorers import Plan
-from tracegate.streams.judge_budget import Paid
-from tracegate.streams.judge_client import Access
-from tracegate.streams.judge_rows import JudgeRows
-from tracegate.streams.judging import Judged, Judging
-from tracegate.streams.verdicts import JudgeVerdict
+from traceweir.schemas.judge_config import VerdictCache
+from traceweir.scorers import Plan
+from traceweir.streams.judge_budget import Paid
+from traceweir.streams.judge_client import Access
+from traceweir.streams.judge_rows import JudgeRows
+from traceweir.streams.judging import Judged, Judging
+from traceweir.streams.verdicts import JudgeVerdict
 
 
 def session(name: str, answer: str = "It ships today.", revision: int = 0) -> dict[str, Any]:

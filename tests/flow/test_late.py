@@ -8,11 +8,11 @@ import orjson
 import pytest
 from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, trace
 
-from tracegate.schemas.session import Session
-from tracegate.scorers.embedding import HashingEmbedder
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.assemble import Assemble, Closing
-from tracegate.streams.session_rows import CHUNK
+from traceweir.schemas.session import Session
+from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.assemble import Assemble, Closing
+from traceweir.streams.session_rows import CHUNK
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.6, "cache_size": 3}}'
 REQUIRING = (

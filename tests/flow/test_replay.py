@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 from tests.support.flow import TOPICS, Flow, event, trace
 
-from tracegate.schemas.session import Session
-from tracegate.streams.dead_letters import Found, LetterId
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.replay import resend
-from tracegate.streams.scoring import Measure, Measured
-from tracegate.streams.verdicts import JudgeVerdict
+from traceweir.schemas.session import Session
+from traceweir.streams.dead_letters import Found, LetterId
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.replay import resend
+from traceweir.streams.scoring import Measure, Measured
+from traceweir.streams.verdicts import JudgeVerdict
 
 
 def send_again(flow: Flow) -> None:

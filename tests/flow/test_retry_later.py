@@ -13,11 +13,11 @@ from tests.support.flow import TOPICS, Flow, event, instant, trace
 from tests.support.judged import KEY, judged_plan
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server
 
-from tracegate.schemas.config import GateConfig
-from tracegate.scorers import Plan
-from tracegate.streams.judge_client import Access
-from tracegate.streams.judging import Judging
-from tracegate.streams.later import AT_ONCE, PAUSE_S
+from traceweir.schemas.config import GateConfig
+from traceweir.scorers import Plan
+from traceweir.streams.judge_client import Access
+from traceweir.streams.judging import Judging
+from traceweir.streams.later import AT_ONCE, PAUSE_S
 
 AFTER_S = 900
 

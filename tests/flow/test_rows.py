@@ -1,4 +1,4 @@
-"""Rows through the stages, a record at a time and with crashes, give the numbers that `tracegate score` gives of the file."""
+"""Rows through the stages, a record at a time and with crashes, give the numbers that `traceweir score` gives of the file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
 from tests.support.rows import AUTO, read, score
 from tests.support.scoring import NOW
 
-from tracegate.scorers.plan import read_plan
+from traceweir.scorers.plan import read_plan
 
 TRACE = mlflow_trace(
     mlflow_span("root", "AGENT", None, "answer"),

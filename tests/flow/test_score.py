@@ -12,12 +12,12 @@ import orjson
 import pytest
 from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, instant, trace
 
-from tracegate.schemas.session import Session
-from tracegate.scorers.embedding import HashingEmbedder, Vectors
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.clock import utc_now
-from tracegate.streams.lane import OFFSETS
-from tracegate.streams.scoring import SessionScoring
+from traceweir.schemas.session import Session
+from traceweir.scorers.embedding import HashingEmbedder, Vectors
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.clock import utc_now
+from traceweir.streams.lane import OFFSETS
+from traceweir.streams.scoring import SessionScoring
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["response_match_score"]}}'
 
@@ -222,7 +222,7 @@ async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:
 
 
 async def test_no_more_bytes_are_in_flight_than_fit_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracegate.streams.score.WINDOW_BYTES", 2_000)
+    monkeypatch.setattr("traceweir.streams.score.WINDOW_BYTES", 2_000)
     flow, scoring = held()
     for name in "abc":
         flow.send(TOPICS.sessions, session(name))

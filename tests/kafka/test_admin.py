@@ -7,10 +7,10 @@ import uuid
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from tracegate.streams.admin import check_topics, create_topics, expected_topics, reach
-from tracegate.streams.embedded import is_embedded
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import STAGES, Topics
+from traceweir.streams.admin import check_topics, create_topics, expected_topics, reach
+from traceweir.streams.embedded import is_embedded
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, Topics
 
 pytestmark = pytest.mark.kafka
 
@@ -72,7 +72,7 @@ def test_a_missing_topic_is_named_with_the_command_that_makes_it_and_not_made(se
     problems = check_topics(settings)
 
     assert problems == [
-        f"topic {name!r} does not exist: run `tracegate topics create`" for name in expected_topics(settings, STAGES)
+        f"topic {name!r} does not exist: run `traceweir topics create`" for name in expected_topics(settings, STAGES)
     ]
     assert check_topics(settings) == problems
 
@@ -84,8 +84,8 @@ def test_a_wrong_partition_count_is_reported_and_left(settings: Settings, client
     creation = create_topics(settings)
 
     (problem,) = creation.wrong
-    assert problem.startswith(f"topic {traces!r} has 3 partitions, expected 4: set TRACEGATE_PARTITIONS=3 if all")
-    assert "`tracegate topics create`" in problem
+    assert problem.startswith(f"topic {traces!r} has 3 partitions, expected 4: set TRACEWEIR_PARTITIONS=3 if all")
+    assert "`traceweir topics create`" in problem
     assert check_topics(settings) == [problem]
     assert len(client.list_topics(timeout=10).topics[traces].partitions) == 3
 
@@ -117,4 +117,4 @@ def test_more_copies_than_brokers_is_refused_in_words(settings: Settings, client
 
     assert creation.created == ()
     assert len(creation.wrong) == len(expected_topics(wanted, STAGES))
-    assert all(f"TRACEGATE_REPLICATION_FACTOR (now {brokers + 1})" in sentence for sentence in creation.wrong)
+    assert all(f"TRACEWEIR_REPLICATION_FACTOR (now {brokers + 1})" in sentence for sentence in creation.wrong)

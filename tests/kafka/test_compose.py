@@ -17,7 +17,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer
 
-from tracegate.streams.settings import ENV_PREFIX
+from traceweir.streams.settings import ENV_PREFIX
 
 pytestmark = pytest.mark.kafka
 
@@ -33,10 +33,10 @@ class Services:
     def __init__(self, kafka: str, folder: Path) -> None:
         self.prefix, self._folder = f"compose-{uuid.uuid4().hex[:8]}.", folder
         self._changes = {
-            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": kafka,
-            "TRACEGATE_TOPIC_PREFIX": self.prefix,
-            "TRACEGATE_STATE_DIR": str(folder / "state"),
-            "TRACEGATE_WEB_PORT": "0",
+            "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": kafka,
+            "TRACEWEIR_TOPIC_PREFIX": self.prefix,
+            "TRACEWEIR_STATE_DIR": str(folder / "state"),
+            "TRACEWEIR_WEB_PORT": "0",
         }
 
     @contextmanager
@@ -46,7 +46,7 @@ class Services:
         command = [word.replace("/examples", str(ROOT / "examples")) for word in SERVICES[name]["command"]]
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                [Path(sys.executable).with_name("tracegate"), *command, *more],
+                [Path(sys.executable).with_name("traceweir"), *command, *more],
                 env=inherited | SERVICES[name]["environment"] | self._changes,
                 cwd=self._folder,
                 stdout=log,

@@ -16,14 +16,14 @@ from aiokafka.consumer import fetcher
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from tests.support.dlq import Dlq, letter
 
-from tracegate.streams import replay as sending
-from tracegate.streams.admin import create_topics
-from tracegate.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
-from tracegate.streams.delivery import Transaction
-from tracegate.streams.replay import Step, replay, resend
-from tracegate.streams.settings import Settings
-from tracegate.streams.stage import Output
-from tracegate.streams.topics import Topics
+from traceweir.streams import replay as sending
+from traceweir.streams.admin import create_topics
+from traceweir.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.delivery import Transaction
+from traceweir.streams.replay import Step, replay, resend
+from traceweir.streams.settings import Settings
+from traceweir.streams.stage import Output
+from traceweir.streams.topics import Topics
 
 pytestmark = pytest.mark.kafka
 
@@ -153,7 +153,7 @@ async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[Step]:
         found = [each async for each in letters.matching(Wanted())]
     topics = Topics.of(settings.topic_prefix)
     marks = [
-        Output(topics.dead_letters, each.id.partition, None, None, [("tracegate.replayed", str(each.id).encode())])
+        Output(topics.dead_letters, each.id.partition, None, None, [("traceweir.replayed", str(each.id).encode())])
         for each in found
     ]
     await delivery.send([], [*(resend(each, topics, 4) for each in found), *marks], {})
@@ -195,16 +195,16 @@ async def test_a_dry_run_leaves_no_record_and_fences_nobody(
 
 FENCED_AT_THE_THIRD = """
 import asyncio, os
-from tracegate.streams import replay
-from tracegate.streams.cli import main
-from tracegate.streams.delivery import Transaction
+from traceweir.streams import replay
+from traceweir.streams.cli import main
+from traceweir.streams.delivery import Transaction
 send, count = replay._Sender.send, 0
 async def fenced(sender):
     global count
     count += 1
     if count == 3:
-        other = Transaction({"bootstrap_servers": os.environ["TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"]},
-                            os.environ["TRACEGATE_TOPIC_PREFIX"] + "dlq")
+        other = Transaction({"bootstrap_servers": os.environ["TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"]},
+                            os.environ["TRACEWEIR_TOPIC_PREFIX"] + "dlq")
         await other.start()
         await other.stop()
     return await send(sender)
@@ -238,5 +238,5 @@ def test_the_command_says_what_it_sent_and_sends_it_once(settings: Settings, dlq
     assert len(keys(settings)) == 5
     for message in rows(settings, "traces"):
         headers = dict(message.headers())
-        assert headers.keys() == {"tracegate.replay", "tracegate.timestamp"}
-        assert message.timestamp()[1] > int(headers["tracegate.timestamp"]) == 1_000
+        assert headers.keys() == {"traceweir.replay", "traceweir.timestamp"}
+        assert message.timestamp()[1] > int(headers["traceweir.timestamp"]) == 1_000

@@ -16,10 +16,10 @@ from tests.audit.committed import Committed
 from tests.support.flow import event
 from tests.support.workers import Fleet, Worker
 
-from tracegate.streams.admin import create_topics
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import STAGES, application_id
-from tracegate.streams.worker import EXIT_HARD
+from traceweir.streams.admin import create_topics
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = pytest.mark.kafka
 
@@ -84,7 +84,7 @@ def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the
     again: signal.Signals | None, fleet: Fleet
 ) -> None:
     patient = {
-        "TRACEGATE_SESSION_TIMEOUT_S": "40"
+        "TRACEWEIR_SESSION_TIMEOUT_S": "40"
     }  # the group waits longer for the frozen one than the worker may take to end
     worker, frozen = fleet.start("a", **patient), fleet.start("b", **patient)
     until_shared(worker, frozen)

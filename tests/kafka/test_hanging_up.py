@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
-from tracegate.streams.hanging_up import hangs_up
+from traceweir.streams.hanging_up import hangs_up
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 

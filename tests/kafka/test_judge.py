@@ -16,8 +16,8 @@ from tests.support.flow import event
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server_apart
 from tests.support.workers import Fleet, Worker
 
-from tracegate.streams.admin import create_topics
-from tracegate.streams.settings import Settings
+from traceweir.streams.admin import create_topics
+from traceweir.streams.settings import Settings
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -103,9 +103,9 @@ def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_
     config = tmp_path / "config.json"
     config.write_text(json.dumps(CONFIG))
     variables = {
-        "TRACEGATE_JUDGE_API_BASE": provider.url,
-        "TRACEGATE_JUDGE_API_KEY": KEY,
-        "TRACEGATE_GRACE_S": "600",
+        "TRACEWEIR_JUDGE_API_BASE": provider.url,
+        "TRACEWEIR_JUDGE_API_KEY": KEY,
+        "TRACEWEIR_GRACE_S": "600",
     }
     with (
         Committed(servers, prefix, f"{prefix}assemble-score-gate") as committed,
@@ -151,7 +151,7 @@ def test_two_workers_spend_no_more_together_than_the_budget_and_each_its_share(
     judge = CONFIG["judge"] | {"max_output_tokens": 1_000, "budget": budget, "retry_later": None}
     config = tmp_path / "config.json"
     config.write_text(json.dumps(CONFIG | {"judge": judge}))
-    variables = {"TRACEGATE_JUDGE_API_BASE": provider.url, "TRACEGATE_JUDGE_API_KEY": KEY}
+    variables = {"TRACEWEIR_JUDGE_API_BASE": provider.url, "TRACEWEIR_JUDGE_API_KEY": KEY}
     names = [f"session-{number}" for number in range(40)]
     with (
         Committed(servers, prefix, f"{prefix}assemble-score-gate") as committed,

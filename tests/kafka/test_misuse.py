@@ -18,11 +18,11 @@ from tests.support.flow import event
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet
 
-from tracegate.streams.admin import check_transactions, create_topics
-from tracegate.streams.delivery import TRANSACTION_TIMEOUT_MS, NoTransactionsError, Transaction
-from tracegate.streams.partitioner import partition_of
-from tracegate.streams.settings import Settings
-from tracegate.streams.topics import STAGES, application_id
+from traceweir.streams.admin import check_transactions, create_topics
+from traceweir.streams.delivery import TRANSACTION_TIMEOUT_MS, NoTransactionsError, Transaction
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, application_id
 
 pytestmark = pytest.mark.kafka
 
@@ -54,7 +54,7 @@ def home() -> Path:
     [
         (
             "transaction.max.timeout.ms=10000",
-            "the brokers' transaction.max.timeout.ms is 10000, and Tracegate's transactions ask for 20000: raise it",
+            "the brokers' transaction.max.timeout.ms is 10000, and Traceweir's transactions ask for 20000: raise it",
             "the brokers' transaction.max.timeout.ms is below the 20000",
         ),
         (
@@ -82,7 +82,7 @@ async def test_a_cluster_that_has_no_transactions_for_us_is_named_before_and_whe
             assert sentence in worker.log.read_text()
             assert "Traceback" not in worker.log.read_text()
 
-        monkeypatch.setattr("tracegate.streams.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0)
+        monkeypatch.setattr("traceweir.streams.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0)
         delivery = Transaction({"bootstrap_servers": [servers]}, "misuse-0", "misuse", TopicPartition("misuse", 0))
         with pytest.raises(NoTransactionsError, match="Kafka gives no transactions to 'misuse-0'") as caught:
             await delivery.start()
@@ -121,7 +121,7 @@ def test_a_worker_whose_disk_is_full_ends_loses_nothing_and_goes_on_when_there_i
     create_topics(Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix))
     config = tmp_path / "config.json"
     config.write_text("{}")
-    settings = {"TRACEGATE_STATE_DIR": str(small_disk / "state"), "TRACEGATE_IDLE_GAP_S": "3600"}
+    settings = {"TRACEWEIR_STATE_DIR": str(small_disk / "state"), "TRACEWEIR_IDLE_GAP_S": "3600"}
     names = [f"session {n}" for n in range(10 * SESSIONS) if partition_of(f"session {n}".encode(), 4) == 0][:SESSIONS]
     rnd = random.Random(1)
     producer = Producer({"bootstrap.servers": kafka, "message.max.bytes": 2_000_000})

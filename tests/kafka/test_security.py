@@ -28,7 +28,7 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import PASSWORD, USERS, Certificates
 from tests.support.workers import Fleet, Worker
 
-from tracegate.streams.worker import EXIT_HARD
+from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
@@ -42,22 +42,22 @@ SESSIONS = 6
 
 def by_password(kafka: KafkaCluster, certificates: Certificates, mechanism: str) -> Variables:
     return {
-        "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": kafka.password_servers,
-        "TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
-        "TRACEGATE_KAFKA_SASL_MECHANISM": mechanism,
-        "TRACEGATE_KAFKA_SASL_USERNAME": USERS[mechanism],
-        "TRACEGATE_KAFKA_SASL_PASSWORD": PASSWORD,
-        "TRACEGATE_KAFKA_SSL_CAFILE": str(certificates.authority),
+        "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": kafka.password_servers,
+        "TRACEWEIR_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "TRACEWEIR_KAFKA_SASL_MECHANISM": mechanism,
+        "TRACEWEIR_KAFKA_SASL_USERNAME": USERS[mechanism],
+        "TRACEWEIR_KAFKA_SASL_PASSWORD": PASSWORD,
+        "TRACEWEIR_KAFKA_SSL_CAFILE": str(certificates.authority),
     }
 
 
 def by_certificate(kafka: KafkaCluster, certificates: Certificates) -> Variables:
     return {
-        "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": kafka.tls_servers,
-        "TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SSL",
-        "TRACEGATE_KAFKA_SSL_CAFILE": str(certificates.authority),
-        "TRACEGATE_KAFKA_SSL_CERTFILE": str(certificates.client),
-        "TRACEGATE_KAFKA_SSL_KEYFILE": str(certificates.client_key),
+        "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": kafka.tls_servers,
+        "TRACEWEIR_KAFKA_SECURITY_PROTOCOL": "SSL",
+        "TRACEWEIR_KAFKA_SSL_CAFILE": str(certificates.authority),
+        "TRACEWEIR_KAFKA_SSL_CERTFILE": str(certificates.client),
+        "TRACEWEIR_KAFKA_SSL_KEYFILE": str(certificates.client_key),
     }
 
 
@@ -69,10 +69,10 @@ def way_in(request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certific
     return by_password(secured_kafka, certificates, request.param)
 
 
-def tracegate(*arguments: str, prefix: str, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def traceweir(*arguments: str, prefix: str, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tracegate.streams.cli", *arguments],
-        env={**os.environ, "TRACEGATE_TOPIC_PREFIX": prefix, **variables},
+        [sys.executable, "-m", "traceweir.streams.cli", *arguments],
+        env={**os.environ, "TRACEWEIR_TOPIC_PREFIX": prefix, **variables},
         capture_output=True,
         text=True,
         timeout=NEVER_GIVES_UP_S,
@@ -105,7 +105,7 @@ def test_a_worker_that_may_not_be_in_its_group_says_so_and_ends(
     prefix = f"forbidden-{uuid.uuid4().hex[:8]}."
     mechanism, user = next(iter(USERS.items()))
     variables = by_password(secured_kafka, certificates, mechanism)
-    assert tracegate("topics", "create", prefix=prefix, variables=variables).returncode == 0
+    assert traceweir("topics", "create", prefix=prefix, variables=variables).returncode == 0
     group = f"{prefix}assemble-score-gate"
     admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers})
     forbidden = AclBinding(
@@ -120,7 +120,7 @@ def test_a_worker_that_may_not_be_in_its_group_says_so_and_ends(
     for done in admin.create_acls([forbidden]).values():
         done.result()
 
-    ended = tracegate("worker", prefix=prefix, variables=variables | {"TRACEGATE_STATE_DIR": str(tmp_path)})
+    ended = traceweir("worker", prefix=prefix, variables=variables | {"TRACEWEIR_STATE_DIR": str(tmp_path)})
 
     assert ended.returncode not in (0, EXIT_HARD)
     assert f"does not let this worker into the consumer group '{group}': allow its user Read" in ended.stderr
@@ -133,16 +133,16 @@ def test_topics_are_made_records_emitted_sessions_scored_and_state_caught_up(
     prefix = f"secured-{uuid.uuid4().hex[:8]}."
     config = tmp_path / "config.json"
     config.write_text("{}")
-    said = [tracegate("topics", "create", prefix=prefix, variables=way_in)]
+    said = [traceweir("topics", "create", prefix=prefix, variables=way_in)]
     assert said[0].returncode == 0, said[0].stderr
     with (
         # By the listener that asks for nothing.
         Committed(secured_kafka.bootstrap_servers, prefix, f"{prefix}assemble-score-gate") as committed,
-        Fleet(way_in["TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"], prefix, tmp_path, config, variables=way_in) as fleet,
+        Fleet(way_in["TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"], prefix, tmp_path, config, variables=way_in) as fleet,
     ):
         for life in range(2):
             worker = fleet.start("worker")
-            said.append(tracegate("emit", str(sample(tmp_path, life * SESSIONS)), prefix=prefix, variables=way_in))
+            said.append(traceweir("emit", str(sample(tmp_path, life * SESSIONS)), prefix=prefix, variables=way_in))
             assert said[-1].returncode == 0, said[-1].stderr
             until(lambda life=life: len(committed.rows["results"]) == 2 * (life + 1) * SESSIONS, committed, worker)  # type: ignore[misc]
             read = sum(map(int, re.findall(r"(\d+) rows,", worker.says("took over partitions"))))
@@ -160,19 +160,19 @@ def locked_out(
 ) -> tuple[Variables, str]:
     """Variables that open nothing, and what the message has to name."""
     password = by_password(secured_kafka, certificates, "SCRAM-SHA-512")
-    user = password["TRACEGATE_KAFKA_SASL_USERNAME"]
+    user = password["TRACEWEIR_KAFKA_SASL_USERNAME"]
     match request.param:
         case "wrong password":
-            return password | {"TRACEGATE_KAFKA_SASL_PASSWORD": WRONG_PASSWORD}, f"does not let user '{user}' in"
+            return password | {"TRACEWEIR_KAFKA_SASL_PASSWORD": WRONG_PASSWORD}, f"does not let user '{user}' in"
         case "unknown user":
-            return password | {"TRACEGATE_KAFKA_SASL_USERNAME": "nobody"}, "does not let user 'nobody' in"
+            return password | {"TRACEWEIR_KAFKA_SASL_USERNAME": "nobody"}, "does not let user 'nobody' in"
         case "authority not trusted":
-            del password["TRACEGATE_KAFKA_SSL_CAFILE"]
-            return password, "check TRACEGATE_KAFKA_SSL_CAFILE"
+            del password["TRACEWEIR_KAFKA_SSL_CAFILE"]
+            return password, "check TRACEWEIR_KAFKA_SSL_CAFILE"
         case _:
             certificate = by_certificate(secured_kafka, certificates)
-            del certificate["TRACEGATE_KAFKA_SSL_CERTFILE"], certificate["TRACEGATE_KAFKA_SSL_KEYFILE"]
-            return certificate, "TRACEGATE_KAFKA_SSL_CERTFILE and TRACEGATE_KAFKA_SSL_KEYFILE"
+            del certificate["TRACEWEIR_KAFKA_SSL_CERTFILE"], certificate["TRACEWEIR_KAFKA_SSL_KEYFILE"]
+            return certificate, "TRACEWEIR_KAFKA_SSL_CERTFILE and TRACEWEIR_KAFKA_SSL_KEYFILE"
 
 
 @pytest.mark.parametrize("command", [("worker",), ("emit", "FILE"), ("topics", "create"), ("topics", "check")])
@@ -181,13 +181,13 @@ def test_who_is_not_let_in_is_told_why_once_without_the_password(
 ) -> None:
     variables, names = locked_out
     arguments = [str(sample(tmp_path, 0)) if word == "FILE" else word for word in command]
-    state = {"TRACEGATE_STATE_DIR": str(tmp_path / "state")}
+    state = {"TRACEWEIR_STATE_DIR": str(tmp_path / "state")}
 
-    ended = tracegate(*arguments, prefix="locked-out.", variables=variables | state)
+    ended = traceweir(*arguments, prefix="locked-out.", variables=variables | state)
 
     assert (ended.returncode, ended.stdout) == (1, "")
     assert names in ended.stderr
-    assert variables["TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"] in ended.stderr
+    assert variables["TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"] in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
     for secret in (PASSWORD, WRONG_PASSWORD, "Traceback"):
         assert secret not in ended.stderr

@@ -1,4 +1,4 @@
-"""Finds the weights of `tracegate.scorers.contexts`: what compromise 14 made of the verbs of many texts, and which neighbours told it.
+"""Finds the weights of `traceweir.scorers.contexts`: what compromise 14 made of the verbs of many texts, and which neighbours told it.
 
     mkdir /tmp/mastra && cd /tmp/mastra && npm install @mastra/evals@1.10.2     # brings compromise 14
     MASTRA=/tmp/mastra .venv/bin/python -m tests.parity.record_mastra_contexts TEXTS...
@@ -26,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tracegate.scorers.contexts import DROPPED, Outcome, features
-from tracegate.scorers.elements import tokens_as_mastra
-from tracegate.scorers.english import Token
-from tracegate.scorers.infinitives import AUXILIARIES
+from traceweir.scorers.contexts import DROPPED, Outcome, features
+from traceweir.scorers.elements import tokens_as_mastra
+from traceweir.scorers.english import Token
+from traceweir.scorers.infinitives import AUXILIARIES
 
 DATA = Path(__file__).parent / "data"
 TIMES = 3.0
@@ -162,7 +162,7 @@ def main() -> None:
         if any(of_kind.outcomes)
         for line in lines(kind, weights(of_kind))
     ]
-    target = files("tracegate.scorers") / "words" / "compromise_contexts.txt"
+    target = files("traceweir.scorers") / "words" / "compromise_contexts.txt"
     Path(str(target)).write_text("\n".join(found) + "\n", "utf-8")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_turn, scores_of
 
-from tracegate.schemas.invocation import (
+from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
     Invocation,
@@ -22,10 +22,10 @@ from tracegate.schemas.invocation import (
     InvocationStep,
     Part,
 )
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import read_plan
-from tracegate.scorers.rouge import tokens
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import read_plan
+from traceweir.scorers.rouge import tokens
 
 RECORDED: list[list[Any]] = json.loads((Path(__file__).parent / "data" / "adk_oracle.json").read_text("utf-8"))
 TRAJECTORIES = [row for row in RECORDED if row[0] == "traj"]

@@ -11,17 +11,17 @@ from tests.parity.record_adk_files import DOCUMENTS, OLD_SET
 from tests.support.eval_sets import case, eval_set, invocation, write
 from tests.support.scoring import NOW
 
-from tracegate.schemas.config import GateConfig
-from tracegate.schemas.eval_set import EvalSet
-from tracegate.schemas.eval_set_files import modern
-from tracegate.scorers import Measurement, Metric, Missing, Plan, Scorer, Subject, TraceValue
-from tracegate.streams.cli import main
-from tracegate.streams.documents import InputError
-from tracegate.streams.evals.files import Chosen, checked, read_eval_file
-from tracegate.streams.evals.recordings import read_recordings
-from tracegate.streams.evals.results import CaseResult, CriterionResult
-from tracegate.streams.evals.scoring import Scored, score_files
-from tracegate.streams.evals.text import failure_lines
+from traceweir.schemas.config import GateConfig
+from traceweir.schemas.eval_set import EvalSet
+from traceweir.schemas.eval_set_files import modern
+from traceweir.scorers import Measurement, Metric, Missing, Plan, Scorer, Subject, TraceValue
+from traceweir.streams.cli import main
+from traceweir.streams.documents import InputError
+from traceweir.streams.evals.files import Chosen, checked, read_eval_file
+from traceweir.streams.evals.recordings import read_recordings
+from traceweir.streams.evals.results import CaseResult, CriterionResult
+from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.text import failure_lines
 
 DATA = Path(__file__).parent / "data"
 RECORDED: dict[str, Any] = json.loads((DATA / "adk_files.json").read_text("utf-8"))

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_session, scores_of
 
-from tracegate.schemas.invocation import Invocation, Rubric
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.score import Cost, Score
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import read_plan
-from tracegate.scorers.judge import JudgeFailed, Question, Reply
-from tracegate.scorers.judge_answers import read_match
-from tracegate.scorers.material import context_of, steps_of
-from tracegate.scorers.rubric_answers import normalised, read_rubrics
-from tracegate.scorers.sentence_answers import read_labels, read_sentences
+from traceweir.schemas.invocation import Invocation, Rubric
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import read_plan
+from traceweir.scorers.judge import JudgeFailed, Question, Reply
+from traceweir.scorers.judge_answers import read_match
+from traceweir.scorers.material import context_of, steps_of
+from traceweir.scorers.rubric_answers import normalised, read_rubrics
+from traceweir.scorers.sentence_answers import read_labels, read_sentences
 
 ORACLE: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "adk_judge_oracle.json").read_text("utf-8"))
 CASES: list[dict[str, Any]] = ORACLE["cases"]

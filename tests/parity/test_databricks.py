@@ -12,15 +12,15 @@ import pytest
 from pydantic import ValidationError
 from tests.support.scoring import make_session, scores_of
 
-from tracegate.schemas.base import explain
-from tracegate.schemas.evaluation_row import CONFLICT, EvaluationRow
-from tracegate.schemas.evaluation_row_turn import request_text, response_text
-from tracegate.schemas.events import EVENT
-from tracegate.schemas.score import Score
-from tracegate.schemas.turns import turns_of
-from tracegate.scorers import read_plan
-from tracegate.scorers.chunk_relevance import precision
-from tracegate.scorers.ratings import Rating
+from traceweir.schemas.base import explain
+from traceweir.schemas.evaluation_row import CONFLICT, EvaluationRow
+from traceweir.schemas.evaluation_row_turn import request_text, response_text
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.score import Score
+from traceweir.schemas.turns import turns_of
+from traceweir.scorers import read_plan
+from traceweir.scorers.chunk_relevance import precision
+from traceweir.scorers.ratings import Rating
 
 DATA = Path(__file__).parent / "data"
 LINES = [line.split(" | ") for line in (DATA / "databricks_oracle.txt").read_text("utf-8").splitlines()]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.scorers import TraceValue, evaluate_value
-from tracegate.scorers.embedding import Vectors
-from tracegate.scorers.novelty import NoveltyCache
-from tracegate.scorers.trace_value import value_of
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.scorers import TraceValue, evaluate_value
+from traceweir.scorers.embedding import Vectors
+from traceweir.scorers.novelty import NoveltyCache
+from traceweir.scorers.trace_value import value_of
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "kp_oracle.json").read_text("utf-8"))
 SAMPLES: dict[str, Any] = RECORDED["samples"]

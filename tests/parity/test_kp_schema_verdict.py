@@ -17,7 +17,7 @@ import pytest
 from pydantic import ValidationError
 from tests.support.scoring import trace_document
 
-from tracegate.schemas.trace import ReasoningTrace
+from traceweir.schemas.trace import ReasoningTrace
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "kp_schemas.json").read_text("utf-8"))[
     "ReasoningTrace"

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_turn, scores_of
 
-from tracegate.schemas.invocation import Content, FunctionCall, Invocation
-from tracegate.scorers import Subject, read_plan
-from tracegate.scorers.base import Measurement
-from tracegate.scorers.completeness import Compared, completeness
-from tracegate.scorers.content_similarity import ContentSimilarity
-from tracegate.scorers.keyword_coverage import KeywordCoverage
+from traceweir.schemas.invocation import Content, FunctionCall, Invocation
+from traceweir.scorers import Subject, read_plan
+from traceweir.scorers.base import Measurement
+from traceweir.scorers.completeness import Compared, completeness
+from traceweir.scorers.content_similarity import ContentSimilarity
+from traceweir.scorers.keyword_coverage import KeywordCoverage
 
 DATA = Path(__file__).parent / "data"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracegate.scorers.embedding import Embedder, embedded_text
-from tracegate.scorers.novelty import NoveltyCache
-from tracegate.streams.embedders import load_embedder
+from traceweir.scorers.embedding import Embedder, embedded_text
+from traceweir.scorers.novelty import NoveltyCache
+from traceweir.streams.embedders import load_embedder
 
 pytestmark = pytest.mark.embeddings
 

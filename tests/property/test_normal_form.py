@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracegate.schemas.invocation import Content, Invocation
-from tracegate.schemas.normal_form import JOINER, MOST_MARKS, NormalForm, normal_form
-from tracegate.schemas.reference import normalised_question
-from tracegate.scorers.base import Subject
-from tracegate.scorers.content_similarity import ContentSimilarity
-from tracegate.scorers.elements import elements, elements_as_mastra
-from tracegate.scorers.rouge import tokens
+from traceweir.schemas.invocation import Content, Invocation
+from traceweir.schemas.normal_form import JOINER, MOST_MARKS, NormalForm, normal_form
+from traceweir.schemas.reference import normalised_question
+from traceweir.scorers.base import Subject
+from traceweir.scorers.content_similarity import ContentSimilarity
+from traceweir.scorers.elements import elements, elements_as_mastra
+from traceweir.scorers.rouge import tokens
 
 FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
 MARKS = st.sampled_from("\u0301\u0323\u0344\u0730\u0731\u3099\u0f71\u0f73\uff9e\uff9f")

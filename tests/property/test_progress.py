@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracegate.streams.progress import Progress
+from traceweir.streams.progress import Progress
 
 
 @given(st.data())

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from tracegate.schemas.events import TYPES
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.streams.quick import NotPlain, quick_look
+from traceweir.schemas.events import TYPES
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.quick import NotPlain, quick_look
 
 ENVELOPE = {
     "event_id": "e",

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.flow import START, TOPICS, Flow, HeldScoring, Message, event, trace
 
-from tracegate.schemas.candidate import Candidate
-from tracegate.scorers.embedding import HashingEmbedder
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.assemble import Closing
+from traceweir.schemas.candidate import Candidate
+from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.assemble import Closing
 
 PLAN = read_plan(b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.8, "cache_size": 3}}')
 DOMAINS = ("travel", "finance", "Ｔravel")

@@ -9,11 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.scoring import make_turn
 
-from tracegate.schemas.invocation import FunctionCall
-from tracegate.schemas.reference import Reference
-from tracegate.scorers import Subject, ToolTrajectory
-from tracegate.scorers.tool_trajectory import SHOWN_CALLS, SHOWN_CHARACTERS, matches
-from tracegate.scorers.trajectory import TrajectoryPrecision, TrajectoryRecall
+from traceweir.schemas.invocation import FunctionCall
+from traceweir.schemas.reference import Reference
+from traceweir.scorers import Subject, ToolTrajectory
+from traceweir.scorers.tool_trajectory import SHOWN_CALLS, SHOWN_CHARACTERS, matches
+from traceweir.scorers.trajectory import TrajectoryPrecision, TrajectoryRecall
 
 scalars = st.sampled_from([None, True, False, 0, 1, 1.0, 0.0, -1, "1", "", "a"])
 values = st.recursive(

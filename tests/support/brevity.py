@@ -1,6 +1,6 @@
 """The plugin of docs and CONTRIBUTING: a scorer in ten lines."""
 
-from tracegate.scorers import Measurement, Scorer, Subject
+from traceweir.scorers import Measurement, Scorer, Subject
 
 
 class Brevity(Scorer):

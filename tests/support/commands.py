@@ -9,15 +9,15 @@ from typing import Any
 
 import typer
 
-from tracegate.streams.cli import app
-from tracegate.streams.settings import ENV_PREFIX, Settings
+from traceweir.streams.cli import app
+from traceweir.streams.settings import ENV_PREFIX, Settings
 
 VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
 """Every variable that a process reads."""
 
 
 def parse(arguments: Sequence[str]) -> None:
-    """Parse the arguments of `tracegate`, down to the last subcommand.
+    """Parse the arguments of `traceweir`, down to the last subcommand.
 
     Raises:
         click.UsageError: there is no such command or option, or an argument is missing.
@@ -25,21 +25,21 @@ def parse(arguments: Sequence[str]) -> None:
     command: Any = typer.main.get_command(app)
     rest = list(arguments)
     while hasattr(command, "resolve_command"):
-        with command.make_context("tracegate", rest) as context:
+        with command.make_context("traceweir", rest) as context:
             _, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-    with command.make_context("tracegate", rest):
+    with command.make_context("traceweir", rest):
         pass
 
 
 def commands_in(markdown: str) -> Iterator[list[str]]:
-    """The arguments of each `tracegate` command in the shell blocks of a page."""
+    """The arguments of each `traceweir` command in the shell blocks of a page."""
     for block in re.findall(r"```bash\n(.*?)```", markdown, re.DOTALL):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
-            if words[:1] == ["tracegate"]:
+            if words[:1] == ["traceweir"]:
                 yield words[1 : words.index(">")] if ">" in words else words[1:]
 
 
 def variables_in(text: str) -> set[str]:
-    """Every `TRACEGATE_...` in a text."""
+    """Every `TRACEWEIR_...` in a text."""
     return set(re.findall(rf"\b{ENV_PREFIX}[A-Z0-9_]*[A-Z0-9]\b", text))

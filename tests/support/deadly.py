@@ -11,10 +11,10 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import ClassVar
 
-from tracegate.schemas.invocation import Level
-from tracegate.scorers.base import Measurement, Scorer, Subject
-from tracegate.scorers.metric import Metric
-from tracegate.scorers.plan import Plan, read_plan
+from traceweir.schemas.invocation import Level
+from traceweir.scorers.base import Measurement, Scorer, Subject
+from traceweir.scorers.metric import Metric
+from traceweir.scorers.plan import Plan, read_plan
 
 _LEFT_BEHIND: set[str] = set()
 """What a session left behind in this process."""

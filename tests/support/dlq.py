@@ -1,4 +1,4 @@
-"""`tracegate dlq` as a process, and dead letters that a test puts on the topic itself."""
+"""`traceweir dlq` as a process, and dead letters that a test puts on the topic itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
 
-from tracegate.schemas.dead_letter import DeadLetter
+from traceweir.schemas.dead_letter import DeadLetter
 
 
 class Ended(NamedTuple):
@@ -33,12 +33,12 @@ class Dlq:
     """The command, on a broker and under a prefix."""
 
     servers: str
-    prefix: str = "tracegate."
+    prefix: str = "traceweir."
 
     def __call__(self, *arguments: str) -> Ended:
-        """Run `tracegate dlq`."""
+        """Run `traceweir dlq`."""
         ended = subprocess.run(
-            [sys.executable, "-m", "tracegate.streams.cli", "dlq", *arguments],
+            [sys.executable, "-m", "traceweir.streams.cli", "dlq", *arguments],
             env=os.environ | self.environment | {"COLUMNS": "200"},
             capture_output=True,
             check=False,
@@ -49,7 +49,7 @@ class Dlq:
     @property
     def environment(self) -> dict[str, str]:
         """The variables that say where it is."""
-        return {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": self.servers, "TRACEGATE_TOPIC_PREFIX": self.prefix}
+        return {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": self.servers, "TRACEWEIR_TOPIC_PREFIX": self.prefix}
 
     def states(self) -> dict[str, str]:
         """By id, whether the dead letter is open or replayed."""
@@ -69,7 +69,7 @@ class Dlq:
         assert producer.flush(30) == 0
 
 
-def letter(number: int, prefix: str = "tracegate.", topic: str = "traces", **changes: Any) -> DeadLetter:
+def letter(number: int, prefix: str = "traceweir.", topic: str = "traces", **changes: Any) -> DeadLetter:
     """A dead letter of the partition `number % 4`."""
     about: dict[str, Any] = {"reason": "late", "detail": "too late", "stage": "assemble", "timestamp": 1_000, **changes}
     value = about.pop("value", b"value %d" % number)

@@ -1,6 +1,6 @@
 """A worker that kills itself at a step of a checkpoint, when it is told to: a kill from outside rarely hits these moments.
 
-`python -m tests.support.dying_worker worker ...`, with the arguments of `tracegate`. Once there is the file that `TRACEGATE_TESTS_DEATH`
+`python -m tests.support.dying_worker worker ...`, with the arguments of `traceweir`. Once there is the file that `TRACEWEIR_TESTS_DEATH`
 names, which says `STEP MOMENT COUNT`, it dies at the COUNT-th call of STEP from then on, `before` it, `midway` (the request is under way)
 or `after` it.
 """
@@ -20,7 +20,7 @@ STEPS = ("begin_transaction", "send_batch", "send_offsets_to_transaction", "comm
 WITHOUT_TRANSACTIONS = ("send_batch", "store")
 """The steps that there are on an embedded broker."""
 MOMENTS = ("before", "midway", "after")
-VARIABLE = "TRACEGATE_TESTS_DEATH"
+VARIABLE = "TRACEWEIR_TESTS_DEATH"
 
 
 class Death:
@@ -57,7 +57,7 @@ class Death:
 
 def install(death: Death) -> None:
     """Put the steps of this process under its control."""
-    from tracegate.streams.faust_seam import Table
+    from traceweir.streams.faust_seam import Table
 
     write = Table.write
 
@@ -88,7 +88,7 @@ def _watched(step: str, real: Any, death: Death) -> Any:
 
 
 if __name__ == "__main__":
-    from tracegate.streams.cli import main
+    from traceweir.streams.cli import main
 
     install(Death(Path(os.environ[VARIABLE])))
     main(sys.argv[1:])

@@ -16,25 +16,25 @@ from typing import Any
 import orjson
 from faust.types import TP
 
-from tracegate.schemas.dead_letter import DeadLetter, Headers
-from tracegate.schemas.session import Session
-from tracegate.scorers.embedding import Embedder
-from tracegate.scorers.plan import Plan, read_plan
-from tracegate.streams.assemble import Assemble, Closing
-from tracegate.streams.delivery import MAX_BATCH_BYTES
-from tracegate.streams.faust_seam import End
-from tracegate.streams.gate import Gate
-from tracegate.streams.judge_rows import JudgeRows
-from tracegate.streams.judging import Judging
-from tracegate.streams.lane import Lane, StageSpec
-from tracegate.streams.later import OnceMore
-from tracegate.streams.pool import Pool
-from tracegate.streams.rereading import NotHad
-from tracegate.streams.score import Score
-from tracegate.streams.scoring import Measure, Measured, SessionScoring, score_bytes
-from tracegate.streams.stage import Cut, Output, Read
-from tracegate.streams.topics import STAGES, StageName, Topics
-from tracegate.streams.verdicts import JudgeVerdict
+from traceweir.schemas.dead_letter import DeadLetter, Headers
+from traceweir.schemas.session import Session
+from traceweir.scorers.embedding import Embedder
+from traceweir.scorers.plan import Plan, read_plan
+from traceweir.streams.assemble import Assemble, Closing
+from traceweir.streams.delivery import MAX_BATCH_BYTES
+from traceweir.streams.faust_seam import End
+from traceweir.streams.gate import Gate
+from traceweir.streams.judge_rows import JudgeRows
+from traceweir.streams.judging import Judging
+from traceweir.streams.lane import Lane, StageSpec
+from traceweir.streams.later import OnceMore
+from traceweir.streams.pool import Pool
+from traceweir.streams.rereading import NotHad
+from traceweir.streams.score import Score
+from traceweir.streams.scoring import Measure, Measured, SessionScoring, score_bytes
+from traceweir.streams.stage import Cut, Output, Read
+from traceweir.streams.topics import STAGES, StageName, Topics
+from traceweir.streams.verdicts import JudgeVerdict
 
 TOPICS = Topics.of()
 START = 1_767_225_600.0

@@ -1,4 +1,4 @@
-"""A worker whose last checkpoint never ends: `python -m tests.support.hanging_worker worker ...`, with the arguments of `tracegate`."""
+"""A worker whose last checkpoint never ends: `python -m tests.support.hanging_worker worker ...`, with the arguments of `traceweir`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 import sys
 from typing import Any
 
-from tracegate.streams import worker
-from tracegate.streams.checkpoint import Checkpoints
-from tracegate.streams.cli import main
+from traceweir.streams import worker
+from traceweir.streams.checkpoint import Checkpoints
+from traceweir.streams.cli import main
 
 
 async def hang(self: Any) -> None:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from pydantic import SecretStr
 from tests.support.scoring import NOW
 
-from tracegate.schemas.judge_config import JudgeConfig
-from tracegate.schemas.score import Cost
-from tracegate.scorers import Measurement, Metric, Plan, Scorer, Subject, read_plan
-from tracegate.scorers.judge import Question
-from tracegate.streams.judge_client import Access
-from tracegate.streams.judging import Judging
+from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.schemas.score import Cost
+from traceweir.scorers import Measurement, Metric, Plan, Scorer, Subject, read_plan
+from traceweir.scorers.judge import Question
+from traceweir.streams.judge_client import Access
+from traceweir.streams.judging import Judging
 
 KEY = "hunter2-hunter2-hunter2"
 QUICK = {"initial_s": 0.001, "max_s": 5, "jitter_s": 0}

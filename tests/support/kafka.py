@@ -10,9 +10,9 @@ import pytest
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
-from tracegate.streams.embedded import EmbeddedBroker
+from traceweir.streams.embedded import EmbeddedBroker
 
-SERVERS, HOME = "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
+SERVERS, HOME = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
 NEEDS_NODES = f"needs nodes of an Apache Kafka: set {HOME} to an unpacked download (kafka.apache.org, needs Java 17)"
 NEEDS_KAFKA = f"{NEEDS_NODES}, or {SERVERS} to a running cluster, for example after `docker compose up`"
 

@@ -41,7 +41,7 @@ class KafkaCluster:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> KafkaCluster:
-        self._folder = tempfile.TemporaryDirectory(prefix="tracegate-kafka-")
+        self._folder = tempfile.TemporaryDirectory(prefix="traceweir-kafka-")
         ports = iter(_free_ports(4 * len(self._numbers)))
         self._broker_ports, self._controller_ports, self._tls_ports, self._password_ports = (
             dict(zip(self._numbers, ports, strict=False)) for _ in range(4)

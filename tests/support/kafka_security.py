@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-USER, PASSWORD = "tracegate", "correct-horse-9c41"
+USER, PASSWORD = "traceweir", "correct-horse-9c41"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 USERS = {"SCRAM-SHA-256": USER, "SCRAM-SHA-512": f"{USER}-512"}
 """By mechanism, the user that is known to it alone."""

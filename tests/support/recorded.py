@@ -16,10 +16,10 @@ import pytest
 from tests.audit.committed import Committed
 from tests.support.workers import Fleet
 
-from tracegate.streams.admin import create_topics
-from tracegate.streams.settings import Settings
+from traceweir.streams.admin import create_topics
+from traceweir.streams.settings import Settings
 
-VARIABLE = "TRACEGATE_RECORDED_SESSIONS"
+VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
 DEADLINE_S = 90
 Document = dict[str, Any]
 
@@ -84,7 +84,7 @@ def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
 
 def emit(file: Path, servers: str, prefix: str) -> int:
     """Emit the file. Returns the number of records sent."""
-    ended = tracegate("emit", str(file), "--format", "openai-chat", servers=servers, prefix=prefix)
+    ended = traceweir("emit", str(file), "--format", "openai-chat", servers=servers, prefix=prefix)
     assert (ended.returncode, ended.stderr) == (0, "")
     _, _, sent = ended.stdout.partition(": ")
     return sum(int(part.split()[0]) for part in sent.split(", "))
@@ -92,7 +92,7 @@ def emit(file: Path, servers: str, prefix: str) -> int:
 
 def score(file: Path) -> list[Document]:
     """What `score` prints of the file."""
-    ended = tracegate("score", str(file), "--format", "openai-chat", "--embedder", "none", "--json")
+    ended = traceweir("score", str(file), "--format", "openai-chat", "--embedder", "none", "--json")
     assert ended.stderr == ""
     scores = [json.loads(line) for line in ended.stdout.splitlines()]
     missed = any(each["status"] == "FAILED" for each in scores if each["metric"] != "gate")
@@ -110,14 +110,14 @@ def accepted(score: Document) -> bool:
     return bool(score["metric"] == "gate" and score["status"] == "PASSED")
 
 
-def tracegate(
+def traceweir(
     *arguments: str, servers: str = "", prefix: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    environment = os.environ | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": servers, "TRACEGATE_TOPIC_PREFIX": prefix}
+    environment = os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers, "TRACEWEIR_TOPIC_PREFIX": prefix}
     environment |= variables
     return subprocess.run(
-        [sys.executable, "-m", "tracegate.streams.cli", *arguments],
+        [sys.executable, "-m", "traceweir.streams.cli", *arguments],
         env={name: value for name, value in environment.items() if value},
         capture_output=True,
         text=True,

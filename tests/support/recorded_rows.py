@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tests.audit.committed import Committed
 from tests.support.openai_server import Say, openai_server_apart
-from tests.support.recorded import DEADLINE_S, tracegate
+from tests.support.recorded import DEADLINE_S, traceweir
 from tests.support.workers import Fleet
 
-from tracegate.scorers.agent_evaluation import RUNS_ON, full_name
-from tracegate.streams.admin import create_topics
-from tracegate.streams.settings import Settings
+from traceweir.scorers.agent_evaluation import RUNS_ON, full_name
+from traceweir.streams.admin import create_topics
+from traceweir.streams.settings import Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "evaluation_rows.jsonl"
 CONFIG: dict[str, Any] = {
@@ -43,7 +43,7 @@ def check_rows(servers: str, prefix: str, folder: Path) -> None:
     config.write_text(json.dumps(CONFIG))
     rows.write_text(EXAMPLES.read_text("utf-8") + json.dumps(with_a_tool()) + "\n", "utf-8")
     with openai_server_apart(default=decided) as server:
-        judge = {"TRACEGATE_JUDGE_API_BASE": server.url, "TRACEGATE_JUDGE_CACHE": str(folder / "verdicts.sqlite3")}
+        judge = {"TRACEWEIR_JUDGE_API_BASE": server.url, "TRACEWEIR_JUDGE_CACHE": str(folder / "verdicts.sqlite3")}
         offline = scores_of_the_file(rows, config, judge)
         asked = len(server.asked)
         create_topics(Settings(kafka_bootstrap_servers=servers, topic_prefix=prefix))
@@ -53,7 +53,7 @@ def check_rows(servers: str, prefix: str, folder: Path) -> None:
             Fleet(servers, prefix, folder, config, "none", variables=judge) as fleet,
         ):
             worker = fleet.start("worker")
-            ended = tracegate("emit", str(rows), servers=servers, prefix=prefix)
+            ended = traceweir("emit", str(rows), servers=servers, prefix=prefix)
             assert (ended.returncode, ended.stderr) == (0, "")
             deadline = time.monotonic() + DEADLINE_S
             while len(committed.rows["results"]) < len(offline):
@@ -68,7 +68,7 @@ def check_rows(servers: str, prefix: str, folder: Path) -> None:
 
 
 def scores_of_the_file(rows: Path, config: Path, judge: dict[str, str]) -> dict[str, Any]:
-    ended = tracegate("score", str(rows), "--config", str(config), "--embedder", "none", "--json", **judge)
+    ended = traceweir("score", str(rows), "--config", str(config), "--embedder", "none", "--json", **judge)
     assert (ended.returncode, ended.stderr) == (1, ""), ended  # some do not reach their thresholds
     found = by_id(map(json.loads, ended.stdout.splitlines()))
     values: dict[str, set[float]] = {}

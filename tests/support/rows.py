@@ -11,17 +11,17 @@ from typing import Any
 import orjson
 from tests.support.scoring import NOW
 
-from tracegate.schemas.score import Score
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.cli_input import MAX_RECORD, Format, Records, open_input, read_input
-from tracegate.streams.offline import Result, score_offline
-from tracegate.streams.settings import Settings
+from traceweir.schemas.score import Score
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.cli_input import MAX_RECORD, Format, Records, open_input, read_input
+from traceweir.streams.offline import Result, score_offline
+from traceweir.streams.settings import Settings
 
 AUTO = {"agent_evaluation": {"judged": False}}
 ROW = {"request": "q", "response": "a"}
 
 
-def read(path: Path, format: Format = "tracegate") -> list[Records]:  # noqa: A002
+def read(path: Path, format: Format = "traceweir") -> list[Records]:  # noqa: A002
     os.utime(path, (NOW.timestamp(), NOW.timestamp()))  # when its rows happened
     with open_input(str(path)) as stream:
         return list(read_input(stream, format=format, task_domain="general", max_bytes=MAX_RECORD))

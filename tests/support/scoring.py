@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tracegate.schemas.candidate import Candidate, Verdict
-from tracegate.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.score import Score
-from tracegate.schemas.session import Session
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import Plan, evaluate
-from tracegate.scorers.judge import Judge
+from traceweir.schemas.candidate import Candidate, Verdict
+from traceweir.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.score import Score
+from traceweir.schemas.session import Session
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import Plan, evaluate
+from traceweir.scorers.judge import Judge
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 
@@ -116,6 +116,6 @@ def install(folder: Path, package: str, entry_points: Mapping[str, str]) -> None
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     lines = [f"{metric} = {place}" for metric, place in entry_points.items()]
-    (about / "entry_points.txt").write_text("\n".join(["[tracegate.scorers]", *lines, ""]))
+    (about / "entry_points.txt").write_text("\n".join(["[traceweir.scorers]", *lines, ""]))
     if str(folder) not in sys.path:
         raise AssertionError("put the folder on sys.path first: monkeypatch.syspath_prepend(folder)")

@@ -1,4 +1,4 @@
-"""A worker of which something stands still: `python -m tests.support.stuck_worker WHAT worker ...`, with the arguments of `tracegate`.
+"""A worker of which something stands still: `python -m tests.support.stuck_worker WHAT worker ...`, with the arguments of `traceweir`.
 
 `fetch`: partition 1 of `traces` is assigned, and never asked for. `checkpoint`: none ever ends. `catch-up`: it never goes on.
 `loop`: after the first partition is taken over, something holds the event loop. `sync`: the first time that it learns of its place in
@@ -18,13 +18,13 @@ from typing import Any
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
-from tracegate.streams import watchdog, worker
-from tracegate.streams.catch_up import CatchUp
-from tracegate.streams.checkpoint import Checkpoints
-from tracegate.streams.cli import main
+from traceweir.streams import watchdog, worker
+from traceweir.streams.catch_up import CatchUp
+from traceweir.streams.checkpoint import Checkpoints
+from traceweir.streams.cli import main
 
 LIMIT_S = 2.0
-GO = "TRACEGATE_TESTS_GO"
+GO = "TRACEWEIR_TESTS_GO"
 
 
 async def hang(self: Any, *args: Any) -> None:
@@ -37,7 +37,7 @@ def fetch_all_but_one() -> None:
     real = Fetcher._get_actions_per_node
 
     def actions(self: Any, assignment: Any) -> Any:
-        tps = [tp for tp in assignment.tps if (tp.topic, tp.partition) != ("tracegate.traces", 1)]
+        tps = [tp for tp in assignment.tps if (tp.topic, tp.partition) != ("traceweir.traces", 1)]
         return real(self, SimpleNamespace(tps=tps, state_value=assignment.state_value))
 
     Fetcher._get_actions_per_node = actions

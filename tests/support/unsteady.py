@@ -10,8 +10,8 @@ import zlib
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tracegate.schemas.invocation import Level
-from tracegate.scorers.base import Measurement, Scorer, Subject
+from traceweir.schemas.invocation import Level
+from traceweir.scorers.base import Measurement, Scorer, Subject
 
 METRIC = "unsteady"
 
@@ -60,7 +60,7 @@ class Unsteady(Scorer):
 
 def offer_plugin(folder: Path) -> None:
     """Make a folder that offers the scorer to every process that has it on its path."""
-    about = folder / "tracegate_unsteady-1.dist-info"
+    about = folder / "traceweir_unsteady-1.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tracegate-unsteady\nVersion: 1\n")
-    (about / "entry_points.txt").write_text(f"[tracegate.scorers]\n{METRIC} = {__name__}:Unsteady\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: traceweir-unsteady\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[traceweir.scorers]\n{METRIC} = {__name__}:Unsteady\n")

@@ -151,15 +151,15 @@ class Fleet:
     ) -> None:
         self._folder, self._config = folder, config
         self._environment = os.environ | {
-            "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
-            "TRACEGATE_TOPIC_PREFIX": prefix,
-            "TRACEGATE_EMBEDDER": embedder,
-            "TRACEGATE_CLOSE_LINGER_S": "0.5",
-            "TRACEGATE_IDLE_GAP_S": "4",
-            "TRACEGATE_GRACE_S": "0",  # so that a session is one record of its topic
-            "TRACEGATE_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
-            "TRACEGATE_HEARTBEAT_INTERVAL_S": "1.5",
-            "TRACEGATE_WEB_PORT": "0",
+            "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
+            "TRACEWEIR_TOPIC_PREFIX": prefix,
+            "TRACEWEIR_EMBEDDER": embedder,
+            "TRACEWEIR_CLOSE_LINGER_S": "0.5",
+            "TRACEWEIR_IDLE_GAP_S": "4",
+            "TRACEWEIR_GRACE_S": "0",  # so that a session is one record of its topic
+            "TRACEWEIR_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
+            "TRACEWEIR_HEARTBEAT_INTERVAL_S": "1.5",
+            "TRACEWEIR_WEB_PORT": "0",
             **(variables or {}),
         }
         self.started: list[Worker] = []
@@ -200,7 +200,7 @@ class Fleet:
             settings: More of its settings, by variable.
         """
         state_dir, log = state_dir or self._folder / f"state-{name}", self._folder / f"{name}.log"
-        program = ["tests.support.hanging_worker" if hanging else "tracegate.streams.cli"]
+        program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli"]
         if stuck:
             program = ["tests.support.stuck_worker", stuck]
         if mortal:
@@ -214,7 +214,7 @@ class Fleet:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
-                env=self._environment | {"TRACEGATE_STATE_DIR": str(state_dir), DEATH: str(_death_of(log))} | settings,
+                env=self._environment | {"TRACEWEIR_STATE_DIR": str(state_dir), DEATH: str(_death_of(log))} | settings,
             )
         worker = Worker(name, process, state_dir, log, since)
         self.started.append(worker)

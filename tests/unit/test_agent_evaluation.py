@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from tests.support.scoring import scores_of
 
-from tracegate.schemas.invocation import Content, Invocation, RetrievedChunk, TokenUsage
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import ConfigError, read_plan
-from tracegate.scorers.agent_evaluation import ALIASES, RUNS_ON, short_name
-from tracegate.scorers.registry import known_metrics
+from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk, TokenUsage
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import ConfigError, read_plan
+from traceweir.scorers.agent_evaluation import ALIASES, RUNS_ON, short_name
+from traceweir.scorers.registry import known_metrics
 
 RECALL = "retrieval/ground_truth/document_recall"
 COUNTS = ["agent/total_token_count", "agent/input_token_count", "agent/output_token_count", "agent/latency_seconds"]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from tracegate.streams import catch_up
-from tracegate.streams.catch_up import CatchUp
+from traceweir.streams import catch_up
+from traceweir.streams.catch_up import CatchUp
 
 
 class EmptyTable:

@@ -19,10 +19,10 @@ import typer
 from confluent_kafka.admin import AdminClient
 from tests.support.scoring import trace_document
 
-from tracegate.schemas.score import Score
-from tracegate.streams.cli import app, main
-from tracegate.streams.cli_score import _mean, _number
-from tracegate.streams.embedded import EmbeddedBroker
+from traceweir.schemas.score import Score
+from traceweir.streams.cli import app, main
+from traceweir.streams.cli_score import _mean, _number
+from traceweir.streams.embedded import EmbeddedBroker
 
 COMMANDS = [
     *("demo", "broker", "worker", "emit", "score", "topics create", "topics check"),
@@ -43,9 +43,9 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in this process, in an environment that says nothing of Tracegate."""
+    """Run a command in this process, in an environment that says nothing of Traceweir."""
     for name in list(os.environ):
-        if name.startswith("TRACEGATE_"):
+        if name.startswith("TRACEWEIR_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -89,7 +89,7 @@ def test_every_commands_help_ends_with_an_example_of_it(command: str, run: Run) 
     ended = run(*command.split(), "--help")
 
     text = ended.out[: ended.out.index("─ Options")]
-    assert f"tracegate {command}" in text[text.index("Example:") :]
+    assert f"traceweir {command}" in text[text.index("Example:") :]
     assert ended.code == 0
 
 
@@ -100,7 +100,7 @@ def test_those_are_all_commands() -> None:
 
 def test_help_needs_neither_faust_nor_a_kafka_client() -> None:
     heavy = ["faust", "aiokafka", "confluent_kafka", "pydantic_settings", "numpy", "sentence_transformers"]
-    code = f"import sys, tracegate.streams.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, traceweir.streams.cli; print([name for name in {heavy} if name in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
 
@@ -237,7 +237,7 @@ def test_hostile_text_neither_colours_nor_breaks_the_table(hostile: str, run: Ru
 @pytest.mark.parametrize("traces", [1, 300])  # what fits a buffer meets the closed pipe only at the end
 def test_a_reader_who_has_enough_ends_it_quietly(traces: int, write: Write) -> None:
     file = write("traces.jsonl", *(trace(number) for number in range(traces)))
-    command = [sys.executable, "-m", "tracegate.streams.cli", "score", file, "--embedder", "none", "--json"]
+    command = [sys.executable, "-m", "traceweir.streams.cli", "score", file, "--embedder", "none", "--json"]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
@@ -273,13 +273,13 @@ def test_every_problem_of_a_config_is_said_at_once_before_anything_starts(comman
 def test_every_problem_of_the_environment_is_said_at_once(
     command: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRACEGATE_PARTITIONS", "0")
-    monkeypatch.setenv("TRACEGATE_IDLE_GAP_S", "-1")
+    monkeypatch.setenv("TRACEWEIR_PARTITIONS", "0")
+    monkeypatch.setenv("TRACEWEIR_IDLE_GAP_S", "-1")
 
     ended = run(*command.split())
 
     assert (ended.code, ended.out) == (2, "")
-    assert [line.split(":")[0] for line in ended.err.splitlines()] == ["TRACEGATE_PARTITIONS", "TRACEGATE_IDLE_GAP_S"]
+    assert [line.split(":")[0] for line in ended.err.splitlines()] == ["TRACEWEIR_PARTITIONS", "TRACEWEIR_IDLE_GAP_S"]
 
 
 @pytest.mark.parametrize("command", ["worker", "topics create", "topics check"])
@@ -317,11 +317,11 @@ def test_an_embedder_that_cannot_be_had_is_exit_code_1(run: Run, write: Write) -
 def test_without_a_broker_the_message_says_what_to_do(
     command: str, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin: Any = importlib.import_module("tracegate.streams.admin")
+    admin: Any = importlib.import_module("traceweir.streams.admin")
     monkeypatch.setattr(admin._Cluster.metadata, "__defaults__", (0.3,))
     monkeypatch.setattr(admin.reach, "__defaults__", (0.3,))
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        monkeypatch.setenv("TRACEGATE_KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{mute.getsockname()[1]}")
+        monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{mute.getsockname()[1]}")
         ended = run(*command.format(file=write("events.jsonl", EVENT)).split())
 
     assert (ended.code, ended.out) == (1, "")
@@ -333,17 +333,17 @@ def test_without_a_broker_the_message_says_what_to_do(
 def test_a_missing_topic_is_said_with_what_makes_it_and_then_made(
     run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRACEGATE_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
 
     before = run("topics", "check")
     made = run("topics", "create", "--json")
     after = run("topics", "check")
 
     assert (before.code, before.out) == (1, "")
-    assert "topic 'tracegate.traces' does not exist: run `tracegate topics create`" in before.err.splitlines()
+    assert "topic 'traceweir.traces' does not exist: run `traceweir topics create`" in before.err.splitlines()
     assert (made.code, made.err) == (0, "")
     assert orjson.loads(made.out).keys() == {"created", "existing", "wrong"}
-    assert "tracegate.traces" in orjson.loads(made.out)["created"]
+    assert "traceweir.traces" in orjson.loads(made.out)["created"]
     assert (after.code, after.out, after.err) == (0, "all 10 topics are as they should be\n", "")
 
 
@@ -351,16 +351,16 @@ def test_a_missing_topic_is_said_with_what_makes_it_and_then_made(
 def test_a_wrong_partition_count_is_said_for_every_topic(
     command: str, run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRACEGATE_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
     run("topics", "create")
-    monkeypatch.setenv("TRACEGATE_PARTITIONS", "8")
+    monkeypatch.setenv("TRACEWEIR_PARTITIONS", "8")
 
     ended = run(*command.split())
 
     assert ended.code == 1
     assert len(ended.err.splitlines()) == 10
     assert all(
-        "has 4 partitions, expected 8" in line and "TRACEGATE_PARTITIONS=4" in line for line in ended.err.splitlines()
+        "has 4 partitions, expected 8" in line and "TRACEWEIR_PARTITIONS=4" in line for line in ended.err.splitlines()
     )
 
 
@@ -368,7 +368,7 @@ def test_a_wrong_partition_count_is_said_for_every_topic(
 
 
 def test_the_broker_prints_how_to_reach_it_and_says_what_it_is_not(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tracegate.streams.cli", "broker"]
+    command = [sys.executable, "-m", "traceweir.streams.cli", "broker"]
     with (tmp_path / "err").open("wb") as err, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err) as process:
         try:
             assert process.stdout is not None
@@ -378,8 +378,8 @@ def test_the_broker_prints_how_to_reach_it_and_says_what_it_is_not(tmp_path: Pat
             process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
 
-    assert name == "export TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"
-    assert {"tracegate.traces", "tracegate.results"} <= topics.keys()
+    assert name == "export TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
+    assert {"traceweir.traces", "traceweir.results"} <= topics.keys()
     assert (process.returncode, rest) == (130, b"")
     assert "no Kafka" in (tmp_path / "err").read_text()
     assert "Traceback" not in (tmp_path / "err").read_text()

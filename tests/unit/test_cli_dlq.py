@@ -1,4 +1,4 @@
-"""`tracegate dlq`: what it refuses, and what a hostile dead letter looks like."""
+"""`traceweir dlq`: what it refuses, and what a hostile dead letter looks like."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tracegate.schemas.dead_letter import DeadLetter
-from tracegate.streams import cli_letters
-from tracegate.streams.cli import main
-from tracegate.streams.cli_dlq import read_time
-from tracegate.streams.dead_letters import Found, LetterId
+from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams import cli_letters
+from traceweir.streams.cli import main
+from traceweir.streams.cli_dlq import read_time
+from traceweir.streams.dead_letters import Found, LetterId
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOSTILE = "[red]x[/nope]\x1b[31m\r\n\u202e\x9b"
@@ -54,7 +54,7 @@ def test_a_time_is_iso_8601_or_how_long_ago(text: str, moment: str) -> None:
         (["show", "x"], "'x' is no id of a dead letter"),
         (["list", "--reason", "because"], "choose from empty, too_large"),
         (["list", "--stage", "join"], "choose from assemble, score, gate"),
-        (["list", "--topic", "results"], "choose from tracegate.traces"),
+        (["list", "--topic", "results"], "choose from traceweir.traces"),
         (["list", "--since", "5y"], "'5y' is no time"),
         (["list", "--limit", "0"], "--limit"),
     ],
@@ -64,7 +64,7 @@ def test_what_cannot_be_meant_is_refused_before_kafka_is_asked(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TRACEGATE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     assert run(*arguments) == 2
     assert said in capsys.readouterr().err
 

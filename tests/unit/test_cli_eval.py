@@ -1,4 +1,4 @@
-"""`tracegate eval`, `evalset add` and `migrate`: what they print where, what they write, and their exit codes."""
+"""`traceweir eval`, `evalset add` and `migrate`: what they print where, what they write, and their exit codes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.support.eval_sets import case, eval_set, invocation, scenario, write
 
-from tracegate.schemas.eval_set import EvalSet
-from tracegate.streams.cli import main
+from traceweir.schemas.eval_set import EvalSet
+from traceweir.streams.cli import main
 
 FIND = [{"name": "find", "args": {"n": 1}}]
 TURN = invocation("Hi", "Hello there.", FIND)
@@ -32,9 +32,9 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command in this process and in the test's folder, in an environment that says nothing of Tracegate."""
+    """Run a command in this process and in the test's folder, in an environment that says nothing of Traceweir."""
     for name in list(os.environ):
-        if name.startswith("TRACEGATE_"):
+        if name.startswith("TRACEWEIR_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_turn, scores_of
 
-from tracegate.schemas.invocation import Content, FunctionCall, Invocation, Part
-from tracegate.schemas.score import Score
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import ConfigError, Plan, read_plan
-from tracegate.scorers.completeness import completeness
-from tracegate.scorers.content_similarity import dice
-from tracegate.scorers.elements import elements
-from tracegate.scorers.keyword_coverage import keywords
+from traceweir.schemas.invocation import Content, FunctionCall, Invocation, Part
+from traceweir.schemas.score import Score
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import ConfigError, Plan, read_plan
+from traceweir.scorers.completeness import completeness
+from traceweir.scorers.content_similarity import dice
+from traceweir.scorers.elements import elements
+from traceweir.scorers.keyword_coverage import keywords
 
 
 def plan_of(metric: str, **options: Any) -> Plan:

@@ -12,14 +12,14 @@ import pytest
 import yaml
 from tests.support.commands import VARIABLES, parse
 
-from tracegate.streams.cli import main
-from tracegate.streams.embedded import EmbeddedBroker
-from tracegate.streams.settings import ENV_PREFIX, Settings, load_settings
+from traceweir.streams.cli import main
+from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.settings import ENV_PREFIX, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("tracegate:"))
+OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("traceweir:"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 
 
@@ -53,7 +53,7 @@ def test_there_are_kafka_topics_a_worker_and_a_fleet() -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_its_command_is_one_that_tracegate_takes(name: str) -> None:
+def test_its_command_is_one_that_traceweir_takes(name: str) -> None:
     parse(on_this_machine(SERVICES[name]))
 
 
@@ -67,7 +67,7 @@ def test_its_environment_can_be_used(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_all_agree_on_where_kafka_is_and_on_the_number_of_partitions() -> None:
-    agreed = ("TRACEGATE_KAFKA_BOOTSTRAP_SERVERS", "TRACEGATE_PARTITIONS")
+    agreed = ("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "TRACEWEIR_PARTITIONS")
     assert len({tuple(SERVICES[name]["environment"][variable] for variable in agreed) for name in OURS}) == 1
 
 
@@ -75,7 +75,7 @@ def test_topics_are_made_and_the_sample_is_sent_whole(
     embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("topics", "sample"):
-        use(monkeypatch, name, TRACEGATE_KAFKA_BOOTSTRAP_SERVERS=embedded_broker.bootstrap_servers)
+        use(monkeypatch, name, TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS=embedded_broker.bootstrap_servers)
         assert run(on_this_machine(SERVICES[name])) == 0, capsys.readouterr().err
 
 
@@ -114,7 +114,7 @@ def test_every_named_volume_is_declared() -> None:
 
 def test_the_workers_state_is_on_its_volume() -> None:
     targets = [mount.split(":")[1] for mount in SERVICES["worker"]["volumes"]]
-    assert re.findall(r"TRACEGATE_STATE_DIR=(\S+)", DOCKERFILE) == targets
+    assert re.findall(r"TRACEWEIR_STATE_DIR=(\S+)", DOCKERFILE) == targets
 
 
 def test_every_listener_of_kafka_is_mapped() -> None:
@@ -138,5 +138,5 @@ def test_the_image_copies_what_is_there_and_not_ignored() -> None:
 
 def test_the_image_runs_as_somebody_who_is_not_root() -> None:
     last = DOCKERFILE.rpartition("FROM ")[2]
-    assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == ["tracegate"]
+    assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == ["traceweir"]
     assert last.index("USER") < last.index("ENTRYPOINT")

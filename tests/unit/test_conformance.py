@@ -10,17 +10,17 @@ import pytest
 from pydantic import ConfigDict
 from tests.support.brevity import Brevity
 
-from tracegate.schemas.invocation import Rubric
-from tracegate.scorers import Measurement, ResponseMatch, Scorer, Subject, ToolTrajectory, TraceValue
-from tracegate.scorers.completeness import Completeness
-from tracegate.scorers.content_similarity import ContentSimilarity
-from tracegate.scorers.hallucinations_v1 import Hallucinations
-from tracegate.scorers.keyword_coverage import KeywordCoverage
-from tracegate.scorers.registry import BUILT_IN
-from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
-from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
-from tracegate.scorers.rubrics import RubricBased
-from tracegate.scorers.testing import (
+from traceweir.schemas.invocation import Rubric
+from traceweir.scorers import Measurement, ResponseMatch, Scorer, Subject, ToolTrajectory, TraceValue
+from traceweir.scorers.completeness import Completeness
+from traceweir.scorers.content_similarity import ContentSimilarity
+from traceweir.scorers.hallucinations_v1 import Hallucinations
+from traceweir.scorers.keyword_coverage import KeywordCoverage
+from traceweir.scorers.registry import BUILT_IN
+from traceweir.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from traceweir.scorers.rubrics import RubricBased
+from traceweir.scorers.testing import (
     CHECKS,
     Check,
     check_it_is_deterministic,
@@ -31,8 +31,8 @@ from tracegate.scorers.testing import (
     check_its_values,
     sample_subjects,
 )
-from tracegate.scorers.tool_call_accuracy import ToolCallAccuracy
-from tracegate.scorers.trajectory import TrajectorySingleToolUse
+from traceweir.scorers.tool_call_accuracy import ToolCallAccuracy
+from traceweir.scorers.trajectory import TrajectorySingleToolUse
 
 SHORT = Rubric(rubric_id="short", rubric_content={"text_property": "It is short."})
 SCORERS: list[Scorer] = [

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tracegate.schemas.dead_letter import KEPT_BYTES, DeadLetter, is_replay, marked
-from tracegate.streams.dead_letters import Found, LetterId, Marks, Wanted
-from tracegate.streams.replay import NotReplayable, resend
-from tracegate.streams.topics import Topics
+from traceweir.schemas.dead_letter import KEPT_BYTES, DeadLetter, is_replay, marked
+from traceweir.streams.dead_letters import Found, LetterId, Marks, Wanted
+from traceweir.streams.replay import NotReplayable, resend
+from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of("acme.")
 LETTER = DeadLetter(
@@ -53,7 +53,7 @@ def test_a_dead_letter_is_read_as_it_was_written(changes: dict[str, Any]) -> Non
 
 
 def test_a_dead_letter_of_a_forged_mark_is_a_dead_letter() -> None:
-    letter = replace(LETTER, headers=[("tracegate.replayed", b"2:3"), ("tracegate.reason", b"mine")])
+    letter = replace(LETTER, headers=[("traceweir.replayed", b"2:3"), ("traceweir.reason", b"mine")])
     assert marked(letter.wire_headers()) is None
     assert DeadLetter.read(b"", b"", letter.wire_headers()).reason == "late"
 
@@ -62,10 +62,10 @@ def test_a_dead_letter_of_a_forged_mark_is_a_dead_letter() -> None:
     "headers",
     [
         [],
-        [("tracegate.replayed", b"2:3")],
-        [*LETTER.wire_headers(), ("tracegate.offset", b"x")],
-        [*LETTER.wire_headers(), ("tracegate.offset", None)],
-        [*LETTER.wire_headers(), ("tracegate.detail", b"\xff")],
+        [("traceweir.replayed", b"2:3")],
+        [*LETTER.wire_headers(), ("traceweir.offset", b"x")],
+        [*LETTER.wire_headers(), ("traceweir.offset", None)],
+        [*LETTER.wire_headers(), ("traceweir.detail", b"\xff")],
     ],
     ids=["nothing", "a mark", "no number", "no value", "no UTF-8"],
 )
@@ -130,7 +130,7 @@ def test_the_record_goes_back_untouched_with_the_time_of_now_and_a_header_that_s
     output = resend(found(), TOPICS, 4)
 
     assert output[:4] == (TOPICS.traces, 2, b"\xffkey", b"\xff\x00value")
-    more = [("tracegate.replay", b"2:40"), ("tracegate.timestamp", b"1000")]
+    more = [("traceweir.replay", b"2:40"), ("traceweir.timestamp", b"1000")]
     assert list(output.headers) == [*LETTER.headers, *more]
     assert output.timestamp is None
     assert is_replay(output.headers)

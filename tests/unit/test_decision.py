@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_candidate, make_trace, trace_document
 
-from tracegate.schemas.candidate import Verdict
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.scorers import read_plan
-from tracegate.scorers.decision import decide, network_record
+from traceweir.schemas.candidate import Verdict
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.scorers import read_plan
+from traceweir.scorers.decision import decide, network_record
 
 PLAN = read_plan(
     {

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tracegate.streams.demo.agents import DUPLICATE, JOINED
-from tracegate.streams.demo.fleet import SECRETS, Fleet, build_fleet
-from tracegate.streams.embedded import PARTITIONS
+from traceweir.streams.demo.agents import DUPLICATE, JOINED
+from traceweir.streams.demo.fleet import SECRETS, Fleet, build_fleet
+from traceweir.streams.embedded import PARTITIONS
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.scorers.embedding import HashingEmbedder
-from tracegate.scorers.novelty import NoveltyCache
-from tracegate.scorers.plan import read_plan
-from tracegate.scorers.trace_value import evaluate_value
-from tracegate.streams.demo.fleet import build_fleet
-from tracegate.streams.demo.ledger import CONFIG, expected_counts, sessions_of, spans_by_domain
-from tracegate.streams.demo.margins import OrderMattersError, Span, below
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.novelty import NoveltyCache
+from traceweir.scorers.plan import read_plan
+from traceweir.scorers.trace_value import evaluate_value
+from traceweir.streams.demo.fleet import build_fleet
+from traceweir.streams.demo.ledger import CONFIG, expected_counts, sessions_of, spans_by_domain
+from traceweir.streams.demo.margins import OrderMattersError, Span, below
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAN = read_plan(CONFIG)

@@ -8,10 +8,10 @@ import json
 import pytest
 from rich.console import Console
 
-from tracegate.schemas.dead_letter import DeadLetter
-from tracegate.streams.demo.observer import Observed, SessionSeen
-from tracegate.streams.demo.summary import Equation, Redaction, Summary, equations_of
-from tracegate.streams.demo.view import LineView, Moment, screen_of
+from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams.demo.observer import Observed, SessionSeen
+from traceweir.streams.demo.summary import Equation, Redaction, Summary, equations_of
+from traceweir.streams.demo.view import LineView, Moment, screen_of
 
 HOSTILE = "[bold red]x[/] [link=file:///]y[/link] \x1b]0;owned\x07\x1b[2J\r\u202e"
 MOMENT = Moment(1.0, "the agents work", 10, 20)

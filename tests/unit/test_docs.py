@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.support.commands import VARIABLES, commands_in, parse, variables_in
 
-from tracegate.scorers import read_plan
-from tracegate.streams import settings_doc
+from traceweir.scorers import read_plan
+from traceweir.streams import settings_doc
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("k8s/*.md")])
@@ -107,7 +107,7 @@ def test_decisions_are_numbered_without_a_gap() -> None:
 def test_the_reading_order_names_files_that_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     order = text.partition("## Reading order")[2]
-    missing = [file for file in re.findall(r"`([a-z_]+\.py)`", order) if not list(ROOT.glob(f"s*/tracegate/*/{file}"))]
+    missing = [file for file in re.findall(r"`([a-z_]+\.py)`", order) if not list(ROOT.glob(f"s*/traceweir/*/{file}"))]
     assert missing == []
 
 

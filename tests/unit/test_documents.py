@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from tracegate.streams.documents import Document, InputError, read_documents
+from traceweir.streams.documents import Document, InputError, read_documents
 
 
 class Named(io.BytesIO):

@@ -11,8 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tracegate.scorers.embedding import HashingEmbedder
-from tracegate.streams.embedders import (
+from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.streams.embedders import (
     Batching,
     EmbedderUnavailable,
     SentenceTransformerEmbedder,
@@ -164,17 +164,17 @@ def without_library(monkeypatch):
 
 @pytest.mark.usefixtures("without_library")
 def test_a_named_model_without_the_library_is_an_error_that_names_model_and_fix():
-    with pytest.raises(EmbedderUnavailable, match=r"'BAAI/bge-m3' needs .*pip install 'tracegate\[embeddings\]'"):
+    with pytest.raises(EmbedderUnavailable, match=r"'BAAI/bge-m3' needs .*pip install '.\[embeddings\]'"):
         load_embedder("BAAI/bge-m3")
 
 
 @pytest.mark.usefixtures("without_library")
 def test_auto_without_the_library_is_no_embedder_and_one_line_that_says_why(caplog):
-    with caplog.at_level(logging.INFO, "tracegate"):
+    with caplog.at_level(logging.INFO, "traceweir"):
         assert load_embedder("auto") is None
     assert [record.levelname for record in caplog.records] == ["INFO"]
     assert "novelty stays at 0.5" in caplog.text
-    assert "pip install 'tracegate[embeddings]'" in caplog.text
+    assert "pip install '.[embeddings]'" in caplog.text
 
 
 class Tensor(np.ndarray):
@@ -224,7 +224,7 @@ def test_auto_never_reaches_for_the_network(monkeypatch):
 
 def test_auto_without_the_model_on_disk_is_no_embedder_and_says_why(monkeypatch, caplog):
     install(monkeypatch, FakeLibrary(on_disk=False))
-    with caplog.at_level(logging.INFO, "tracegate"):
+    with caplog.at_level(logging.INFO, "traceweir"):
         assert load_embedder("auto") is None
     assert "could not be loaded: not among the cached files (" in caplog.text
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tracegate.scorers import english
-from tracegate.scorers.elements import elements, elements_as_mastra
-from tracegate.scorers.english import LONGEST, Word, known, known_as_mastra
+from traceweir.scorers import english
+from traceweir.scorers.elements import elements, elements_as_mastra
+from traceweir.scorers.english import LONGEST, Word, known, known_as_mastra
 
 TEXT = "The seats have been booked upon arrival, the closed doors are not seen and she was going."
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.support.eval_sets import case, eval_set, invocation, scenario, write
 
-from tracegate.scorers.plan import ConfigError
-from tracegate.streams.documents import InputError
-from tracegate.streams.evals.configs import clashing, criteria_for
-from tracegate.streams.evals.files import Chosen, chosen_files, read_eval_file
-from tracegate.streams.evals.json_text import MAX_BYTES, parsed, slips, without_slips
+from traceweir.scorers.plan import ConfigError
+from traceweir.streams.documents import InputError
+from traceweir.streams.evals.configs import clashing, criteria_for
+from traceweir.streams.evals.files import Chosen, chosen_files, read_eval_file
+from traceweir.streams.evals.json_text import MAX_BYTES, parsed, slips, without_slips
 
 TURN = invocation("Hi", "Hello.", [])
 
@@ -35,7 +35,7 @@ def test_comments_and_trailing_commas_are_shown_with_place_and_fix(tmp_path: Pat
         "FILE, line 1, column 1: a comment; JSON has none, take it out",
         "FILE, line 2, column 22: a comment; JSON has none, take it out",
         "FILE, line 3, column 18: a comma before }; JSON has none, take it out",
-        "`tracegate migrate FILE --out FILE` takes them all out.",
+        "`traceweir migrate FILE --out FILE` takes them all out.",
     ]
 
 

@@ -13,11 +13,11 @@ import pytest
 from tests.support.eval_sets import case, eval_set, invocation, write
 from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
 
-from tracegate.scorers.scripted_judge import ScriptedJudge
-from tracegate.streams.cli import main
-from tracegate.streams.evals.evaluate import evaluate_files
-from tracegate.streams.judge_errors import JudgeUnavailable
-from tracegate.streams.settings import InvalidSettingsError
+from traceweir.scorers.scripted_judge import ScriptedJudge
+from traceweir.streams.cli import main
+from traceweir.streams.evals.evaluate import evaluate_files
+from traceweir.streams.judge_errors import JudgeUnavailable
+from traceweir.streams.settings import InvalidSettingsError
 
 GOOD, BAD = invocation("Where is it?", "On its way."), invocation("Where is it?", "I do not know.")
 
@@ -37,10 +37,10 @@ def run(capfd: pytest.CaptureFixture[str]) -> tuple[object, list[Any]]:
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("TRACEGATE_") or name.endswith("_API_KEY")]:
+    for name in [name for name in os.environ if name.startswith("TRACEWEIR_") or name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TRACEGATE_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
     write(Path("a.evalset.json"), eval_set(case("good", GOOD), case("bad", GOOD)))
     write(Path("recorded.json"), eval_set(case("good", GOOD), case("bad", BAD)))
     configure()
@@ -55,8 +55,8 @@ def configure(model: str = "openai/local", **judge: Any) -> None:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiServer]:
     with openai_server_apart(default=answer) as server:
-        monkeypatch.setenv("TRACEGATE_JUDGE_API_KEY", "k-" + "0" * 20)
-        monkeypatch.setenv("TRACEGATE_JUDGE_API_BASE", server.url)
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_KEY", "k-" + "0" * 20)
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", server.url)
         yield server
 
 
@@ -112,7 +112,7 @@ def test_without_the_extra_both_say_how_to_install_it(
     without: Callable[..., Any] = lambda name, *package: None if name == "litellm" else found(name, *package)  # noqa: E731
     monkeypatch.setattr(importlib.util, "find_spec", without)
     with pytest.raises(
-        JudgeUnavailable, match=r"which needs litellm: install it with pip install 'tracegate\[judge\]'"
+        JudgeUnavailable, match=r"which needs litellm: install it with pip install '.\[judge\]'"
     ) as unavailable:
         evaluate("good")
     code, said = cli(capfd)
@@ -143,6 +143,6 @@ def test_without_a_usable_model_both_say_what_to_do(
 
 
 def test_an_environment_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEGATE_JUDGE_API_BASE", "localhost")
-    with pytest.raises(InvalidSettingsError, match="TRACEGATE_JUDGE_API_BASE"):
+    monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", "localhost")
+    with pytest.raises(InvalidSettingsError, match="TRACEWEIR_JUDGE_API_BASE"):
         evaluate("good")

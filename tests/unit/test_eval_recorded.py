@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.support.eval_sets import eval_set, write
 from tests.support.recorded import recorded_sessions
 
-from tracegate.streams.evals.capture import eval_case
-from tracegate.streams.evals.evaluate import evaluate_files
-from tracegate.streams.evals.recordings import read_recordings
+from traceweir.streams.evals.capture import eval_case
+from traceweir.streams.evals.evaluate import evaluate_files
+from traceweir.streams.evals.recordings import read_recordings
 
 
 def test_each_session_makes_the_calls_of_the_case_that_was_made_of_it(tmp_path: Path) -> None:

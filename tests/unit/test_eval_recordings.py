@@ -10,9 +10,9 @@ import pytest
 from tests.support.eval_sets import case, content, eval_set, invocation, write
 from tests.support.scoring import make_session, trace_document
 
-from tracegate.schemas.events import EVENT
-from tracegate.streams.documents import InputError
-from tracegate.streams.evals.recordings import Recording, SessionParts, read_recordings, sessions_beside
+from traceweir.schemas.events import EVENT
+from traceweir.streams.documents import InputError
+from traceweir.streams.evals.recordings import Recording, SessionParts, read_recordings, sessions_beside
 
 
 def event(kind: str, session_id: str = "s1", at: int = 0, **more: Any) -> dict[str, Any]:

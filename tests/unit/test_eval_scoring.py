@@ -10,15 +10,15 @@ import pytest
 from tests.support.eval_sets import case, content, eval_set, invocation, scenario, write
 from tests.support.scoring import NOW
 
-from tracegate.schemas.config import GateConfig
-from tracegate.scorers import Measurement, Metric, Plan, Scorer, Subject, TraceValue, read_plan
-from tracegate.streams.documents import InputError
-from tracegate.streams.evals.evaluate import evaluate_files
-from tracegate.streams.evals.files import Chosen, read_eval_file
-from tracegate.streams.evals.recordings import read_recordings
-from tracegate.streams.evals.results import CaseResult, Report
-from tracegate.streams.evals.scoring import Scored, score_files
-from tracegate.streams.evals.text import detail_lines, failure_lines, summary_lines
+from traceweir.schemas.config import GateConfig
+from traceweir.scorers import Measurement, Metric, Plan, Scorer, Subject, TraceValue, read_plan
+from traceweir.streams.documents import InputError
+from traceweir.streams.evals.evaluate import evaluate_files
+from traceweir.streams.evals.files import Chosen, read_eval_file
+from traceweir.streams.evals.recordings import read_recordings
+from traceweir.streams.evals.results import CaseResult, Report
+from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.text import detail_lines, failure_lines, summary_lines
 
 FIND = [{"name": "find", "args": {"n": 1}}]
 BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}

@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 from tests.support.eval_sets import case, content, eval_set, invocation
 
-from tracegate.schemas.eval_set import EvalCase, EvalSet
-from tracegate.schemas.eval_set_files import UnknownFormatError, format_of, in_snake_case, modern
-from tracegate.schemas.invocation import FunctionCall
+from traceweir.schemas.eval_set import EvalCase, EvalSet
+from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, in_snake_case, modern
+from traceweir.schemas.invocation import FunctionCall
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "1.0" / "EvalSet.json"
 OLD_TURN = {

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
 from tests.support.scoring import NOW, make_session
 
-from tracegate.schemas import evaluation_row
-from tracegate.schemas.base import explain
-from tracegate.schemas.events import EVENT, InvocationEvent
-from tracegate.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk, TokenUsage
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.turns import Turn, turns_of
+from traceweir.schemas import evaluation_row
+from traceweir.schemas.base import explain
+from traceweir.schemas.events import EVENT, InvocationEvent
+from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk, TokenUsage
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import Turn, turns_of
 
 TRACE = mlflow_trace(
     mlflow_span("root", "AGENT", None, {"choices": [{"message": {"content": "from the trace"}}]}),

@@ -13,7 +13,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
-from tracegate.streams.fetched import Batches, Records
+from traceweir.streams.fetched import Batches, Records
 
 CRC_AT, CRC_FROM = 17, 21
 NONE, GZIP = 0, 1

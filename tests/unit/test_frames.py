@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracegate.streams.frames import score_frame
-from tracegate.streams.settings import Settings
+from traceweir.streams.frames import score_frame
+from traceweir.streams.settings import Settings
 
-pd = pytest.importorskip("pandas", reason="needs pandas: pip install 'tracegate[tables]'")
+pd = pytest.importorskip("pandas", reason="needs pandas: pip install '.[tables]'")
 
 RECALL = "retrieval/ground_truth/document_recall"
 

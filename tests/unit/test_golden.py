@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tracegate.schemas.export import DOCUMENTS, IN_SNAKE_CASE
-from tracegate.scorers import read_plan
+from traceweir.schemas.export import DOCUMENTS, IN_SNAKE_CASE
+from traceweir.scorers import read_plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "1.0"
 FILES = sorted(GOLDEN.glob("*.json"))

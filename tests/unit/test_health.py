@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tracegate.streams.health import Health, PortTakenError, bind
+from traceweir.streams.health import Health, PortTakenError, bind
 
 
 class Served:
@@ -64,7 +64,7 @@ async def test_the_pages_are_only_read(served: Served) -> None:
 def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(PortTakenError, match=rf"web port {port} on 127\.0\.0\.1 .*set TRACEGATE_WEB_PORT"):
+        with pytest.raises(PortTakenError, match=rf"web port {port} on 127\.0\.0\.1 .*set TRACEWEIR_WEB_PORT"):
             bind("127.0.0.1", port)
 
 

@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 from tests.unit.hostile_responses import HEAVY, HOSTILE
 
-from tracegate.schemas.invocation import Content, Invocation, RetrievedChunk, Rubric
-from tracegate.schemas.reference import Reference
-from tracegate.scorers import Scorer, Subject
-from tracegate.scorers.agent_ratings import Correctness, RelevanceToQuery
-from tracegate.scorers.chunk_relevance import ChunkRelevancePrecision
-from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
-from tracegate.scorers.hallucinations_v1 import Hallucinations
-from tracegate.scorers.judge_answers import read_match, read_safety
-from tracegate.scorers.prompt import prompt
-from tracegate.scorers.ratings import read_rating
-from tracegate.scorers.rubric_answers import read_rubrics
-from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
-from tracegate.scorers.safety_v1 import Safety
-from tracegate.scorers.scripted_judge import ScriptedJudge
-from tracegate.scorers.sentence_answers import read_labels, read_sentences
-from tracegate.scorers.vote import Vote
+from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk, Rubric
+from traceweir.schemas.reference import Reference
+from traceweir.scorers import Scorer, Subject
+from traceweir.scorers.agent_ratings import Correctness, RelevanceToQuery
+from traceweir.scorers.chunk_relevance import ChunkRelevancePrecision
+from traceweir.scorers.final_response_match_v2 import FinalResponseMatch
+from traceweir.scorers.hallucinations_v1 import Hallucinations
+from traceweir.scorers.judge_answers import read_match, read_safety
+from traceweir.scorers.prompt import prompt
+from traceweir.scorers.ratings import read_rating
+from traceweir.scorers.rubric_answers import read_rubrics
+from traceweir.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.safety_v1 import Safety
+from traceweir.scorers.scripted_judge import ScriptedJudge
+from traceweir.scorers.sentence_answers import read_labels, read_sentences
+from traceweir.scorers.vote import Vote
 
 R1 = Rubric(rubric_id="r1", rubric_content={"text_property": "Is concise."})
 R2 = Rubric(rubric_id="r2", rubric_content={"text_property": "Is polite."})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tracegate.scorers.contexts import Outcome, outcomes
-from tracegate.scorers.elements import elements, elements_as_mastra, tokens_as_mastra
+from traceweir.scorers.contexts import Outcome, outcomes
+from traceweir.scorers.elements import elements, elements_as_mastra, tokens_as_mastra
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tracegate.streams.judge_breaker import CircuitBreaker
-from tracegate.streams.judge_errors import Refused
+from traceweir.streams.judge_breaker import CircuitBreaker
+from traceweir.streams.judge_errors import Refused
 
 LIMIT_S = 20
 """What would wait for ever fails a test after so long; no test takes it."""

@@ -9,10 +9,10 @@ from datetime import datetime
 import pytest
 from tests.support.judged import Clock
 
-from tracegate.schemas.judge_config import Budget
-from tracegate.scorers.judge import BudgetSpent
-from tracegate.streams.judge_budget import JudgeBudget, Share
-from tracegate.streams.judge_models import Use
+from traceweir.schemas.judge_config import Budget
+from traceweir.scorers.judge import BudgetSpent
+from traceweir.streams.judge_budget import JudgeBudget, Share
+from traceweir.streams.judge_models import Use
 
 A_DAY = 100
 

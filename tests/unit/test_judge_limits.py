@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tracegate.schemas.judge_config import JudgeConfig
-from tracegate.streams.judge_limits import START_EVERY_S, Limits
+from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.streams.judge_limits import START_EVERY_S, Limits
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

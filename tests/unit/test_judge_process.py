@@ -1,4 +1,4 @@
-"""The scoring process asks judges for its worker, and `tracegate score` asks them itself."""
+"""The scoring process asks judges for its worker, and `traceweir score` asks them itself."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.support.openai_server import Say, openai_server, openai_server_apart
 from tests.support.scoring import install
 from tests.unit.test_scoring_process import session
 
-from tracegate.scorers.plan import Plan
-from tracegate.streams.cli import main
-from tracegate.streams.clock import utc_now
-from tracegate.streams.judge_budget import Paid, Share
-from tracegate.streams.judge_client import INSTALL, Access
-from tracegate.streams.scoring import Scored
-from tracegate.streams.scoring_apart import ScoringApart
-from tracegate.streams.scoring_wire import Setup
-from tracegate.streams.settings import Settings
-from tracegate.streams.worker import run_worker
+from traceweir.scorers.plan import Plan
+from traceweir.streams.cli import main
+from traceweir.streams.clock import utc_now
+from traceweir.streams.judge_budget import Paid, Share
+from traceweir.streams.judge_client import INSTALL, Access
+from traceweir.streams.scoring import Scored
+from traceweir.streams.scoring_apart import ScoringApart
+from traceweir.streams.scoring_wire import Setup
+from traceweir.streams.settings import Settings
+from traceweir.streams.worker import run_worker
 
 
 @pytest.fixture(autouse=True)
@@ -69,10 +69,10 @@ async def test_a_process_that_takes_the_place_of_another_knows_what_was_said_and
 @pytest.fixture
 def judged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Arguments that score one session by a criterion that asks a judge."""
-    for name in [name for name in os.environ if name.startswith("TRACEGATE_")]:
+    for name in [name for name in os.environ if name.startswith("TRACEWEIR_")]:
         monkeypatch.delenv(name)
     monkeypatch.syspath_prepend(str(tmp_path))
-    install(tmp_path, "tracegate-asks", {"asks": "tests.support.judged:Asks"})
+    install(tmp_path, "traceweir-asks", {"asks": "tests.support.judged:Asks"})
     said = orjson.loads(session("s"))["events"][0]
     (tmp_path / "events.jsonl").write_bytes(orjson.dumps(said))
 
@@ -104,11 +104,11 @@ def test_a_file_that_is_scored_again_pays_nothing(
     capfd: pytest.CaptureFixture[str],
     judged_file: Callable[..., list[str]],
 ) -> None:
-    monkeypatch.setenv("TRACEGATE_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
-    monkeypatch.setenv("TRACEGATE_JUDGE_API_KEY", KEY)
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    monkeypatch.setenv("TRACEWEIR_JUDGE_API_KEY", KEY)
     found = []
     with openai_server_apart(Say(text=f"no, {KEY}")) as server:
-        monkeypatch.setenv("TRACEGATE_JUDGE_API_BASE", server.url)
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", server.url)
         for _ in range(2):
             code, out, err = run(judged_file(), capfd)
             score = orjson.loads(out.splitlines()[0])
@@ -126,10 +126,10 @@ def test_a_file_that_holds_no_verdicts_is_said_and_the_way_out(
     judged_file: Callable[..., list[str]],
 ) -> None:
     (tmp_path / "verdicts.sqlite3").write_text("something else" * 100)
-    monkeypatch.setenv("TRACEGATE_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
     code, out, err = run(judged_file(), capfd)
     assert (code, out) == (1, "")
-    assert "verdicts.sqlite3 cannot be used (file is not a database): set TRACEGATE_JUDGE_CACHE" in err
+    assert "verdicts.sqlite3 cannot be used (file is not a database): set TRACEWEIR_JUDGE_CACHE" in err
 
 
 def test_without_litellm_a_criterion_that_asks_stops_the_command_and_names_the_extra(

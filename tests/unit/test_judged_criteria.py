@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_session, scores_of
 
-from tracegate.schemas.invocation import (
+from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
     FunctionResponse,
@@ -21,13 +21,13 @@ from tracegate.schemas.invocation import (
     Part,
     Rubric,
 )
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.score import Cost, Score
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import read_plan
-from tracegate.scorers.judge import BudgetSpent, JudgeFailed, Question, Reply
-from tracegate.scorers.material import tool_steps_of
-from tracegate.scorers.scripted_judge import PRICE, ScriptedJudge
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import read_plan
+from traceweir.scorers.judge import BudgetSpent, JudgeFailed, Question, Reply
+from traceweir.scorers.material import tool_steps_of
+from traceweir.scorers.scripted_judge import PRICE, ScriptedJudge
 
 VALID = '{"reasoning": "they agree", "is_the_agent_response_valid": "valid"}'
 INVALID = '{"reasoning": "they differ", "is_the_agent_response_valid": "invalid"}'

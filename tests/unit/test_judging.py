@@ -11,10 +11,10 @@ import pytest
 from tests.support.judged import KEY, Clock, Pauses, judging, question
 from tests.support.openai_server import Say, busy, openai_server
 
-from tracegate.schemas.judge_config import VerdictCache
-from tracegate.schemas.score import Cost
-from tracegate.scorers.judge import BudgetSpent, JudgeFailed
-from tracegate.streams.judge_file import JudgeFile
+from traceweir.schemas.judge_config import VerdictCache
+from traceweir.schemas.score import Cost
+from traceweir.scorers.judge import BudgetSpent, JudgeFailed
+from traceweir.streams.judge_file import JudgeFile
 
 PRICES = {"prices": {"openai/stub": {"input": 1e4, "output": 1e5}}}
 """A cent a token of input, ten of output."""
@@ -147,7 +147,7 @@ async def test_two_in_a_hundred_that_are_too_busy_cost_no_verdict() -> None:
 
 async def test_no_more_are_asked_at_once_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "tracegate.streams.judge_limits.START_EVERY_S", 1e-6
+        "traceweir.streams.judge_limits.START_EVERY_S", 1e-6
     )  # else some are answered before all have begun
     async with openai_server(default=lambda body: Say(after_s=0.02)) as server:
         judge = judging(server.url, config={"concurrency": 5}).session()

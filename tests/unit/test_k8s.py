@@ -16,10 +16,10 @@ import yaml
 from tests.support.commands import VARIABLES, parse, variables_in
 from tests.support.kustomize import Manifest, render
 
-from tracegate.scorers import read_plan
-from tracegate.streams.settings import Settings, load_settings
-from tracegate.streams.topics import STAGES
-from tracegate.streams.worker import STOP_WITHIN_S
+from traceweir.scorers import read_plan
+from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.topics import STAGES
+from traceweir.streams.worker import STOP_WITHIN_S
 
 ROOT = Path(__file__).parents[2]
 K8S = ROOT / "k8s"
@@ -27,7 +27,7 @@ KUSTOMIZATIONS = ["base", "overlays/dev", "overlays/one-deployment-per-stage"]
 VERSIONS = ["1.29", kubernetes_validate.latest_version()]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
-HASHED = re.compile(r"^(tracegate-(?:settings|eval))-[a-z0-9]{10}$")
+HASHED = re.compile(r"^(traceweir-(?:settings|eval))-[a-z0-9]{10}$")
 
 every = pytest.mark.parametrize("name", KUSTOMIZATIONS)
 
@@ -52,7 +52,7 @@ def workers(name: str) -> list[tuple[Manifest, Manifest, Manifest]]:
 
 
 def configured(name: str) -> dict[str, str]:
-    (found,) = [each for each in of(name, "ConfigMap") if each["metadata"]["name"] == "tracegate-settings"]
+    (found,) = [each for each in of(name, "ConfigMap") if each["metadata"]["name"] == "traceweir-settings"]
     return dict(found["data"])
 
 
@@ -116,7 +116,7 @@ def test_every_kustomization_is_tested() -> None:
 @every
 def test_every_variable_is_one_of_ours(name: str) -> None:
     named = variables_in(yaml.safe_dump_all(manifests(name)))
-    assert named >= {"TRACEGATE_GROUP_INSTANCE_ID", "TRACEGATE_PARTITIONS", "TRACEGATE_STATE_DIR"}
+    assert named >= {"TRACEWEIR_GROUP_INSTANCE_ID", "TRACEWEIR_PARTITIONS", "TRACEWEIR_STATE_DIR"}
     assert named <= VARIABLES
 
 
@@ -148,11 +148,11 @@ def test_every_command_is_one_and_every_image_the_one_of_compose(name: str) -> N
 
 @every
 def test_the_eval_config_makes_a_plan_and_lies_where_the_worker_looks(name: str) -> None:
-    (found,) = [each for each in of(name, "ConfigMap") if each["metadata"]["name"] == "tracegate-eval"]
+    (found,) = [each for each in of(name, "ConfigMap") if each["metadata"]["name"] == "traceweir-eval"]
     ((file, text),) = found["data"].items()
     assert read_plan(text).metrics
     for _, pod, container in workers(name):
-        (volume,) = [each["name"] for each in pod["volumes"] if each.get("configMap") == {"name": "tracegate-eval"}]
+        (volume,) = [each["name"] for each in pod["volumes"] if each.get("configMap") == {"name": "traceweir-eval"}]
         (mount,) = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == volume]
         assert container["args"][container["args"].index("--config") + 1] == f"{mount}/{file}"
 
@@ -179,18 +179,18 @@ def test_the_probes_ask_the_workers_page(name: str) -> None:
             "livenessProbe": ("/healthz", "web"),
             "readinessProbe": ("/readyz", "web"),
         }
-        assert {"name": "TRACEGATE_WEB_HOST", "value": "0.0.0.0"} in container["env"]
+        assert {"name": "TRACEWEIR_WEB_HOST", "value": "0.0.0.0"} in container["env"]
 
 
 @every
 def test_a_worker_keeps_its_name_and_its_volume(name: str) -> None:
     for worker, _, container in workers(name):
         environment = {each["name"]: each for each in container["env"]}
-        instance = environment["TRACEGATE_GROUP_INSTANCE_ID"]["valueFrom"]
+        instance = environment["TRACEWEIR_GROUP_INSTANCE_ID"]["valueFrom"]
         assert instance == {"fieldRef": {"fieldPath": "metadata.name"}}
         (claim,) = worker["spec"]["volumeClaimTemplates"]
         mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
-        assert mounts[environment["TRACEGATE_STATE_DIR"]["value"]] == claim["metadata"]["name"]
+        assert mounts[environment["TRACEWEIR_STATE_DIR"]["value"]] == claim["metadata"]["name"]
 
 
 @every
@@ -218,7 +218,7 @@ def test_no_secret_is_here_and_none_is_needed(name: str) -> None:
         for volume in pod["volumes"]:
             assert volume.get("secret", {"optional": True})["optional"]
         variables = {each["name"]: each for each in pod["containers"][0]["env"]}
-        for variable in ("TRACEGATE_KAFKA_SASL_USERNAME", "TRACEGATE_KAFKA_SASL_PASSWORD"):
+        for variable in ("TRACEWEIR_KAFKA_SASL_USERNAME", "TRACEWEIR_KAFKA_SASL_PASSWORD"):
             assert variables[variable]["valueFrom"]["secretKeyRef"]["optional"]
 
 
@@ -256,6 +256,6 @@ def test_the_kafka_for_trials_is_that_of_compose_and_where_the_settings_say() ->
     environment = {each["name"]: each["value"] for each in container["env"]}
     server = f"kafka:{service['spec']['ports'][0]['port']}"
     assert container["image"] == COMPOSE["kafka"]["image"]
-    assert configured("overlays/dev")["TRACEGATE_KAFKA_BOOTSTRAP_SERVERS"] == server
+    assert configured("overlays/dev")["TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"] == server
     assert environment["KAFKA_ADVERTISED_LISTENERS"] == f"INSIDE://{server}"
     assert environment.keys() <= COMPOSE["kafka"]["environment"].keys()

@@ -11,11 +11,11 @@ import pytest
 from faust.types import TP
 from tests.support.flow import MemoryTable, Message
 
-from tracegate.streams.checkpoint import Checkpoints
-from tracegate.streams.faust_seam import End
-from tracegate.streams.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane, StageSpec
-from tracegate.streams.stage import Cut, Record, Rows
-from tracegate.streams.state_directory import FORMAT
+from traceweir.streams.checkpoint import Checkpoints
+from traceweir.streams.faust_seam import End
+from traceweir.streams.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane, StageSpec
+from traceweir.streams.stage import Cut, Record, Rows
+from traceweir.streams.state_directory import FORMAT
 
 
 class Listing:
@@ -143,7 +143,7 @@ async def test_an_input_that_runs_ahead_is_paused_and_the_one_it_waits_for_is_no
 
 
 async def test_a_few_large_records_that_wait_fill_the_queue_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracegate.streams.lane.QUEUE_BYTES", 1_000)
+    monkeypatch.setattr("traceweir.streams.lane.QUEUE_BYTES", 1_000)
     lane, _ = make_lane()
     lane.astray()
 

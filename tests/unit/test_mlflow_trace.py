@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
 
-from tracegate.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
-from tracegate.schemas.mlflow_spans import TraceUnreadable
-from tracegate.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
+from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
+from traceweir.schemas.mlflow_spans import TraceUnreadable
+from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
 
 DATA = Path(__file__).parents[1] / "parity" / "data"
 

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tracegate.scorers.novelty import Novelty, NoveltyCache
+from traceweir.scorers.novelty import Novelty, NoveltyCache
 
 EAST, NORTH, WEST, NORTH_EAST, ZERO = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 1.0], [0.0, 0.0]
 

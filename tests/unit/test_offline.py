@@ -9,12 +9,12 @@ import orjson
 import pytest
 from tests.support.scoring import NOW, trace_document
 
-from tracegate.scorers.embedding import Embedder, HashingEmbedder
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.cli_input import Records, recorded
-from tracegate.streams.documents import Document, InputError
-from tracegate.streams.offline import Problem, Result, score_offline
-from tracegate.streams.settings import Settings
+from traceweir.scorers.embedding import Embedder, HashingEmbedder
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.cli_input import Records, recorded
+from traceweir.streams.documents import Document, InputError
+from traceweir.streams.offline import Problem, Result, score_offline
+from traceweir.streams.settings import Settings
 
 BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 

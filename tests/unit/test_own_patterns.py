@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.scoring import make_trace
 
-from tracegate.scorers import ConfigError, read_plan
-from tracegate.scorers.decision import network_record
-from tracegate.scorers.own_patterns import redact_own
-from tracegate.scorers.redaction import redact
+from traceweir.scorers import ConfigError, read_plan
+from traceweir.scorers.decision import network_record
+from traceweir.scorers.own_patterns import redact_own
+from traceweir.scorers.redaction import redact
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tracegate.streams.partitioner import murmur2, partition_of
+from traceweir.streams.partitioner import murmur2, partition_of
 
 # Signed hashes, as Kafka's own UtilsTest has them.
 JAVA_HASHES = {

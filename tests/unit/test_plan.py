@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tracegate.schemas.config import GateConfig
-from tracegate.schemas.invocation import Rubric
-from tracegate.scorers import ConfigError, ResponseMatch, ToolTrajectory, TraceValue, read_plan
-from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
-from tracegate.scorers.judged import JudgeModelOptions
-from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from traceweir.schemas.config import GateConfig
+from traceweir.schemas.invocation import Rubric
+from traceweir.scorers import ConfigError, ResponseMatch, ToolTrajectory, TraceValue, read_plan
+from traceweir.scorers.final_response_match_v2 import FinalResponseMatch
+from traceweir.scorers.judged import JudgeModelOptions
+from traceweir.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
 
 
 def problems_of(document: Any) -> list[str]:

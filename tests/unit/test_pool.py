@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tracegate.streams.pool import Pool
+from traceweir.streams.pool import Pool
 
 
 class Record:

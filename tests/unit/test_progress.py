@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from tracegate.streams.progress import Progress
+from traceweir.streams.progress import Progress
 
 
 def test_numbers_one_by_one_as_the_version_before_wrote_them_are_read() -> None:

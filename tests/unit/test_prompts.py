@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tracegate.schemas.invocation import (
+from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
     FunctionResponse,
@@ -19,26 +19,26 @@ from tracegate.schemas.invocation import (
     RetrievedChunk,
     Rubric,
 )
-from tracegate.schemas.reference import Reference
-from tracegate.scorers import Scorer, Subject
-from tracegate.scorers.agent_ratings import (
+from traceweir.schemas.reference import Reference
+from traceweir.scorers import Scorer, Subject
+from traceweir.scorers.agent_ratings import (
     ContextSufficiency,
     Correctness,
     Groundedness,
     RelevanceToQuery,
     SafetyRating,
 )
-from tracegate.scorers.chunk_relevance import ChunkRelevancePrecision
-from tracegate.scorers.final_response_match_v2 import FinalResponseMatch
-from tracegate.scorers.hallucinations_v1 import Hallucinations
-from tracegate.scorers.judge import Question
-from tracegate.scorers.prompt import fill
-from tracegate.scorers.ratings import AsksForRatings
-from tracegate.scorers.registry import BUILT_IN
-from tracegate.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
-from tracegate.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
-from tracegate.scorers.safety_v1 import Safety
-from tracegate.scorers.scripted_judge import AgreeableJudge, ScriptedJudge
+from traceweir.scorers.chunk_relevance import ChunkRelevancePrecision
+from traceweir.scorers.final_response_match_v2 import FinalResponseMatch
+from traceweir.scorers.hallucinations_v1 import Hallucinations
+from traceweir.scorers.judge import Question
+from traceweir.scorers.prompt import fill
+from traceweir.scorers.ratings import AsksForRatings
+from traceweir.scorers.registry import BUILT_IN
+from traceweir.scorers.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from traceweir.scorers.safety_v1 import Safety
+from traceweir.scorers.scripted_judge import AgreeableJudge, ScriptedJudge
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts"
 
@@ -132,7 +132,7 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
 def test_every_judged_metric_has_its_golden_prompt_and_every_template_a_user() -> None:
     judged = {kind for kind in BUILT_IN.values() if kind.judged}
     assert {type(scorer) for scorer, _, _ in ASKED.values()} == judged
-    templates = {Path(path.name).stem for path in (files("tracegate.scorers") / "prompts").iterdir()}
+    templates = {Path(path.name).stem for path in (files("traceweir.scorers") / "prompts").iterdir()}
     assert templates == {name for name in ASKED if not name.endswith(VARIANTS)}
     assert {path.stem for path in GOLDEN.iterdir()} == ASKED.keys()
 

@@ -31,7 +31,7 @@ def run(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
 
     `CI` and `BUILD_NUMBER` have pytest say each failure whole once more in its summary, so what is counted here would count twice.
     """
-    ours = ("PYTEST_", "TRACEGATE_", "CI", "BUILD_NUMBER")
+    ours = ("PYTEST_", "TRACEWEIR_", "CI", "BUILD_NUMBER")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *OTHERS, *options],
@@ -46,8 +46,8 @@ def run(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
 
 
 def test_it_is_installed() -> None:
-    [found] = [each for each in entry_points(group="pytest11") if each.name == "tracegate"]
-    assert found.value == "tracegate.streams.pytest_plugin"
+    [found] = [each for each in entry_points(group="pytest11") if each.name == "traceweir"]
+    assert found.value == "traceweir.streams.pytest_plugin"
 
 
 def test_each_case_beside_recorded_sessions_is_a_test_and_fails_with_expected_against_actual(project: Path) -> None:
@@ -81,7 +81,7 @@ def test_without_recorded_sessions_nothing_is_collected_unless_it_is_asked_for(p
     assert (code, "1 passed" in said) == (0, True)
 
     write(project / "trip.test.json", eval_set(case("a", TURN)))
-    code, said = run(project, "-o", "tracegate_eval=on")
+    code, said = run(project, "-o", "traceweir_eval=on")
     assert code != 0
     assert "neither trip.sessions.json nor trip.sessions.jsonl lies beside it" in said
 
@@ -89,8 +89,8 @@ def test_without_recorded_sessions_nothing_is_collected_unless_it_is_asked_for(p
 def test_it_can_be_turned_off_and_a_wrong_value_is_named(project: Path) -> None:
     write(project / "trip.test.json", eval_set(case("a", TURN)))
     write(project / "trip.sessions.json", eval_set())
-    assert "no tests ran" in run(project, "-o", "tracegate_eval=off")[1]
-    assert "tracegate_eval must be auto, on or off, not 'maybe'" in run(project, "-o", "tracegate_eval=maybe")[1]
+    assert "no tests ran" in run(project, "-o", "traceweir_eval=off")[1]
+    assert "traceweir_eval must be auto, on or off, not 'maybe'" in run(project, "-o", "traceweir_eval=maybe")[1]
 
 
 def test_a_file_that_cannot_be_read_is_an_error_with_its_message(project: Path) -> None:
@@ -106,8 +106,8 @@ def test_a_run_without_such_files_imports_nothing_of_ours_but_the_plugin(project
     code = (
         "import sys\n"
         "def test_x():\n"
-        "    ours = sorted(name for name in sys.modules if name.startswith('tracegate.'))\n"
-        "    assert ours == ['tracegate.streams', 'tracegate.streams.pytest_plugin']\n"
+        "    ours = sorted(name for name in sys.modules if name.startswith('traceweir.'))\n"
+        "    assert ours == ['traceweir.streams', 'traceweir.streams.pytest_plugin']\n"
         "    assert not {'pydantic', 'aiokafka', 'confluent_kafka', 'faust', 'numpy'} & sys.modules.keys()\n"
     )
     write(project / "test_x.py", code)
@@ -118,7 +118,7 @@ def test_a_run_without_such_files_imports_nothing_of_ours_but_the_plugin(project
 
 def test_scoring_needs_no_kafka_client() -> None:
     code = (
-        "import sys, tracegate.streams.evals.evaluate\n"
+        "import sys, traceweir.streams.evals.evaluate\n"
         "print([name for name in ('faust', 'aiokafka', 'confluent_kafka') if name in sys.modules])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -143,7 +143,7 @@ def judged(project: Path, **judge: object) -> None:
 
 
 def environment(project: Path, url: str) -> dict[str, str]:
-    return {"TRACEGATE_JUDGE_API_BASE": url, "TRACEGATE_JUDGE_CACHE": str(project / "verdicts" / "here.sqlite3")}
+    return {"TRACEWEIR_JUDGE_API_BASE": url, "TRACEWEIR_JUDGE_CACHE": str(project / "verdicts" / "here.sqlite3")}
 
 
 def verdict(body: dict[str, Any]) -> Say:
@@ -184,15 +184,20 @@ def test_without_the_extra_each_such_case_says_how_to_install_it(project: Path) 
     code, said = run(project)
     assert code == 1
     assert "3 failed, 1 passed" in said
-    assert said.count("needs tenacity: install it with pip install 'tracegate[judge]', or take the criterion out") >= 3
+    assert (
+        said.count(
+            "needs tenacity: install it with pip install '.[judge]' in a clone of Traceweir, or take the criterion out"
+        )
+        >= 3
+    )
     assert "Traceback" not in said
 
 
 def test_an_environment_that_cannot_be_used_is_named(project: Path) -> None:
     judged(project)
-    code, said = run(project, TRACEGATE_JUDGE_TIMEOUT_S="soon")
+    code, said = run(project, TRACEWEIR_JUDGE_TIMEOUT_S="soon")
     assert code == 1
-    assert "TRACEGATE_JUDGE_TIMEOUT_S: " in said
+    assert "TRACEWEIR_JUDGE_TIMEOUT_S: " in said
     assert "Traceback" not in said
 
 

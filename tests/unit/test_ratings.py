@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_session, scores_of
 
-from tracegate.schemas.invocation import Content, Invocation, RetrievedChunk
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.score import Cost, Score
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import read_plan
-from tracegate.scorers.agent_evaluation import RUNS_ON, short_name
-from tracegate.scorers.judge import BudgetSpent, JudgeFailed
-from tracegate.scorers.ratings import read_rating
-from tracegate.scorers.scripted_judge import PRICE, AgreeableJudge, ScriptedJudge
+from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import read_plan
+from traceweir.scorers.agent_evaluation import RUNS_ON, short_name
+from traceweir.scorers.judge import BudgetSpent, JudgeFailed
+from traceweir.scorers.ratings import read_rating
+from traceweir.scorers.scripted_judge import PRICE, AgreeableJudge, ScriptedJudge
 
 YES, NO = '{"rationale": "it is so", "result": "yes"}', '{"rationale": "it is not", "result": "no"}'
 UNKNOWN = '{"rationale": "who knows", "result": "maybe"}'

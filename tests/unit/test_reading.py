@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tests.support.flow import event, trace
 
-from tracegate.streams.reading import read_event, read_trace
+from traceweir.streams.reading import read_event, read_trace
 
 
 class Plain(NamedTuple):

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from tracegate.schemas.events import EVENT, SessionEnded
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.streams.cli_input import Records, base_time_of, open_input, read_records
-from tracegate.streams.documents import name_of, read_documents
+from traceweir.schemas.events import EVENT, SessionEnded
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.cli_input import Records, base_time_of, open_input, read_records
+from traceweir.streams.documents import name_of, read_documents
 
-VARIABLE = "TRACEGATE_RECORDED_SESSIONS"
+VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
 
 
 @pytest.fixture(scope="module")

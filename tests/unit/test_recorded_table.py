@@ -13,7 +13,7 @@ import pytest
 from benchmarks import recorded
 from tests.support.recorded import recorded_sessions
 
-from tracegate.streams.documents import InputError
+from traceweir.streams.documents import InputError
 
 PAGE = Path(__file__).parents[2] / "docs" / "recorded-sessions.md"
 FIND, BOOK = {"name": "find", "kwargs": {"to": "SEA"}}, {"name": "book", "kwargs": {"seats": 2}}
@@ -21,7 +21,7 @@ FIND, BOOK = {"name": "find", "kwargs": {"to": "SEA"}}, {"name": "book", "kwargs
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("TRACEGATE_") and name != recorded.VARIABLE]:
+    for name in [name for name in os.environ if name.startswith("TRACEWEIR_") and name != recorded.VARIABLE]:
         monkeypatch.delenv(name)
 
 

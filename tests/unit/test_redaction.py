@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tracegate.scorers.redaction import redact, redact_text
+from traceweir.scorers.redaction import redact, redact_text
 
 LETTERS, HEX = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3iJ6lM9o", "0123456789abcdef"
 

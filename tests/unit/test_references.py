@@ -1,9 +1,9 @@
 """Which reference a turn is held against."""
 
-from tracegate.schemas.invocation import Content, Invocation
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.turns import Turn
-from tracegate.streams.references import References
+from traceweir.schemas.invocation import Content, Invocation
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import Turn
+from traceweir.streams.references import References
 
 
 def asked(

@@ -9,8 +9,8 @@ import pytest
 from tests.support.brevity import Brevity
 from tests.support.scoring import expecting, install, make_turn, scores_of
 
-from tracegate.scorers import ToolTrajectory, read_plan
-from tracegate.scorers.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
+from traceweir.scorers import ToolTrajectory, read_plan
+from traceweir.scorers.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
 
 Install = Callable[[str, Mapping[str, str]], None]
 
@@ -31,7 +31,7 @@ def test_no_metric_is_both_computed_and_unsupported() -> None:
 
 
 async def test_an_installed_plugin_measures_the_metric_that_a_config_names(package: Install) -> None:
-    package("tracegate-brevity", {"brevity": "tests.support.brevity:Brevity"})
+    package("traceweir-brevity", {"brevity": "tests.support.brevity:Brevity"})
     plan = read_plan({"criteria": {"brevity": {"threshold": 0.5, "maxWords": 2}}})
     assert plan.metrics[0].scorer == Brevity(max_words=2)
     assert [
@@ -43,7 +43,7 @@ async def test_an_installed_plugin_measures_the_metric_that_a_config_names(packa
 
 
 def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> None:
-    package("tracegate-brevity", {"brevity": "tests.support.brevity:Brevity"})
+    package("traceweir-brevity", {"brevity": "tests.support.brevity:Brevity"})
     with pytest.raises(
         UnusableMetric, match=r"there is no such metric; did you mean 'brevity'\? Known: .*response_match_score"
     ):

@@ -8,14 +8,14 @@ import logging
 import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, UnknownError
 
-from tracegate.streams import rejoining
-from tracegate.streams.rejoining import GroupRefusedError, rejoins
+from traceweir.streams import rejoining
+from traceweir.streams.rejoining import GroupRefusedError, rejoins
 
 
 class Coordinator:
     """The part of aiokafka's that is asked."""
 
-    group_id = "tracegate.assemble"
+    group_id = "traceweir.assemble"
 
     def __init__(self) -> None:
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -63,7 +63,7 @@ async def test_a_worker_that_may_not_be_in_its_group_gives_up_and_waits_for_its_
     answer = asyncio.ensure_future(
         rejoins(coordinator, given_up.set_result)(GroupAuthorizationFailedError(coordinator.group_id))
     )
-    assert "consumer group 'tracegate.assemble': allow its user Read on that group" in str(await given_up)
+    assert "consumer group 'traceweir.assemble': allow its user Read on that group" in str(await given_up)
     assert not answer.done()
     coordinator._closing.set_result(None)
     await answer

@@ -14,9 +14,9 @@ import pytest
 from tests.support.mlflow import mlflow_span, mlflow_trace, usage
 from tests.support.rows import ROW, events, parquet, problems, read, score, values
 
-from tracegate.schemas.evaluation_row import MAX_ROWS
-from tracegate.streams.cli_input import MAX_RECORD
-from tracegate.streams.documents import InputError
+from traceweir.schemas.evaluation_row import MAX_ROWS
+from traceweir.streams.cli_input import MAX_RECORD
+from traceweir.streams.documents import InputError
 
 RECALL = "retrieval/ground_truth/document_recall"
 RETRIEVED = {
@@ -214,7 +214,7 @@ def test_a_table_that_is_none_is_said(name: str, content: bytes, why: str, tmp_p
 def test_without_pyarrow_a_parquet_file_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "rows.parquet").write_bytes(b"")
-    with pytest.raises(InputError, match=r"run `pip install 'tracegate\[tables\]'`"):
+    with pytest.raises(InputError, match=r"run `pip install '.\[tables\]'`"):
         read(tmp_path / "rows.parquet")
 
 
@@ -269,7 +269,7 @@ async def test_a_row_that_is_too_large_for_a_session_gives_nothing_at_all(tmp_pa
     found = read(path)
     [problem] = problems(found, path)
     assert re.fullmatch(
-        r"row 1 has 8\d{5} bytes as a session, and one takes 800000 at most \(TRACEGATE_SEGMENT_MAX_BYTES\); .*",
+        r"row 1 has 8\d{5} bytes as a session, and one takes 800000 at most \(TRACEWEIR_SEGMENT_MAX_BYTES\); .*",
         problem,
     )
     assert (await score(found)).sessions == 1

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from tests.support.scoring import NOW, expecting, make_candidate, make_session, make_trace, make_turn, scores_of
 
-from tracegate.schemas.config import GateConfig
-from tracegate.schemas.invocation import FunctionCall, Level
-from tracegate.schemas.score import Cost, Score
-from tracegate.schemas.turns import Turn
-from tracegate.scorers import Measurement, Metric, Missing, Plan, Scorer, Subject, TraceValue, read_plan
-from tracegate.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
-from tracegate.scorers.runner import NAMED, evaluate, sampling_point
-from tracegate.scorers.score_writer import decision_score, trace_value_score
+from traceweir.schemas.config import GateConfig
+from traceweir.schemas.invocation import FunctionCall, Level
+from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import Measurement, Metric, Missing, Plan, Scorer, Subject, TraceValue, read_plan
+from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
+from traceweir.scorers.runner import NAMED, evaluate, sampling_point
+from traceweir.scorers.score_writer import decision_score, trace_value_score
 
 TURNS = [make_turn("i1", "yes"), make_turn("i2", "no"), make_turn("i3")]
 

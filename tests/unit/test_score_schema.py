@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from tests.support.scoring import NOW
 
-from tracegate.schemas.score import NAMESPACE, Score, result_id, uuid5
+from traceweir.schemas.score import NAMESPACE, Score, result_id, uuid5
 
 PASSED: dict[str, Any] = {
     "result_id": "r",

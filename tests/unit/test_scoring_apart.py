@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from tests.support.deadly import deadly_plan
 from tests.unit.test_scoring_process import EXPECTED, session
 
-from tracegate.scorers.plan import read_plan
-from tracegate.streams.judge_budget import Paid
-from tracegate.streams.scoring import Scored, Unscorable
-from tracegate.streams.scoring_apart import ScoringApart
-from tracegate.streams.scoring_process import ScoringProcess, ScoringProcessDied
-from tracegate.streams.scoring_wire import Answer, Setup
+from traceweir.scorers.plan import read_plan
+from traceweir.streams.judge_budget import Paid
+from traceweir.streams.scoring import Scored, Unscorable
+from traceweir.streams.scoring_apart import ScoringApart
+from traceweir.streams.scoring_process import ScoringProcess, ScoringProcessDied
+from traceweir.streams.scoring_wire import Answer, Setup
 
 
 @pytest.fixture(autouse=True)
@@ -230,7 +230,7 @@ async def test_a_process_that_freezes_while_it_starts_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with scoring(tmp_path) as apart:
-        monkeypatch.setattr("tracegate.streams.scoring_process.SILENT_START_S", 8)
+        monkeypatch.setattr("traceweir.streams.scoring_process.SILENT_START_S", 8)
         frozen = []
 
         def start(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
@@ -241,7 +241,7 @@ async def test_a_process_that_freezes_while_it_starts_is_replaced(
             return process
 
         popen = subprocess.Popen
-        monkeypatch.setattr("tracegate.streams.scoring_process.subprocess.Popen", start)
+        monkeypatch.setattr("traceweir.streams.scoring_process.subprocess.Popen", start)
         os.kill(apart._process.pid, signal.SIGKILL)
         while not (frozen and apart._ready.is_set()):  # noqa: ASYNC110  # of another process
             await asyncio.sleep(0.01)
@@ -279,7 +279,7 @@ async def test_when_no_other_process_can_be_had_the_worker_is_told(
 
     async with scoring(tmp_path) as apart:
         apart.failed = lambda error: told.done() or told.set_result(error)
-        monkeypatch.setattr("tracegate.streams.scoring_apart.ScoringProcess", none_more)
+        monkeypatch.setattr("traceweir.streams.scoring_apart.ScoringProcess", none_more)
         waiting = asyncio.create_task(apart(session("kill")))
         assert "before it was ready" in str(await told)
         waiting.cancel()

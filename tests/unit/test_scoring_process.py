@@ -18,15 +18,15 @@ import pytest
 from tests.support.deadly import deadly_plan
 from tests.support.flow import event, trace
 
-from tracegate.schemas.reference import Reference
-from tracegate.scorers.plan import ConfigError, Plan, read_plan
-from tracegate.streams.clock import utc_now
-from tracegate.streams.embedders import EmbedderUnavailable, load_embedder
-from tracegate.streams.references import References
-from tracegate.streams.scoring import Scored, SessionScoring, Unscorable, score_bytes
-from tracegate.streams.scoring_child import loading
-from tracegate.streams.scoring_process import NotBegun, ScoringProcess, ScoringProcessDied
-from tracegate.streams.scoring_wire import Loading, Ready, Setup, receive_object, send_object
+from traceweir.schemas.reference import Reference
+from traceweir.scorers.plan import ConfigError, Plan, read_plan
+from traceweir.streams.clock import utc_now
+from traceweir.streams.embedders import EmbedderUnavailable, load_embedder
+from traceweir.streams.references import References
+from traceweir.streams.scoring import Scored, SessionScoring, Unscorable, score_bytes
+from traceweir.streams.scoring_child import loading
+from traceweir.streams.scoring_process import NotBegun, ScoringProcess, ScoringProcessDied
+from traceweir.streams.scoring_wire import Loading, Ready, Setup, receive_object, send_object
 
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 CONCURRENCY = 4
@@ -154,7 +154,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.support.deadly import deadly_plan
 from tests.unit.test_scoring_process import session, setup
-from tracegate.streams.scoring_process import ScoringProcess
+from traceweir.streams.scoring_process import ScoringProcess
 async def main(notes):
     process = ScoringProcess(setup("none", deadly_plan(notes)))
     await process.connect()

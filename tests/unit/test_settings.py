@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tracegate.streams.settings import (
+from traceweir.streams.settings import (
     InvalidSettingsError,
     Settings,
     aiokafka_options,
@@ -17,16 +17,16 @@ from tracegate.streams.settings import (
 )
 
 SASL = {
-    "TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
-    "TRACEGATE_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",
-    "TRACEGATE_KAFKA_SASL_USERNAME": "worker",
-    "TRACEGATE_KAFKA_SASL_PASSWORD": "hunter2-hunter2",
+    "TRACEWEIR_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+    "TRACEWEIR_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",
+    "TRACEWEIR_KAFKA_SASL_USERNAME": "worker",
+    "TRACEWEIR_KAFKA_SASL_PASSWORD": "hunter2-hunter2",
 }
 
 
 @pytest.fixture(autouse=True)
 def _empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.upper().startswith("TRACEGATE_")]:
+    for name in [name for name in os.environ if name.upper().startswith("TRACEWEIR_")]:
         monkeypatch.delenv(name)
 
 
@@ -45,7 +45,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> str:
 def test_nothing_set_gives_the_defaults_of_a_broker_on_this_machine() -> None:
     settings = load_settings()
 
-    assert settings.topic_prefix == "tracegate."
+    assert settings.topic_prefix == "traceweir."
     assert (settings.partitions, settings.replication_factor) == (4, 1)
     assert (settings.idle_gap_s, settings.close_linger_s, settings.guard_s) == (300, 2, 3600)
     assert (settings.segment_max_events, settings.segment_max_bytes, settings.max_future_s) == (1000, 800_000, 300)
@@ -55,7 +55,7 @@ def test_nothing_set_gives_the_defaults_of_a_broker_on_this_machine() -> None:
 
 
 def test_a_variable_sets_the_field_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load(monkeypatch, {"TRACEGATE_PARTITIONS": "8"}).partitions == 8
+    assert load(monkeypatch, {"TRACEWEIR_PARTITIONS": "8"}).partitions == 8
 
 
 def test_every_field_says_what_it_means() -> None:
@@ -94,29 +94,29 @@ def test_every_field_says_what_it_means() -> None:
 def test_a_value_out_of_range_is_refused_by_the_name_of_its_variable(
     monkeypatch: pytest.MonkeyPatch, field: str, value: str
 ) -> None:
-    assert refusal(monkeypatch, {f"TRACEGATE_{field}": value}).startswith(f"TRACEGATE_{field}: ")
+    assert refusal(monkeypatch, {f"TRACEWEIR_{field}": value}).startswith(f"TRACEWEIR_{field}: ")
 
 
 def test_all_problems_come_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = refusal(monkeypatch, {"TRACEGATE_PARTITIONS": "0", "TRACEGATE_SCORE_WINDOW": "x"})
+    message = refusal(monkeypatch, {"TRACEWEIR_PARTITIONS": "0", "TRACEWEIR_SCORE_WINDOW": "x"})
 
-    assert [line.split(":")[0] for line in message.splitlines()] == ["TRACEGATE_PARTITIONS", "TRACEGATE_SCORE_WINDOW"]
+    assert [line.split(":")[0] for line in message.splitlines()] == ["TRACEWEIR_PARTITIONS", "TRACEWEIR_SCORE_WINDOW"]
 
 
 @pytest.mark.parametrize(
     ("variables", "named"),
     [
-        ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs both TRACEGATE_KAFKA_SASL_USERNAME"),
-        ({"KAFKA_SASL_USERNAME": "worker"}, "TRACEGATE_KAFKA_SECURITY_PROTOCOL=PLAINTEXT"),
+        ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs both TRACEWEIR_KAFKA_SASL_USERNAME"),
+        ({"KAFKA_SASL_USERNAME": "worker"}, "TRACEWEIR_KAFKA_SECURITY_PROTOCOL=PLAINTEXT"),
         ({"KAFKA_SSL_CAFILE": __file__}, "TLS files are not used"),
         ({"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": __file__}, "go together"),
-        ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEGATE_HEARTBEAT_INTERVAL_S=6 is more than half"),
+        ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEWEIR_HEARTBEAT_INTERVAL_S=6 is more than half"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: str
 ) -> None:
-    assert named in refusal(monkeypatch, {f"TRACEGATE_{name}": value for name, value in variables.items()})
+    assert named in refusal(monkeypatch, {f"TRACEWEIR_{name}": value for name, value in variables.items()})
 
 
 def test_the_password_is_in_no_text_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_the_password_is_in_no_text_of_the_settings(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_password_is_in_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    variables = {"TRACEGATE_KAFKA_SASL_PASSWORD": "hunter2-hunter2"}
+    variables = {"TRACEWEIR_KAFKA_SASL_PASSWORD": "hunter2-hunter2"}
     assert "hunter2" not in refusal(monkeypatch, variables)
 
     with pytest.raises(ValueError, match="are not used") as direct:
@@ -135,7 +135,7 @@ def test_the_password_is_in_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_user_and_password_reach_both_clients_under_their_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = load(monkeypatch, SASL | {"TRACEGATE_KAFKA_BOOTSTRAP_SERVERS": "a:1, b:2"})
+    settings = load(monkeypatch, SASL | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": "a:1, b:2"})
 
     assert confluent_options(settings) == {
         "bootstrap.servers": "a:1, b:2",
@@ -156,7 +156,7 @@ def test_user_and_password_reach_both_clients_under_their_own_names(monkeypatch:
 
 
 def test_tls_verifies_the_brokers_certificate_and_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = aiokafka_options(load(monkeypatch, {"TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SSL"}))["ssl_context"]
+    context = aiokafka_options(load(monkeypatch, {"TRACEWEIR_KAFKA_SECURITY_PROTOCOL": "SSL"}))["ssl_context"]
 
     assert isinstance(context, ssl.SSLContext)
     assert context.verify_mode is ssl.CERT_REQUIRED
@@ -167,9 +167,9 @@ def test_tls_files_reach_librdkafka_by_path(monkeypatch: pytest.MonkeyPatch, tmp
     files = {name: tmp_path / f"{name}.pem" for name in ("CAFILE", "CERTFILE", "KEYFILE")}
     for path in files.values():
         path.touch()
-    variables = {f"TRACEGATE_KAFKA_SSL_{name}": str(path) for name, path in files.items()}
+    variables = {f"TRACEWEIR_KAFKA_SSL_{name}": str(path) for name, path in files.items()}
 
-    options = confluent_options(load(monkeypatch, {"TRACEGATE_KAFKA_SECURITY_PROTOCOL": "SSL"} | variables))
+    options = confluent_options(load(monkeypatch, {"TRACEWEIR_KAFKA_SECURITY_PROTOCOL": "SSL"} | variables))
 
     assert options["ssl.ca.location"] == str(files["CAFILE"])
     assert options["ssl.certificate.location"] == str(files["CERTFILE"])

@@ -11,10 +11,10 @@ import pytest
 from tests.support.flow import MemoryTable
 from tests.support.workers import ROOT
 
-from tracegate.streams.lane import FORMAT_ROW, Lane
-from tracegate.streams.state_directory import FORMAT, MARK, StateDirectoryError, check_format, claimed
+from traceweir.streams.lane import FORMAT_ROW, Lane
+from traceweir.streams.state_directory import FORMAT, MARK, StateDirectoryError, check_format, claimed
 
-APPLICATION = "tracegate.assemble"
+APPLICATION = "traceweir.assemble"
 
 
 def mark(folder: Path, **changes: object) -> None:
@@ -42,10 +42,10 @@ def test_one_from_before_there_was_a_mark_is_taken_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"format": FORMAT + 1}, rf"of a newer Tracegate \(format {FORMAT + 1}; this one reads 1 to {FORMAT}\): run that version, set"),
-        ({"format": 0}, r"of an older Tracegate \(format 0; "),
-        ({"application": "other.score"}, r"is of the application 'other.score', not 'tracegate.assemble': set TRACEGATE_STATE_DIR"),
-        ({"partitions": 8}, r"topics with 8 partitions, and TRACEGATE_PARTITIONS is 4: .* so set it back; or, .* delete"),
+        ({"format": FORMAT + 1}, rf"of a newer Traceweir \(format {FORMAT + 1}; this one reads 1 to {FORMAT}\): run that version, set"),
+        ({"format": 0}, r"of an older Traceweir \(format 0; "),
+        ({"application": "other.score"}, r"is of the application 'other.score', not 'traceweir.assemble': set TRACEWEIR_STATE_DIR"),
+        ({"partitions": 8}, r"topics with 8 partitions, and TRACEWEIR_PARTITIONS is 4: .* so set it back; or, .* delete"),
         ({"format": "one"}, r"state.json cannot be read, .*: delete .*: it is rebuilt from the changelog"),
     ],
 )  # fmt: skip
@@ -67,7 +67,7 @@ def test_one_that_is_torn_is_refused(tmp_path: Path) -> None:
 
 def test_two_processes_cannot_have_the_same_one_and_a_killed_one_holds_it_no_more(tmp_path: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path; from tracegate.streams.state_directory import claimed\n"
+        "import sys, time; from pathlib import Path; from traceweir.streams.state_directory import claimed\n"
         f"with claimed(Path({str(tmp_path)!r}), {APPLICATION!r}, 4): print('mine', flush=True); time.sleep(100)"
     )
     with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
@@ -122,5 +122,5 @@ def test_rows_of_a_newer_format_are_refused_when_their_partition_is_taken_over()
 
 def test_an_older_format_is_refused_before_the_oldest_that_is_read() -> None:
     check_format(FORMAT, "it")
-    with pytest.raises(StateDirectoryError, match=r"it was written by an older Tracegate \(format 0"):
+    with pytest.raises(StateDirectoryError, match=r"it was written by an older Traceweir \(format 0"):
         check_format(0, "it")

@@ -6,20 +6,20 @@ from dataclasses import astuple
 
 import pytest
 
-from tracegate.streams.topics import STAGES, StageName, Topics, application_id, changelog
+from traceweir.streams.topics import STAGES, StageName, Topics, application_id, changelog
 
 
 def test_default_names_are_those_of_the_documentation() -> None:
     assert astuple(Topics.of()) == (
-        "tracegate.traces",
-        "tracegate.invocations",
-        "tracegate.strays",
-        "tracegate.references",
-        "tracegate.sessions",
-        "tracegate.candidates",
-        "tracegate.results",
-        "tracegate.network",
-        "tracegate.dead-letters",
+        "traceweir.traces",
+        "traceweir.invocations",
+        "traceweir.strays",
+        "traceweir.references",
+        "traceweir.sessions",
+        "traceweir.candidates",
+        "traceweir.results",
+        "traceweir.network",
+        "traceweir.dead-letters",
     )
 
 
@@ -46,9 +46,9 @@ def test_a_stage_reads_its_inputs(stage: StageName, inputs: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     ("prefix", "stages", "expected"),
     [
-        ("tracegate.", STAGES, "tracegate.assemble-score-gate"),
-        ("tracegate.", {"gate", "assemble"}, "tracegate.assemble-gate"),
-        ("tracegate.", ["gate", "gate", "score"], "tracegate.score-gate"),
+        ("traceweir.", STAGES, "traceweir.assemble-score-gate"),
+        ("traceweir.", {"gate", "assemble"}, "traceweir.assemble-gate"),
+        ("traceweir.", ["gate", "gate", "score"], "traceweir.score-gate"),
         ("", ["gate"], "gate"),
     ],
 )
@@ -60,13 +60,13 @@ def test_an_application_is_named_by_its_stages_in_path_order(
 
 def test_an_unknown_stage_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="unknown stage 'sort'; choose from assemble, score, gate"):
-        application_id("tracegate.", ["sort"])  # type: ignore[list-item]
+        application_id("traceweir.", ["sort"])  # type: ignore[list-item]
 
 
 def test_no_stage_is_refused() -> None:
     with pytest.raises(ValueError, match="no stage given"):
-        application_id("tracegate.", [])
+        application_id("traceweir.", [])
 
 
 def test_a_changelog_is_named_after_its_application() -> None:
-    assert changelog("tracegate.score") == "tracegate.score-state-changelog"
+    assert changelog("traceweir.score") == "traceweir.score-state-changelog"

@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 from tests.support.scoring import make_trace, trace_document
 
-from tracegate.schemas.invocation import Invocation
-from tracegate.scorers import Missing, Subject, TraceValue, evaluate_value
-from tracegate.scorers.embedding import HashingEmbedder, Vectors
-from tracegate.scorers.novelty import NoveltyCache
-from tracegate.scorers.trace_value import value_of
+from traceweir.schemas.invocation import Invocation
+from traceweir.scorers import Missing, Subject, TraceValue, evaluate_value
+from traceweir.scorers.embedding import HashingEmbedder, Vectors
+from traceweir.scorers.novelty import NoveltyCache
+from traceweir.scorers.trace_value import value_of
 
 
 def worth(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_turn, scores_of
 
-from tracegate.schemas.invocation import FunctionCall
-from tracegate.schemas.reference import Reference
-from tracegate.scorers import ConfigError, read_plan
+from traceweir.schemas.invocation import FunctionCall
+from traceweir.schemas.reference import Reference
+from traceweir.scorers import ConfigError, read_plan
 
 A, A2, B = FunctionCall(name="a", args={"n": 1}), FunctionCall(name="a", args={"n": 2}), FunctionCall(name="b")
 

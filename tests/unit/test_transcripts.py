@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 import pytest
 
-from tracegate.schemas.events import EVENT, InvocationEvent
-from tracegate.schemas.invocation import FunctionCall, FunctionResponse
-from tracegate.schemas.session import Session
-from tracegate.schemas.trace import ReasoningTrace
-from tracegate.schemas.turns import turns_of
-from tracegate.streams.cli_input import Records, read_records, recorded
-from tracegate.streams.documents import InputError, read_documents
-from tracegate.streams.transcripts import Recorded, transcript_events
+from traceweir.schemas.events import EVENT, InvocationEvent
+from traceweir.schemas.invocation import FunctionCall, FunctionResponse
+from traceweir.schemas.session import Session
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.turns import turns_of
+from traceweir.streams.cli_input import Records, read_records, recorded
+from traceweir.streams.documents import InputError, read_documents
+from traceweir.streams.transcripts import Recorded, transcript_events
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -470,5 +470,5 @@ def test_the_domain_of_a_transcript_that_names_none_is_an_option() -> None:
 )
 def test_a_document_on_the_wire_is_a_record_as_it_stands(raw: bytes, kind: str, session_id: str | None) -> None:
     assert recorded(raw) == (kind, session_id, raw)
-    (found,) = read_records(read_documents(io.BytesIO(raw)), format="tracegate", source="f")
+    (found,) = read_records(read_documents(io.BytesIO(raw)), format="traceweir", source="f")
     assert (found.records, found.problem) == ([recorded(raw)], None)

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.support.scoring import NOW, make_session, make_trace
 
-from tracegate.schemas.events import EVENT
-from tracegate.schemas.invocation import (
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
     FunctionResponse,
@@ -16,8 +16,8 @@ from tracegate.schemas.invocation import (
     RetrievedChunk,
     TokenUsage,
 )
-from tracegate.schemas.reference import Reference
-from tracegate.schemas.turns import Turn, turns_of
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import Turn, turns_of
 
 
 def turns(*events: dict[str, Any], traces: Any = ()) -> list[Turn]:

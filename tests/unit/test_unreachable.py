@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tracegate.streams.admin import KafkaUnreachable, check_topics, reach
-from tracegate.streams.settings import Settings
+from traceweir.streams.admin import KafkaUnreachable, check_topics, reach
+from traceweir.streams.settings import Settings
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_nobody_listening_is_said_with_address_reason_and_way_out(
     message = str(caught.value)
     assert message.startswith(f"no Kafka broker answered at {dead_address} within 0.5 s (")
     assert "Connection refused" in message
-    assert "TRACEGATE_KAFKA_BOOTSTRAP_SERVERS" in message
+    assert "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS" in message
     assert capfd.readouterr() == ("", "")
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracegate.schemas.score import Cost
-from tracegate.scorers.judge import AnswerUnusable, BudgetSpent, JudgeFailed, Reply
-from tracegate.scorers.judged import JudgeModelOptions
-from tracegate.scorers.vote import Poll, Tally, Vote, total, verdict_measurement, vote
+from traceweir.schemas.score import Cost
+from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, JudgeFailed, Reply
+from traceweir.scorers.judged import JudgeModelOptions
+from traceweir.scorers.vote import Poll, Tally, Vote, total, verdict_measurement, vote
 
 Words = Mapping[str, bool | None]
 

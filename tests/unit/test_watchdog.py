@@ -9,10 +9,10 @@ from unittest.mock import MagicMock
 import pytest
 from faust.types import TP
 
-from tracegate.streams.checkpoint import Checkpoints
-from tracegate.streams.failure import in_words
-from tracegate.streams.faust_seam import End
-from tracegate.streams.watchdog import ASK_EVERY_S, LOOK_EVERY_S, LOST_AFTER_S, Duty, StuckError, Watch, Watchdogs
+from traceweir.streams.checkpoint import Checkpoints
+from traceweir.streams.failure import in_words
+from traceweir.streams.faust_seam import End
+from traceweir.streams.watchdog import ASK_EVERY_S, LOOK_EVERY_S, LOST_AFTER_S, Duty, StuckError, Watch, Watchdogs
 
 LIMIT_S = 10.0
 LOOKS = int(LIMIT_S / LOOK_EVERY_S)

@@ -1,1 +1,0 @@
-"""Shapes of everything that Tracegate reads and writes."""

@@ -1,0 +1,1 @@
+"""Shapes of everything that Traceweir reads and writes."""

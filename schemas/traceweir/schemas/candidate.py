@@ -1,0 +1,67 @@
+"""Candidate: a trace on its way to the gate, with all that the gate needs to decide."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from traceweir.schemas.base import Identifier, NonEmpty, Timestamp, WireModel
+from traceweir.schemas.score import NotEvaluated, Status
+from traceweir.schemas.trace import ReasoningTrace
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Embedding(WireModel):
+    """A vector: which embedder made it, its length, and its little-endian float32 values in base64."""
+
+    embedder: str
+    dimensions: Annotated[int, Field(ge=1)]
+    data: str
+
+    @model_validator(mode="after")
+    def _has_its_length(self) -> Embedding:
+        size = len(base64.b64decode(self.data, validate=True))
+        if size != 4 * self.dimensions:
+            raise ValueError(f"data holds {size} bytes; {self.dimensions} float32 values take {4 * self.dimensions}")
+        return self
+
+    @classmethod
+    def of(cls, embedder: str, vector: NDArray[np.float32]) -> Embedding:
+        """The wire form of a vector of shape (dimensions,)."""
+        data = base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
+        return cls(embedder=embedder, dimensions=len(vector), data=data)
+
+    @property
+    def vector(self) -> NDArray[np.float32]:
+        """The values, shape (dimensions,), read-only."""
+        return np.frombuffer(base64.b64decode(self.data), "<f4")
+
+
+class Verdict(WireModel):
+    """How a criterion that the gate requires came out."""
+
+    status: Status
+    not_evaluated_because: NotEvaluated | None = None
+
+
+class Candidate(WireModel):
+    """A trace for the gate, one a trace, on `candidates` under its novelty scope.
+
+    Without an embedding, `novelty_missing` says why: there is no embedder, or it failed on this text.
+    """
+
+    candidate_id: str
+    session_id: Identifier
+    segment: Count
+    revision: Count
+    scope: NonEmpty
+    trace: ReasoningTrace
+    required: dict[str, Verdict]
+    embedding: Embedding | None = None
+    novelty_missing: str | None = None
+    occurred_at: Timestamp

@@ -1,0 +1,192 @@
+"""EvaluationRow: a row of an evaluation set or of production logs, in the input schema of Databricks Agent Evaluation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, LiteralString
+
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+from traceweir.schemas.base import JsonObject, WireModel
+from traceweir.schemas.mlflow_spans import TraceUnreadable, read_spans
+
+MAX_ROWS = 10_000
+"""The most rows of an evaluation set, as Databricks has it."""
+TOO_MANY = "The number of rows in the dataset exceeds the maximum: {}. Got {} rows."
+CONFLICT = "Conflicting field(s): more than one of [expected_response or expected_facts] cannot be defined"
+MISSING = "Missing required field(s): response or trace"
+CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
+FACTS = "must be iterable of strings like [str]"
+TRACES = "must contain valid serialized traces"
+
+NEWER = {"inputs": "request", "outputs": "response"}
+"""Names of columns in newer versions, and the older ones that they stand for."""
+EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context")
+"""What `expectations`, in newer versions, may hold of the older columns."""
+
+
+class Chunk(WireModel):
+    """A piece of context and the document that it is from. No other key is allowed; a text alone is the document's URI."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    doc_uri: str | None = None
+    content: str | None = None
+
+
+_KINDS = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
+
+
+def _asked(value: JsonValue) -> JsonValue:
+    if value is None:
+        raise ValueError("is required and must not contain null values")
+    return value
+
+
+def _answered(value: JsonValue) -> JsonValue:
+    if value == []:
+        raise ValueError("must be text or an object in which the answer stands, not an empty list")
+    return value
+
+
+def _facts(value: object) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise _wrong(f"{FACTS}, not {_kind(value)}")
+    for number, fact in enumerate(value):
+        if not isinstance(fact, str):
+            raise _wrong(f"{FACTS}; [{number}] is {_kind(fact)}")
+    return value
+
+
+def _chunks(value: object) -> object:
+    """Chunks as objects: a text is the document's URI, and null is no chunk."""
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise _wrong(f"{CHUNKS}, not {_kind(value)}")
+    return [_chunk(number, chunk) for number, chunk in enumerate(value) if chunk is not None]
+
+
+def _chunk(number: int, chunk: object) -> object:
+    if isinstance(chunk, str):
+        return {"doc_uri": chunk}
+    if isinstance(chunk, Chunk):
+        return chunk
+    if not isinstance(chunk, dict):
+        raise _wrong(f"{CHUNKS}; [{number}] is {_kind(chunk)}")
+    for name, value in chunk.items():
+        if name not in ("doc_uri", "content"):
+            raise _wrong(f"{CHUNKS}; [{number}] has another key")
+        if value is not None and not isinstance(value, str):
+            raise _wrong(f"{CHUNKS}; [{number}].{name} is {_kind(value)}")
+    return chunk
+
+
+def _trace(value: JsonValue) -> JsonValue:
+    if value is None:
+        return None
+    if not isinstance(value, str | dict):
+        raise _wrong(f"{TRACES}, not {_kind(value)}")
+    try:
+        read_spans(value)
+    except TraceUnreadable as error:
+        raise _wrong(f"{TRACES}: {error}") from None
+    except Exception as error:  # noqa: BLE001  # pydantic lets others through, and a worker would stop at this row
+        raise _wrong(f"{TRACES}: it cannot be read ({type(error).__name__})") from None
+    return value
+
+
+def _wrong(rule: str) -> ValueError:
+    """pydantic makes a problem of the column out of a ValueError only, whatever is wrong."""
+    return ValueError(rule)
+
+
+def _problem(kind: LiteralString, message: LiteralString, *columns: str) -> PydanticCustomError:
+    return PydanticCustomError(kind, message, {"columns": [*columns]})
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "a number")
+
+
+_MESSAGES: JsonObject = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"role": {"type": "string"}, "content": {}}},
+}
+_REQUEST: JsonObject = {
+    "description": "The question: text, OpenAI's `messages`, or a `query` with the `history` before it; anything else is taken as text.",
+    "anyOf": [
+        {"type": "string"},
+        {"type": "object", "required": ["messages"], "properties": {"messages": _MESSAGES}},
+        {
+            "type": "object",
+            "required": ["query"],
+            "properties": {"query": {"type": "string"}, "history": _MESSAGES},
+        },
+        {"not": {"type": "null"}},
+    ],
+}
+
+Chunks = Annotated[list[Chunk] | None, BeforeValidator(_chunks)]
+
+
+class EvaluationRow(WireModel):
+    """One request, what the agent made of it, and what was expected. A column that is null is absent.
+
+    Of `expected_facts` and `expected_response` at most one may be there, of `response` and `trace` at least one must be. What the
+    row itself does not say of answer and retrieved context is taken from the trace. The names of newer versions may stand for the
+    older: `inputs` for `request`, `outputs` for `response`, and `expectations` for the columns of what was expected, inside of it.
+    """
+
+    request_id: str | None = None
+    """Tells the request from all others; without one, it is called by its place in the session."""
+    request: Annotated[JsonValue, BeforeValidator(_asked), WithJsonSchema(_REQUEST)]
+    response: Annotated[JsonValue, BeforeValidator(_answered)] = None
+    """The answer: text, or what a chat completion or a chat agent returns."""
+    expected_facts: Annotated[list[str] | None, BeforeValidator(_facts)] = None
+    """What an answer must say, in whatever words; an empty list counts as given."""
+    expected_response: str | None = None
+    expected_retrieved_context: Chunks = None
+    retrieved_context: Chunks = None
+    """What the last retrieval gave."""
+    trace: Annotated[JsonValue, BeforeValidator(_trace)] = None
+    """MLflow's trace of the request, as JSON text or as an object."""
+    execution_time_ms: Annotated[float, Field(ge=0)] | None = None
+    """How long the answer took, as an endpoint's logs have it; what the trace says goes before it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _newer_names_stand_for_the_older(cls, columns: Any) -> Any:
+        if not isinstance(columns, dict):
+            return columns
+        named = {**columns}
+        for newer, older in NEWER.items():
+            if named.get(newer) is not None:
+                if named.get(older) is not None:
+                    raise _problem("two", f"Only one of '{older}' or '{newer}' is allowed", older, newer)
+                named[older] = named[newer]
+        if columns.get("inputs") is not None and not isinstance(columns["inputs"], dict):
+            raise _problem("no_dictionary", "must contain a dictionary", "inputs")
+        if "request" not in named:
+            raise _problem("no_request", "Either column 'request' or 'inputs' is required but not found", "request")
+        expectations = named.get("expectations")
+        if expectations is None:
+            return named
+        if not isinstance(expectations, dict):
+            raise _problem("no_dictionary", "must contain a dictionary", "expectations")
+        for name in EXPECTED:
+            if expectations.get(name) is not None:
+                if named.get(name) is not None:
+                    raise _problem("two", f"Only one of '{name}' and its place in 'expectations' is allowed", name)
+                named[name] = expectations[name]
+        return named
+
+    @model_validator(mode="after")
+    def _says_enough_and_not_too_much(self) -> EvaluationRow:
+        if self.expected_facts is not None and self.expected_response is not None:
+            raise _problem("conflict", CONFLICT, "expected_facts", "expected_response")
+        if self.response is None and self.trace is None:
+            raise _problem("missing", MISSING, "response", "trace")
+        return self

@@ -1,0 +1,133 @@
+"""What agents emit while they work, one JSON object a record, told apart by `type`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import Field, JsonValue, TypeAdapter, model_validator
+
+from traceweir.schemas.base import Identifier, JsonObject, Timestamp, WireModel
+from traceweir.schemas.evaluation_row import EvaluationRow
+from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk
+from traceweir.schemas.reference import Reference
+
+Tokens = Annotated[int, Field(ge=0)]
+
+
+class Event(WireModel):
+    """The envelope of every event.
+
+    `occurred_at` orders the events of a session and does nothing else; closing follows the record's own timestamp.
+    """
+
+    event_id: Identifier | None = None
+    session_id: Identifier
+    invocation_id: str = ""
+    app_name: str = ""
+    user_id: str | None = None
+    occurred_at: Timestamp
+    reference_id: str | None = None
+    reference: Reference | None = None
+    """What was expected of this invocation, inline. Without one it is looked up by `reference_id` or by the question."""
+
+
+class InvocationStarted(Event):
+    """The user spoke."""
+
+    type: Literal["invocation.started"]
+    user_content: Content | None = None
+
+
+class ToolCalled(Event):
+    """The agent called a tool."""
+
+    type: Literal["tool.called"]
+    name: str
+    args: JsonObject | None = None
+    call_id: str | None = None
+
+
+class ToolReturned(Event):
+    """A tool answered. `error` says that it failed, and how."""
+
+    type: Literal["tool.returned"]
+    name: str
+    call_id: str | None = None
+    response: JsonValue = None
+    error: str | None = None
+
+
+class ResponseIntermediate(Event):
+    """An agent or sub-agent said something on the way."""
+
+    type: Literal["response.intermediate"]
+    author: str = ""
+    content: Content
+
+
+class RetrievalReturned(Event):
+    """A retriever gave context."""
+
+    type: Literal["retrieval.returned"]
+    chunks: list[RetrievedChunk]
+
+
+class ModelCalled(Event):
+    """A model was called; the tokens that it read and wrote."""
+
+    type: Literal["model.called"]
+    model: str
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+
+
+class InvocationCompleted(Event):
+    """The agent gave its final answer to the user."""
+
+    type: Literal["invocation.completed"]
+    final_response: Content | None = None
+
+
+class InvocationRecorded(Event):
+    """A whole invocation in one record: as `invocation` in Google ADK's shape, or as a `row` of Databricks Agent Evaluation."""
+
+    type: Literal["invocation.recorded"]
+    invocation: Invocation | None = None
+    row: EvaluationRow | None = None
+
+    plain_with: ClassVar[tuple[str, ...]] = ("invocation",)
+    """With these keys and without `row` the rule below holds."""
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> InvocationRecorded:
+        if (self.invocation is None) == (self.row is None):
+            raise ValueError("needs either invocation or row" + (", not both" if self.row else ""))
+        return self
+
+
+class SessionEnded(Event):
+    """Nothing more will come, but for stragglers."""
+
+    type: Literal["session.ended"]
+
+
+InvocationEvent = Annotated[
+    InvocationStarted
+    | ToolCalled
+    | ToolReturned
+    | ResponseIntermediate
+    | RetrievalReturned
+    | ModelCalled
+    | InvocationCompleted
+    | InvocationRecorded
+    | SessionEnded,
+    Field(discriminator="type"),
+]
+
+EVENT: TypeAdapter[InvocationEvent] = TypeAdapter(InvocationEvent)
+"""Reads one event of any type: `EVENT.validate_json(value)`."""
+
+TYPES: dict[str, type[Event]] = {
+    get_args(model.model_fields["type"].annotation)[0]: model for model in get_args(get_args(InvocationEvent)[0])
+}
+"""The model of each `type`."""

@@ -1,0 +1,198 @@
+"""From a session's events to its invocations, each with what was expected of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from traceweir.schemas.evaluation_row_turn import invocation_of, reference_of
+from traceweir.schemas.events import (
+    InvocationCompleted,
+    InvocationEvent,
+    InvocationRecorded,
+    InvocationStarted,
+    ModelCalled,
+    ResponseIntermediate,
+    RetrievalReturned,
+    SessionEnded,
+    ToolCalled,
+    ToolReturned,
+)
+from traceweir.schemas.invocation import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    Part,
+    RetrievedChunk,
+    TokenUsage,
+)
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.session import Session
+from traceweir.schemas.trace import ReasoningTrace
+
+_CALLS = ("tool_call", "error_recovery")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An invocation and what is known of its reference: the reference itself, if it came inline, or its id."""
+
+    invocation: Invocation
+    reference: Reference | None = None
+    reference_id: str | None = None
+    app_name: str = ""
+
+
+def turns_of(session: Session) -> list[Turn]:
+    """The invocations of a session in the order in which they began.
+
+    Events without an invocation id belong to the invocation that began last; an `invocation.started` or `invocation.recorded` without
+    one begins another. An invocation without an id is called `#<index>`, counted from 0. A session of traces alone gives one
+    derived invocation a trace.
+    """
+    open_turns: dict[str, _Open] = {}
+    anonymous, latest = 0, ""
+    for event in session.events:
+        if isinstance(event, SessionEnded):
+            continue
+        key = event.invocation_id
+        if not key:
+            if not latest or isinstance(event, InvocationStarted | InvocationRecorded):
+                anonymous += 1
+                latest = f"\0{anonymous}"  # no sender's id begins like this: it would be a control character
+            key = latest
+        latest = key
+        turn = open_turns.get(key)
+        if turn is None:
+            turn = open_turns[key] = _Open(event.invocation_id)
+        turn.add(event)
+    if not open_turns:
+        return [Turn(derived_invocation(trace)) for trace in session.traces]
+    return _told_apart([turn.close(index) for index, turn in enumerate(open_turns.values())])
+
+
+def _told_apart(turns: list[Turn]) -> list[Turn]:
+    """No two invocations of a session may bear one id, or their results would: the second `a` is called `a#<index>`."""
+    taken: set[str] = set()
+    for index, turn in enumerate(turns):
+        name = turn.invocation.invocation_id
+        while name in taken:
+            name = f"{name}#{index}"
+        taken.add(name)
+        if name != turn.invocation.invocation_id:
+            turns[index] = replace(turn, invocation=turn.invocation.model_copy(update={"invocation_id": name}))
+    return turns
+
+
+def derived_invocation(trace: ReasoningTrace) -> Invocation:
+    """What a trace says as an invocation: its objective, the tools it called, its result.
+
+    A call is a step of type `tool_call`, or `error_recovery` where a call was made to recover; an `observation` that names its tool is the
+    answer to one.
+    """
+    uses = [
+        FunctionCall(name=step.tool.name, args=step.input)
+        for step in trace.steps
+        if step.tool is not None and step.type in _CALLS
+    ]
+    return Invocation(
+        invocation_id=trace.id,
+        user_content=Content.of(trace.task.objective),
+        final_response=Content.of(trace.outcome.result_summary, "model"),
+        intermediate_data=IntermediateData(tool_uses=uses),
+        creation_timestamp=trace.created_at.timestamp(),
+        derived=True,
+    )
+
+
+@dataclass(slots=True)
+class _Open:
+    """An invocation that is being folded."""
+
+    invocation_id: str
+    user_content: Content | None = None
+    final_response: Content | None = None
+    uses: list[FunctionCall] = field(default_factory=list)
+    responses: list[FunctionResponse] = field(default_factory=list)
+    said: list[tuple[str, list[Part]]] = field(default_factory=list)
+    context: list[RetrievedChunk] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    began: float = 0.0
+    started: datetime | None = None
+    completed: datetime | None = None
+    recorded: Invocation | None = None
+    reference: Reference | None = None
+    reference_id: str | None = None
+    app_name: str = ""
+
+    def add(self, event: InvocationEvent) -> None:
+        self.began = self.began or event.occurred_at.timestamp()
+        self.reference = event.reference or self.reference
+        self.reference_id = event.reference_id or self.reference_id
+        self.app_name = event.app_name or self.app_name
+        match event:
+            case ToolCalled():
+                self.uses.append(FunctionCall.trusted(id=event.call_id, name=event.name, args=event.args))
+            case ToolReturned():
+                answer: JsonValue = event.response if event.error is None else {"error": event.error}
+                self.responses.append(FunctionResponse.trusted(id=event.call_id, name=event.name, response=answer))
+            case ModelCalled():
+                self.input_tokens = _sum(self.input_tokens, event.input_tokens)
+                self.output_tokens = _sum(self.output_tokens, event.output_tokens)
+            case InvocationStarted():
+                self.user_content = event.user_content or self.user_content
+                self.started = self.started or event.occurred_at
+            case InvocationCompleted():
+                self.final_response = event.final_response or self.final_response
+                self.completed = event.occurred_at
+            case ResponseIntermediate():
+                self.said.append((event.author, event.content.parts or []))
+            case RetrievalReturned():
+                self.context = [*(self.context or ()), *event.chunks]
+            case InvocationRecorded():
+                self.recorded = event.invocation
+                if event.row is not None:
+                    self.recorded = invocation_of(event.row)
+                    self.reference = event.reference or reference_of(event.row) or self.reference
+
+    def close(self, index: int) -> Turn:
+        name = self.invocation_id or (self.recorded.invocation_id if self.recorded else "") or f"#{index}"
+        if self.recorded is not None:
+            invocation = self.recorded.model_copy(update={"invocation_id": name})
+        else:
+            invocation = Invocation.trusted(
+                invocation_id=name,
+                user_content=self.user_content,
+                final_response=self.final_response,
+                intermediate_data=IntermediateData.trusted(
+                    tool_uses=self.uses, tool_responses=self.responses, intermediate_responses=self.said
+                ),
+                creation_timestamp=self.began,
+                rubrics=None,
+                app_details=None,
+                retrieved_context=self.context,
+                token_usage=self._usage(),
+                latency_seconds=self._latency(),
+                unread=None,
+                derived=False,
+            )
+        return Turn(invocation, self.reference, self.reference_id, self.app_name)
+
+    def _latency(self) -> float | None:
+        if self.started is None or self.completed is None or self.completed < self.started:
+            return None
+        return (self.completed - self.started).total_seconds()
+
+    def _usage(self) -> TokenUsage | None:
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return TokenUsage.trusted(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
+
+
+def _sum(total: int | None, more: int | None) -> int | None:
+    return total if more is None else more + (total or 0)

@@ -1,0 +1,28 @@
+"""What a trace is worth: one file per scorer, no Kafka, no network, no clock.
+
+`evaluate_value` gives a trace's value in one call; `read_plan` and `evaluate` measure a session by a config, as the workers do.
+"""
+
+from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.metric import Metric
+from traceweir.scorers.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.response_match import ResponseMatch
+from traceweir.scorers.runner import evaluate
+from traceweir.scorers.tool_trajectory import ToolTrajectory
+from traceweir.scorers.trace_value import TraceValue, evaluate_value
+
+__all__ = [
+    "ConfigError",
+    "Measurement",
+    "Metric",
+    "Missing",
+    "Plan",
+    "ResponseMatch",
+    "Scorer",
+    "Subject",
+    "ToolTrajectory",
+    "TraceValue",
+    "evaluate",
+    "evaluate_value",
+    "read_plan",
+]

@@ -1,0 +1,107 @@
+"""Databricks Agent Evaluation's metrics: their names, and on which columns of a row each of them runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.reference import Reference
+
+
+class Expected(NamedTuple):
+    """What a row says was expected, beside its request."""
+
+    answer: bool = False
+    """A response, or facts."""
+    context: bool = False
+    """Retrieved context."""
+
+
+RELEVANCE = "response/llm_judged/relevance_to_query/rating"
+SAFETY = "response/llm_judged/safety/rating"
+GROUNDEDNESS = "response/llm_judged/groundedness/rating"
+CORRECTNESS = "response/llm_judged/correctness/rating"
+CHUNK_PRECISION = "retrieval/llm_judged/chunk_relevance_precision"
+SUFFICIENCY = "retrieval/llm_judged/context_sufficiency/rating"
+RECALL = "retrieval/ground_truth/document_recall"
+TOTAL_TOKENS = "agent/total_token_count"
+INPUT_TOKENS = "agent/input_token_count"
+OUTPUT_TOKENS = "agent/output_token_count"
+LATENCY = "agent/latency_seconds"
+
+NAMED = 3
+"""How many things that could not be read a rationale names."""
+
+_NOTHING, _ANSWER = Expected(), Expected(answer=True)
+_BOTH, _CONTEXT = Expected(answer=True, context=True), Expected(context=True)
+_WITHOUT_CONTEXT_ALONE = frozenset({_NOTHING, _ANSWER, _BOTH})
+_WITH_ANSWER = frozenset({_ANSWER, _BOTH})
+_WITH_CONTEXT = frozenset({_BOTH, _CONTEXT})
+
+RUNS_ON: dict[str, frozenset[Expected]] = {
+    RELEVANCE: _WITHOUT_CONTEXT_ALONE,
+    SAFETY: _WITHOUT_CONTEXT_ALONE,
+    GROUNDEDNESS: _WITHOUT_CONTEXT_ALONE,
+    CHUNK_PRECISION: _WITHOUT_CONTEXT_ALONE,
+    TOTAL_TOKENS: _WITHOUT_CONTEXT_ALONE,
+    INPUT_TOKENS: _WITHOUT_CONTEXT_ALONE,
+    OUTPUT_TOKENS: _WITHOUT_CONTEXT_ALONE,
+    LATENCY: _WITHOUT_CONTEXT_ALONE,
+    CORRECTNESS: _WITH_ANSWER,
+    SUFFICIENCY: _WITH_ANSWER,
+    RECALL: _WITH_CONTEXT,
+}
+"""The table of computed metrics in Databricks' input schema, in its order; latency, which it leaves out, as the token counts."""
+
+ALIASES: dict[str, str] = {
+    "document_recall": RECALL,
+    "chunk_relevance_precision": CHUNK_PRECISION,
+    "chunk_relevance/precision": CHUNK_PRECISION,
+    "retrieval/llm_judged/chunk_relevance/precision": CHUNK_PRECISION,
+    "total_token_count": TOTAL_TOKENS,
+    "input_token_count": INPUT_TOKENS,
+    "agent/total_input_token_count": INPUT_TOKENS,
+    "output_token_count": OUTPUT_TOKENS,
+    "agent/total_output_token_count": OUTPUT_TOKENS,
+    "latency_seconds": LATENCY,
+    "latency": LATENCY,
+    "correctness": CORRECTNESS,
+    "relevance_to_query": RELEVANCE,
+    "safety": SAFETY,
+    "groundedness": GROUNDEDNESS,
+    "context_sufficiency": SUFFICIENCY,
+}
+"""Other names of the metrics: short ones, and those of the `databricks-agents` package. Results bear the full name."""
+
+
+def full_name(metric: str) -> str:
+    """The name that results bear.
+
+    >>> full_name("document_recall"), full_name("brevity")
+    ('retrieval/ground_truth/document_recall', 'brevity')
+    """
+    return ALIASES.get(metric, metric)
+
+
+def short_name(metric: str) -> str:
+    """The name for a narrow column.
+
+    >>> short_name("retrieval/ground_truth/document_recall"), short_name("brevity")
+    ('document_recall', 'brevity')
+    """
+    return next((alias for alias, name in ALIASES.items() if name == metric), metric)
+
+
+def expected_of(reference: Reference | None) -> Expected:
+    """What a reference says. An empty list says that nothing is expected, which is something."""
+    if reference is None:
+        return Expected()
+    answer = reference.final_response is not None or reference.expected_facts is not None
+    return Expected(answer, reference.retrieved_context is not None)
+
+
+def lacking(invocation: Invocation, what: str) -> str:
+    """Why there is no value: what is lacking, and what there was and could not be read."""
+    unread = invocation.unread or []
+    more = [f"and {len(unread) - NAMED} more"] if len(unread) > NAMED else []
+    return "; ".join([what, *unread[:NAMED], *more])

@@ -1,0 +1,167 @@
+"""What a judge is shown of an invocation: instructions, tools, what was looked up, and the steps to the answer, as text.
+
+The layout is that of Google ADK 2.13, so that judges read what they would read there, but for three things. Text stays as it is where ADK
+escapes it to ASCII. Retrieved context is shown where there is some. And intermediate data by kind, which ADK leaves out of what an answer
+may rest on, is shown as steps: first the tools, then what was said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Invocation, InvocationEvents
+
+NO_STEPS = "No intermediate steps were taken."
+NO_TOOLS = "Agent has no tools."
+NO_GROUNDING = "No grounding metadata was provided."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One event between question and answer."""
+
+    author: str = ""
+    texts: Sequence[str] = ()
+    calls: Sequence[FunctionCall] = ()
+    responses: Sequence[FunctionResponse] = ()
+    grounding: JsonObject | None = None
+
+
+def steps_of(invocation: Invocation) -> list[Step]:
+    """What happened between question and answer, from either kind of intermediate data."""
+    data = invocation.intermediate_data
+    if data is None:
+        return []
+    if isinstance(data, InvocationEvents):
+        steps = []
+        for event in data.invocation_events:
+            parts = (event.content.parts if event.content else None) or []
+            step = Step(
+                author=event.author,
+                texts=[part.text for part in parts if part.text],
+                calls=[part.function_call for part in parts if part.function_call],
+                responses=[part.function_response for part in parts if part.function_response],
+                grounding=event.grounding_metadata,
+            )
+            steps.append(step)
+        return steps
+    tools = [Step(calls=data.tool_uses, responses=data.tool_responses)] if data.tool_uses or data.tool_responses else []
+    said = [
+        Step(author=author, texts=[part.text for part in parts if part.text])
+        for author, parts in data.intermediate_responses
+    ]
+    return [*tools, *said]
+
+
+def question_of(invocation: Invocation) -> str:
+    """What the user said."""
+    return invocation.user_content.text if invocation.user_content else ""
+
+
+def answer_of(invocation: Invocation, with_intermediate: bool = False) -> str:
+    """The text of the final response; before it that of the intermediate ones, if they are to count."""
+    final = invocation.final_response.text if invocation.final_response else ""
+    before = ["\n".join(step.texts) for step in steps_of(invocation)] if with_intermediate else []
+    return "\n".join(text for text in [*before, final] if text)
+
+
+def instructions_of(invocation: Invocation) -> str:
+    """The developer's instructions to each agent."""
+    agents = ((name, agent.get("instructions")) for name, agent in _agents(invocation).items())
+    return "\n\n".join(f"{name}:\n{text}" for name, text in agents if isinstance(text, str) and text)
+
+
+def tools_of(invocation: Invocation) -> str:
+    """The tools that each agent may use, as JSON."""
+    tools: JsonObject = {
+        name: agent.get("tool_declarations", agent.get("toolDeclarations")) or []
+        for name, agent in _agents(invocation).items()
+    }
+    return _json({"tool_declarations": tools}) if tools else NO_TOOLS
+
+
+def tool_steps_of(invocation: Invocation) -> str:
+    """The tool calls with their responses, as JSON.
+
+    A response belongs to the call of its id; one without an id to the first call of its name that has none either and is still waiting.
+    """
+    steps = steps_of(invocation)
+    calls = [call for step in steps for call in step.calls]
+    if not calls:
+        return NO_STEPS
+    waiting = [response for step in steps for response in step.responses]
+    shown: list[JsonValue] = []
+    for number, call in enumerate(calls):
+        own = next(
+            (one for one in waiting if one.id == call.id and (call.id is not None or one.name == call.name)), None
+        )
+        if own is not None:
+            waiting.remove(own)
+        response: JsonValue = "None" if own is None else _response(own)
+        shown.append({"step": number, "tool_call": _call(call), "tool_response": response})
+    return _json({"tool_calls_and_response": shown})
+
+
+def grounding_of(steps: Sequence[Step]) -> str:
+    """The grounding metadata of the steps, as JSON."""
+    found: list[JsonValue] = [
+        {"step": number, "author": step.author, "grounding_metadata": step.grounding}
+        for number, step in enumerate(steps)
+        if step.grounding
+    ]
+    return _json({"grounding_metadata": found}) if found else NO_GROUNDING
+
+
+def retrieved_by(invocation: Invocation) -> str:
+    """The retrieved context, as JSON; empty, if there is none."""
+    chunks: list[JsonValue] = [chunk.model_dump(exclude_none=True) for chunk in invocation.retrieved_context or ()]
+    return _json(chunks) if chunks else ""
+
+
+def context_of(invocation: Invocation, steps: Sequence[Step]) -> str:
+    """All that a response which follows these steps may rest on."""
+    parts = [
+        f"Developer instructions:\n{instructions_of(invocation)}\n",
+        f"User prompt:\n{question_of(invocation)}\n",
+        f"Tool definitions:\n{tools_of(invocation)}\n",
+        f"Grounding metadata:\n{grounding_of(steps)}\n",
+    ]
+    if retrieved := retrieved_by(invocation):
+        parts.append(f"Retrieved context:\n{retrieved}\n")
+    for step in steps:
+        if step.texts:
+            parts.append("\n".join(step.texts) + "\n")
+        if step.calls:
+            parts.append(f"tool_calls:\n{_json([_call(call) for call in step.calls])}\n")
+        if step.responses:
+            parts.append(f"tool_outputs:\n{_json([_response(response) for response in step.responses])}\n")
+    return "\n".join(parts)
+
+
+def _agents(invocation: Invocation) -> dict[str, JsonObject]:
+    details = invocation.app_details or {}
+    agents = details.get("agent_details", details.get("agentDetails"))
+    return (
+        {name: agent for name, agent in agents.items() if isinstance(agent, dict)} if isinstance(agents, dict) else {}
+    )
+
+
+def _call(call: FunctionCall) -> JsonObject:
+    return _without_null({"id": call.id, "args": call.args, "name": call.name})
+
+
+def _response(response: FunctionResponse) -> JsonObject:
+    return _without_null({"id": response.id, "name": response.name, "response": response.response})
+
+
+def _without_null(document: JsonObject) -> JsonObject:
+    return {key: value for key, value in document.items() if value is not None}
+
+
+def _json(document: JsonValue) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False)

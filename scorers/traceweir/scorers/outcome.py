@@ -1,0 +1,22 @@
+"""What comes of measuring a subject: a measurement, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from traceweir.schemas.score import Cost, NotEvaluated
+from traceweir.scorers.base import NOTHING_SPENT, Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """Why a subject has no value."""
+
+    because: NotEvaluated
+    rationale: str
+    cost: Cost = NOTHING_SPENT
+    """What was spent all the same."""
+
+
+Outcome: TypeAlias = Measurement | Unmeasured

@@ -1,0 +1,72 @@
+"""Judges for tests: one that answers from a script, and one that always finds an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.score import Cost
+from traceweir.scorers.judge import Question, Reply
+
+Line = str | Exception | Callable[[Question], str]
+"""What is answered: a text, an exception that is raised, or what makes a text of the question."""
+
+PRICE = Cost(input_tokens=100, output_tokens=10, usd=0.001)
+
+
+class ScriptedJudge:
+    """Answers each question with the next line of its script; `asked` has the questions.
+
+    >>> import asyncio
+    >>> judge = ScriptedJudge("yes", "no")
+    >>> question = Question(metric="m", version="1", model="any", prompt="Is it?")
+    >>> [asyncio.run(judge.ask(question)).text for _ in range(2)]
+    ['yes', 'no']
+    """
+
+    def __init__(self, *script: Line, cost: Cost = PRICE) -> None:
+        self.asked: list[Question] = []
+        self._script: Iterable[Line] = iter(script)
+        self._cost = cost
+
+    async def ask(self, question: Question) -> Reply:
+        """The next line.
+
+        Raises:
+            AssertionError: the script has come to its end.
+        """
+        self.asked.append(question)
+        for line in self._script:
+            if isinstance(line, Exception):
+                raise line
+            return Reply(text=line if isinstance(line, str) else line(question), cost=self._cost)
+        raise AssertionError(f"question {len(self.asked)} is not in the script: {question.prompt[-500:]}")
+
+
+class AgreeableJudge:
+    """Answers every question that says which JSON it wants with the simplest that is such: the first word that may be chosen, one item.
+
+    >>> import asyncio
+    >>> schema = {"type": "object", "properties": {"safe": {"type": "string", "enum": ["yes", "no"]}}}
+    >>> question = Question(metric="m", version="1", model="any", prompt="Is it?", answer=schema)
+    >>> asyncio.run(AgreeableJudge().ask(question)).text
+    '{"safe": "yes"}'
+    """
+
+    async def ask(self, question: Question) -> Reply:
+        """The simplest answer."""
+        return Reply(text=json.dumps(_simplest(dict(question.answer or {"type": "string"}))), cost=PRICE)
+
+
+def _simplest(schema: JsonObject) -> JsonValue:
+    words, items, properties = schema.get("enum"), schema.get("items"), schema.get("properties")
+    if isinstance(words, list):
+        return words[0]
+    if isinstance(properties, dict):
+        return {name: _simplest(part) for name, part in properties.items() if isinstance(part, dict)}
+    if isinstance(items, dict):
+        return [_simplest(items)]
+    return {"integer": 1, "number": 1.0, "boolean": True}.get(str(schema.get("type")), "some text")

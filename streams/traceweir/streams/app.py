@@ -1,0 +1,219 @@
+"""The worker: a Faust app with its one table, and the stages that it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faust
+from aiokafka import TopicPartition
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from yarl import URL
+
+from traceweir.scorers.plan import Plan
+from traceweir.streams.admin import KafkaUnreachable
+from traceweir.streams.assemble import Assemble, Closing
+from traceweir.streams.checkpoint import Checkpoints
+from traceweir.streams.clock import utc_now
+from traceweir.streams.delivery import Delivery, Offsets, PlainSends, Transaction
+from traceweir.streams.embedded import is_embedded
+from traceweir.streams.gate import Gate
+from traceweir.streams.judge_budget import Share
+from traceweir.streams.judge_rows import JudgeRows
+from traceweir.streams.lane import StageSpec
+from traceweir.streams.later import OnceMore
+from traceweir.streams.pool import Pool
+from traceweir.streams.reference_reader import ReferenceReader
+from traceweir.streams.rereading import Rereading
+from traceweir.streams.score import Score
+from traceweir.streams.scoring_apart import ScoringApart
+from traceweir.streams.scoring_wire import Setup
+from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
+from traceweir.streams.stage import Read, Stage
+from traceweir.streams.state_directory import state_folder
+from traceweir.streams.topics import StageName, Topics, application_id
+
+TABLE = "state"
+AHEAD = 512
+"""Sessions that the scoring process may have been asked for, those included that it has not begun: it never waits for the worker."""
+_ASK_FOR_ID_S = 30.0
+
+
+class WorkerApp(NamedTuple):
+    """What a worker consists of."""
+
+    app: Any
+    checkpoints: Checkpoints
+    embedder_id: str | None
+    """Of what makes the vectors that novelty is measured by; None: novelty is 0.5."""
+
+
+def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, transactions: bool) -> WorkerApp:
+    """A worker's Faust app and its checkpoints; nothing is connected yet. The scoring process is started.
+
+    Args:
+        settings: Where Kafka is, and every limit.
+        plan: What is measured, and what the gate asks for.
+        stages: The stages that this process runs.
+        transactions: Whether the broker has transactions; the embedded one has not.
+
+    Raises:
+        EmbedderUnavailable: the embedder that the settings name cannot be loaded.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
+        ScoringProcessDied: the scoring process does not start.
+    """
+    scoring = None
+    folder = state_folder(settings, stages)
+    if "score" in stages:
+        scoring = ScoringApart(Setup.of(settings, plan), folder / "scoring-attempts.json")
+    topics = Topics.of(settings.topic_prefix)
+    options = aiokafka_options(settings)
+    app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
+    # 16 MiB of cache and 8 MiB of memtable a partition: Faust's default is 2 GiB.
+    table = app.Table(
+        TABLE,
+        key_type=bytes,
+        value_type=bytes,
+        partitions=settings.partitions,
+        options={"block_cache_size": 16 << 20, "write_buffer_size": 8 << 20},
+    )
+
+    def fail(error: BaseException) -> None:
+        app.loop.create_task(checkpoints.fail(error))
+
+    if scoring is not None:
+        app.add_dependency(scoring)
+        scoring.failed = fail
+        reader = ReferenceReader(scoring, topics.references, settings.partitions, options, beacon=app.beacon)
+        app.add_dependency(reader)
+    pool: Pool = Pool(AHEAD, fail)
+    rereading = Rereading(options, beacon=app.beacon)
+    app.add_dependency(rereading)
+    makers = _makers(settings, plan, topics, scoring, pool, rereading)
+    specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
+
+    async def commit(offsets: Offsets) -> None:
+        await app.consumer._thread.commit(dict(offsets))
+
+    def delivery(partition: int) -> Delivery:
+        changelog = TopicPartition(table.changelog_topic_name, partition)
+        if transactions:
+            return Transaction(options, f"{app.conf.id}-{partition}", app.conf.id, changelog)
+        return PlainSends(options, changelog, commit)
+
+    async def changelog_id() -> str:
+        return await asyncio.to_thread(topic_id, settings, table.changelog_topic_name)
+
+    checkpoints = Checkpoints(
+        app, table, specs, delivery, changelog_id, options, interval_s=settings.checkpoint_interval_s, limit=20_000
+    )
+    if scoring is not None:
+        checkpoints.steps_before = lambda: reader.count
+        checkpoints.takes_over = lambda partitions: scoring.have(Share(partitions, settings.partitions))
+    return WorkerApp(app, checkpoints, scoring and scoring.embedder_id)
+
+
+def topic_id(settings: Settings, topic: str) -> str:
+    """Give what tells a topic from any other of its name, before or after it, on this cluster or another.
+
+    An embedded broker knows no topic ids, but its topics live as long as it does. Its cluster id is a memory address, so a later one
+    may have it too; hardly ever with the same free port.
+
+    Raises:
+        KafkaUnreachable: No broker told within 30 s; it may take so long while the cluster loses a node.
+    """
+    client = AdminClient(confluent_options(settings) | {"log_level": 0, "error_cb": lambda _: None})
+    try:
+        cluster = client.list_topics(timeout=_ASK_FOR_ID_S)
+        if is_embedded(cluster.cluster_id):
+            (node,) = cluster.brokers.values()
+            return f"{cluster.cluster_id}:{node.port}"
+        answers = client.describe_topics(TopicCollection([topic]), request_timeout=_ASK_FOR_ID_S)
+        return f"{cluster.cluster_id}/{answers[topic].result().topic_id}"
+    except KafkaException as error:
+        raise KafkaUnreachable(
+            f"no Kafka broker at {settings.kafka_bootstrap_servers} told the id of topic {topic!r} ({error.args[0].str()}), without "
+            "which local rows cannot be trusted: see that it runs and allows Describe on the topic, and start the worker again"
+        ) from error
+
+
+def _makers(
+    settings: Settings, plan: Plan, topics: Topics, scoring: ScoringApart | None, pool: Pool, rereading: Rereading
+) -> Mapping[StageName, Callable[[int, Read, Callable[[], None]], Stage]]:
+    partitions = settings.partitions
+    closing = Closing(
+        idle_gap=int(settings.idle_gap_s * 1000),
+        linger=int(settings.close_linger_s * 1000),
+        grace=int(settings.grace_s * 1000),
+        guard=int(settings.guard_s * 1000),
+        max_future=int(settings.max_future_s * 1000),
+        max_events=settings.segment_max_events,
+        max_bytes=settings.segment_max_bytes,
+    )
+
+    def assemble(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        return Assemble(partition, partitions, topics, read, closing)
+
+    retries = Pool(max(1, settings.score_concurrency // 8), pool.failed)
+
+    def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        if scoring is None:
+            raise ValueError("the score stage runs here, and nothing that scores is given")
+        revised_within = closing.idle_gap + closing.linger + closing.grace + closing.max_future
+        window = settings.score_window
+        return Score(
+            partition,
+            partitions,
+            topics,
+            scoring,
+            pool,
+            changed,
+            window=window,
+            revised_within=revised_within,
+            judge_rows=JudgeRows(plan.judge.cache, scoring.charge),
+            once_more=OnceMore.of(plan, rereading.read, retries),
+        )
+
+    def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        return Gate(partition, partitions, topics, plan, utc_now)
+
+    return {"assemble": assemble, "score": score, "gate": gate}
+
+
+def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str, Any]) -> Any:
+    credentials = _credentials(settings, options)
+    return faust.App(
+        name,
+        broker=[URL(f"kafka://{server}") for server in options["bootstrap_servers"]],
+        broker_credentials=credentials,
+        store="rocksdb://",
+        datadir=str(folder),
+        topic_partitions=settings.partitions,
+        topic_replication_factor=settings.replication_factor,
+        topic_allow_declare=False,  # `traceweir topics create` makes them, with the right cleanup policy
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=settings.group_instance_id,
+        producer_max_batch_size=900_000,
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.heartbeat_interval_s,
+        worker_redirect_stdouts=False,
+        web_enabled=False,
+    )
+
+
+def _credentials(settings: Settings, options: Mapping[str, Any]) -> Any:
+    context = options.get("ssl_context")
+    if not settings.kafka_security_protocol.startswith("SASL_"):
+        return faust.SSLCredentials(context) if context is not None else None
+    password = settings.kafka_sasl_password.get_secret_value() if settings.kafka_sasl_password else None
+    return faust.SASLCredentials(
+        username=settings.kafka_sasl_username,
+        password=password,
+        mechanism=settings.kafka_sasl_mechanism,
+        ssl_context=context,
+    )

@@ -1,0 +1,96 @@
+"""The demo's agents alone: they emit to the cluster that the environment names, and the workers there score what they do."""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import count
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from traceweir.streams.admin import check_topics
+from traceweir.streams.clock import seconds_now, utc_now
+from traceweir.streams.demo.agents import Emission
+from traceweir.streams.demo.fleet import build_fleet
+from traceweir.streams.demo.interruption import Interruption
+from traceweir.streams.embedded import PARTITIONS
+from traceweir.streams.settings import IDEMPOTENT, Settings, confluent_options
+from traceweir.streams.topics import STAGES, Topics
+from traceweir.streams.worker import NotReadyError
+
+_TURN_S = 0.05
+_FLUSH_S = 15.0
+_TAKEN_AHEAD_S = 3_600.0
+"""Apache Kafka refuses a record whose timestamp is further ahead."""
+
+
+def run_agents(settings: Settings, *, keep: bool, seed: int, seconds: float) -> int:
+    """Emit what the agents do, and print how many records that were.
+
+    Each call has sessions of its own: their names carry the time.
+
+    Args:
+        settings: Where the cluster is.
+        keep: Go on with new sessions until Ctrl-C.
+        seed: Decides what the agents do.
+        seconds: How long they work, about; at least 8.
+
+    Returns:
+        The exit code: 0; 130 after Ctrl-C; 1 if the broker refused a record, which stderr names.
+
+    Raises:
+        KafkaUnreachable: no broker answers.
+        NotReadyError: a topic is missing or wrong, or has too few partitions for agents that miss the right one on purpose.
+    """
+    problems = check_topics(settings, STAGES)
+    if settings.partitions < PARTITIONS:
+        problems = [
+            *problems,
+            f"the agents need {PARTITIONS} partitions or more; TRACEWEIR_PARTITIONS is {settings.partitions}",
+        ]
+    if problems:
+        raise NotReadyError("\n".join(problems))
+    outlet = _Outlet(settings)
+    with Interruption() as interruption:
+        first = int(seconds_now())
+        for number in count(first) if keep else (first,):
+            outlet.play(build_fleet(seed, seconds, utc_now(), number).emissions, interruption)
+            if interruption.wanted or outlet.refused:
+                break
+        outlet.flush()
+    sys.stdout.write(f"{outlet.sent} records to {outlet.topics.traces} and {outlet.topics.invocations}\n")
+    if outlet.refused:
+        sys.stderr.write(f"the broker refused {len(outlet.refused)} records, the first with: {outlet.refused[0]}\n")
+        return 1
+    return 130 if interruption.wanted else 0
+
+
+class _Outlet:
+    """Sends each record when it is due."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.topics = Topics.of(settings.topic_prefix)
+        self.sent = 0
+        self.refused: list[str] = []
+        self._producer = Producer({**confluent_options(settings), **IDEMPOTENT, "linger.ms": 5, "log_level": 0})
+
+    def play(self, emissions: tuple[Emission, ...], interruption: Interruption) -> None:
+        began = time.monotonic()
+        for one in emissions:
+            while time.monotonic() - began < one.due_s and not interruption.wanted:
+                self._producer.poll(_TURN_S)
+            if interruption.wanted or self.refused:
+                return
+            if one.ahead_s > _TAKEN_AHEAD_S:
+                continue
+            self._producer.produce(**one.record(self.topics, seconds_now()), on_delivery=self._delivered)
+
+    def flush(self) -> None:
+        if left := self._producer.flush(_FLUSH_S):
+            self.refused.append(f"{left} records were not acknowledged within {_FLUSH_S:g} s")
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.sent += 1
+        else:
+            self.refused.append(error.str())

@@ -1,0 +1,206 @@
+"""What a person sees of a running demo. Every text that comes from a record is hostile: it is shown, never obeyed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import islice
+from types import TracebackType
+from typing import Protocol
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from traceweir.schemas.dead_letter import printable
+from traceweir.streams.demo.observer import SHOWN_LETTERS, SHOWN_SESSIONS, Observed, SessionSeen
+
+BAR_CELLS = 6
+ROOMY_COLUMNS = 120
+"""From this width on, numbers stand beside the bars, and names beside the criteria."""
+LINES_PER_S = 4.0
+_DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
+_SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How far the demo is."""
+
+    at_s: float
+    """Seconds since it began."""
+    phase: str
+    emitted: int
+    planned: int
+
+
+class View(Protocol):
+    """Shows a demo while it runs."""
+
+    def update(self, moment: Moment, seen: Observed) -> None:
+        """Show what has come out by now."""
+
+
+def view_for(console: Console) -> AbstractContextManager[View]:
+    """A live view on a terminal, else plain lines."""
+    return LiveView(console) if console.is_terminal else LineView(console)
+
+
+class NoView:
+    """Shows nothing."""
+
+    def __enter__(self) -> NoView:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, moment: Moment, seen: Observed) -> None:
+        """Show nothing."""
+
+
+class LineView(NoView):
+    """A line for each decision and dead letter, a few a second; the others are counted."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._phase = ""
+        self._printed_until_s = 0.0
+        self._skipped = 0
+
+    def update(self, moment: Moment, seen: Observed) -> None:
+        """Print the news."""
+        if moment.phase != self._phase:
+            self._phase = moment.phase
+            self._print(moment, moment.phase)
+        while seen.news:
+            line = seen.news.popleft()
+            if moment.at_s < self._printed_until_s:
+                self._skipped += 1
+                continue
+            self._printed_until_s = moment.at_s + 1.0 / LINES_PER_S
+            more = f"  (and {self._skipped} more)" if self._skipped else ""
+            self._skipped = 0
+            self._print(moment, line + more)
+
+    def _print(self, moment: Moment, line: str) -> None:
+        text = f"{moment.at_s:5.1f} s  {moment.emitted:5d} sent  {printable(line, 300)}"
+        self._console.print(Text(text), soft_wrap=True)
+
+
+class LiveView:
+    """The latest sessions and dead letters, and the totals, in place."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+        self._console, self._next_s = console, 0.0
+        self._last: tuple[Moment, Observed] | None = None
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._last is not None:
+            self._draw(*self._last)  # what stays on the screen is the end
+        self._live.stop()
+
+    def update(self, moment: Moment, seen: Observed) -> None:
+        """Draw it anew, four times a second."""
+        seen.news.clear()
+        self._last = moment, seen
+        if moment.at_s >= self._next_s:
+            self._next_s = moment.at_s + 0.25
+            self._draw(moment, seen)
+
+    def _draw(self, moment: Moment, seen: Observed) -> None:
+        width, height = self._console.size
+        self._live.update(screen_of(moment, seen, width, height), refresh=True)
+
+
+def screen_of(moment: Moment, seen: Observed, width: int, height: int) -> Group:
+    """Everything that the live view shows, on a terminal of so many columns and lines."""
+    shown = max(3, min(SHOWN_SESSIONS, height - SHOWN_LETTERS - 12))
+    latest = list(islice(reversed(seen.sessions.values()), shown))
+    return Group(_totals(moment, seen), _sessions(latest, roomy=width >= ROOMY_COLUMNS), _letters(seen))
+
+
+def bar(value: float, *, with_number: bool = True) -> Text:
+    """A number from 0 to 1 as a bar; what is beyond is cut.
+
+    >>> bar(0.5).plain
+    '███··· .50'
+    """
+    within = min(1.0, max(0.0, value))
+    cells = round(within * BAR_CELLS)
+    shown = "" if not with_number else " 1.0" if within >= 0.995 else f" {f'{within:.2f}'[1:]}"
+    return Text.assemble(("█" * cells, "cyan"), ("·" * (BAR_CELLS - cells), "dim"), shown)
+
+
+def _totals(moment: Moment, seen: Observed) -> Panel:
+    counts, assemble = seen.counts, seen.tally("assemble")
+    opened = assemble["opened"] + assemble["reopened"] - assemble["closed"]
+    first = f"{moment.phase}   {moment.at_s:.0f} s   {moment.emitted} of {moment.planned} records sent"
+    second = (
+        f"sessions {counts['sessions']} closed, {opened} open   accepted {counts['decisions: accepted']}   "
+        f"rejected {counts['decisions: rejected']}   results {seen.results}   dead letters {seen.letters}   "
+        f"duplicates {assemble['duplicate']}   forwarded {counts['forwarded']}"
+    )
+    return Panel(Text(f"{first}\n{second}"), title="traceweir demo", title_align="left")
+
+
+def _sessions(latest: Sequence[SessionSeen], *, roomy: bool) -> Table:
+    table = Table(expand=True, header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
+    table.add_column("session", no_wrap=True, min_width=12, max_width=20 if roomy else 14)
+    table.add_column("domain", no_wrap=True, min_width=8, max_width=16 if roomy else 10)
+    for heading in (
+        "complex" if roomy else "compl.",
+        "novelty" if roomy else "novel",
+        "tools",
+        "outcome" if roomy else "outc.",
+    ):
+        table.add_column(heading, no_wrap=True, min_width=BAR_CELLS + 4 * roomy)
+    table.add_column("value", no_wrap=True, min_width=5)
+    table.add_column("criteria", no_wrap=True, min_width=24 if roomy else 10)
+    table.add_column("gate", no_wrap=True, ratio=1)
+    for session in latest:
+        values = [session.dimensions.get(name) for name in _DIMENSIONS]
+        bars = [Text("") if value is None else bar(value, with_number=roomy) for value in values]
+        value = Text("" if session.value is None else f"{session.value:.3f}")
+        names = (Text(printable(session.session_id, 40)), Text(printable(session.domain, 40)))
+        table.add_row(*names, *bars, value, _criteria(session, with_names=roomy), _gate(session))
+    return table
+
+
+def _criteria(session: SessionSeen, *, with_names: bool) -> Text:
+    words = {"PASSED": "PASS", "FAILED": "FAIL", "NOT_EVALUATED": "-"}
+    parts = []
+    for metric, status in sorted(session.criteria.items()):
+        word = words.get(status, "?")
+        name = f"{printable(metric.split('_')[0], 12)} " if with_names else ""
+        parts.append((f"{name}{word:<5}", _SHADES.get(status, "")))
+    return Text.assemble(*parts)
+
+
+def _gate(session: SessionSeen) -> Text:
+    if session.accepted is None:
+        return Text("")
+    if session.accepted:
+        return Text("accepted", "bold green")
+    return Text(printable(", ".join(session.reasons), 60), "yellow")
+
+
+def _letters(seen: Observed) -> Panel:
+    lines = [
+        Text.assemble((f"{printable(letter.reason, 40):<18}", "red"), printable(letter.detail, 120))
+        for letter in reversed(seen.latest_letters)
+    ]
+    text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines) if lines else Text("none")
+    return Panel(text, title=f"dead letters: {seen.letters}", title_align="left")

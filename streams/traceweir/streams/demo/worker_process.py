@@ -1,0 +1,109 @@
+"""The demo's worker: a process of its own, which ends when it is told to, and also when the demo is gone.
+
+`python -m traceweir.streams.demo.worker_process CONFIG` runs all stages with the settings of the environment until its standard
+input ends. So a demo that is killed leaves no worker behind that looks for a broker for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from traceweir.streams.settings import ENV_PREFIX
+
+STOP_WITHIN_S = 10.0
+ORPHANED_WITHIN_S = 3.0
+SHOWN_LOG_LINES = 40
+
+
+class WorkerEndedError(RuntimeError):
+    """The worker ended by itself; the message has the end of its log."""
+
+
+class WorkerProcess:
+    """A worker for as long as the `with` block lasts."""
+
+    def __init__(self, config: Path, log: Path, environment: Mapping[str, str]) -> None:
+        """Prepare it.
+
+        Args:
+            config: The evaluation config's file.
+            log: Where its log is written.
+            environment: Its `TRACEWEIR_*` settings; those of this process are not handed on.
+        """
+        self._config, self._log = config, log
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
+        self._environment = inherited | dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> WorkerProcess:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603  # our own module, by this interpreter
+                [sys.executable, "-m", "traceweir.streams.demo.worker_process", str(self._config)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+                start_new_session=True,  # a Ctrl-C on the terminal is for the demo, which then stops the worker
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._process
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+
+    def check(self) -> None:
+        """See that it runs.
+
+        Raises:
+            WorkerEndedError: it does not.
+        """
+        if self._process is not None and (code := self._process.poll()) is not None:
+            raise WorkerEndedError(f"the worker ended with exit code {code}; the end of its log:\n{self.log_tail()}")
+
+    def log_tail(self) -> str:
+        """The last lines of its log."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-SHOWN_LOG_LINES:]) or "(empty)"
+
+
+def main(config: str) -> int:
+    """Run a worker until it is told to stop, or standard input ends. Returns the exit code."""
+    from traceweir.scorers.plan import read_plan
+    from traceweir.streams.settings import load_settings
+    from traceweir.streams.topics import STAGES
+    from traceweir.streams.worker import run_worker
+
+    threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()
+    return run_worker(load_settings(), read_plan(Path(config).read_bytes()), STAGES)
+
+
+def _end_with_input() -> None:
+    # The raw descriptor: a thread that waits in sys.stdin holds its lock when the interpreter ends.
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(ORPHANED_WITHIN_S)  # the broker is gone with the demo, so an orderly end may hang
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,192 @@
+"""Eval sets on disk: what an argument names, and what is in the file, with every problem named by file, case and field."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+from pydantic.alias_generators import to_snake
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.eval_set import EvalCase, EvalSet
+from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, modern
+from traceweir.streams.documents import InputError
+from traceweir.streams.evals.json_text import MAX_BYTES, decoded, parsed, rendered
+
+TEST_SUFFIX = ".test.json"
+_NAMED = 10
+_TAGS = ("data", "events")
+"""How pydantic names a kind of intermediate data in an error's place."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A file, and the cases of it that are meant."""
+
+    path: Path
+    eval_ids: frozenset[str] | None = None
+    """None: all."""
+
+
+@dataclass(frozen=True)
+class EvalFile:
+    """An eval set as it was read."""
+
+    path: Path
+    eval_set: EvalSet
+    cases: tuple[EvalCase, ...]
+    """Those that are meant, in the order of the file."""
+    old: bool
+    """Whether it was in one of ADK's old formats."""
+
+
+def chosen_files(arguments: Sequence[str]) -> list[Chosen]:
+    """The files that arguments name: a file, a file with cases (`FILE:case1,case2`), or a folder with all `*.test.json` below it.
+
+    Raises:
+        InputError: there is no such file, or a folder has no test file.
+    """
+    chosen: dict[Path, Chosen] = {}
+    for argument in arguments:
+        for each in _named_by(argument):
+            former = chosen.get(each.path)
+            if former is None:
+                chosen[each.path] = each
+            elif former.eval_ids is None or each.eval_ids is None:
+                chosen[each.path] = Chosen(each.path)
+            else:
+                chosen[each.path] = Chosen(each.path, former.eval_ids | each.eval_ids)
+    return list(chosen.values())
+
+
+def _named_by(argument: str) -> list[Chosen]:
+    path = Path(argument)
+    if os.path.isdir(argument):  # unlike that of Path, it takes a name that is too long for no folder
+        # In a fixed order, so that two runs report alike.
+        found = sorted(path.rglob("*" + TEST_SUFFIX))
+        if not found:
+            raise InputError(
+                f"{argument}: no *{TEST_SUFFIX} file lies in this folder or below it. Name an eval set file itself."
+            )
+        return [Chosen(each) for each in found]
+    name, colon, ids = argument.rpartition(":")
+    if colon and not os.path.exists(argument):
+        wanted = frozenset(part.strip() for part in ids.split(",") if part.strip())
+        if not wanted:
+            raise InputError(
+                f"{argument}: no case is named after the colon. Write FILE:case1,case2, or FILE alone for all."
+            )
+        return [Chosen(Path(name), wanted)]
+    return [Chosen(path)]
+
+
+def read_eval_file(chosen: Chosen) -> EvalFile:
+    """Read an eval set, in whichever of ADK's formats it is.
+
+    Raises:
+        InputError: it cannot be read or is none; the message names every problem.
+    """
+    name = str(chosen.path)
+    document = read_json(chosen.path)
+    try:
+        old = format_of(document) != "eval set"
+        new = modern(document, chosen.path.name)
+    except UnknownFormatError as error:
+        raise InputError(f"{name}: {error}.") from None
+    eval_set = checked(new, name)
+    if chosen.eval_ids is None:
+        return EvalFile(chosen.path, eval_set, tuple(eval_set.eval_cases), old)
+    there = {case.eval_id for case in eval_set.eval_cases}
+    if missing := sorted(chosen.eval_ids - there):
+        raise InputError(
+            f"{name}: there is no case {', '.join(_shown(each) for each in missing)}; there are {listed(sorted(there))}."
+        )
+    return EvalFile(
+        chosen.path, eval_set, tuple(case for case in eval_set.eval_cases if case.eval_id in chosen.eval_ids), old
+    )
+
+
+def read_json(path: Path) -> JsonValue:
+    """The document in a file of at most 64 MiB.
+
+    Raises:
+        InputError: it cannot be read; the message shows the place, and how it is mended.
+    """
+    return parsed(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of at most 64 MiB.
+
+    Raises:
+        InputError: it cannot be opened, is too large or not UTF-8.
+    """
+    try:
+        with path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            raw = stream.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}). Name a readable JSON file.") from None
+    if size > MAX_BYTES or len(raw) > MAX_BYTES:
+        raise InputError(
+            f"{path}: is larger than {MAX_BYTES // 1024**2} MiB, which is the most. Divide it into several eval sets."
+        )
+    return decoded(raw, str(path))
+
+
+def checked(document: JsonObject, name: str) -> EvalSet:
+    """The eval set that a document is.
+
+    Raises:
+        InputError: it is none; the message names file, case and field of every problem.
+    """
+    text = rendered(document, name)
+    try:
+        return EvalSet.model_validate_json(text)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+    problems = [
+        f"{name}: {_field(document, item['loc'], item['type'])}{_rule(item['msg'], item['type'])}"
+        for item in found[:_NAMED]
+    ]
+    if len(found) > _NAMED:
+        problems.append(f"and {len(found) - _NAMED} more")
+    raise InputError("\n".join(problems))
+
+
+def _field(document: JsonObject, loc: Sequence[str | int], kind: str) -> str:
+    # Of a missing key pydantic gives the alias; an unknown one is as it was written.
+    last = len(loc) - 1 if kind == "extra_forbidden" else len(loc)
+    path = [
+        to_snake(part) if isinstance(part, str) and at < last else str(part)
+        for at, part in enumerate(loc)
+        if part not in _TAGS or at == last
+    ]
+    cases = document.get("eval_cases")
+    case = cases[loc[1]] if isinstance(cases, list) and len(loc) > 1 and isinstance(loc[1], int) else None
+    where = (
+        f"case {_shown(case['eval_id'])}: " if isinstance(case, dict) and isinstance(case.get("eval_id"), str) else ""
+    )
+    if where:
+        path = path[2:]
+    return f"{where}{'.'.join(path)}: " if path else where
+
+
+def _rule(message: str, kind: str) -> str:
+    if kind == "extra_forbidden":
+        return "there is no such key; mind its spelling, or take it out"
+    return printable(message.removeprefix("Value error, "))
+
+
+def _shown(eval_id: object) -> str:
+    return repr(printable(str(eval_id), 80))
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first ids of a list, as they may stand in a message."""
+    shown = ", ".join(map(_shown, names[:_NAMED]))
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown or "none"

@@ -1,0 +1,131 @@
+"""JSON with what people write into it: where comments and trailing commas stand, and the same text without them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from traceweir.streams.documents import InputError
+
+MAX_BYTES = 64 * 1024 * 1024
+"""The largest file that is read as one document. It takes some twenty times as much memory."""
+_NAMED = 5
+_TOO_DEEP = ": is nested too deeply to be read."
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|//[^\n]*|/\*|,|[^\s"#/,]')
+_BOM = "\ufeff"
+
+
+class Slip(NamedTuple):
+    """A piece of text that JSON does not have, and that nothing is lost without."""
+
+    begin: int
+    end: int
+    what: str
+
+
+def decoded(raw: bytes, name: str) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
+    try:
+        return raw.decode().removeprefix(_BOM)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise InputError(f"{name}, line {line}, byte {column}: is not UTF-8. Save the file as UTF-8.") from None
+
+
+def parsed(text: str, name: str) -> JsonValue:
+    """What JSON makes of a text.
+
+    Raises:
+        InputError: it is no JSON; the message shows the places, and how each is mended.
+    """
+    try:
+        document: JsonValue = json.loads(text, parse_constant=_refused)
+    except RecursionError:
+        raise InputError(f"{name}{_TOO_DEEP}") from None
+    except json.JSONDecodeError as error:
+        raise InputError(_explained(text, name, error)) from None
+    except ValueError as error:
+        raise InputError(f"{name}: {error}; write null, or leave the key out.") from None
+    return document
+
+
+def rendered(document: JsonValue, name: str) -> str:
+    """The JSON text of a document.
+
+    Raises:
+        InputError: it is nested too deeply, which it may be to be written though it could be read.
+    """
+    try:
+        return json.dumps(document)
+    except RecursionError:
+        raise InputError(f"{name}{_TOO_DEEP}") from None
+
+
+def slips(text: str) -> list[Slip]:
+    """The comments (`#`, `//`, `/* */`) and trailing commas of a text, in order; what stands in strings is none.
+
+    >>> [slip.what for slip in slips('{"a": "#", # one\\n}')]
+    ['a comma before }', 'a comment']
+    """
+    found: list[Slip] = []
+    comma: int | None = None
+    at = 0
+    while (token := _TOKEN.search(text, at)) is not None:
+        at, first = token.end(), token[0][0]
+        if token[0] == "/*":
+            end = text.find("*/", at)
+            at = len(text) if end < 0 else end + 2
+            found.append(Slip(token.start(), at, "a comment"))
+        elif first == "#" or token[0].startswith("//"):
+            found.append(Slip(token.start(), at, "a comment"))
+        else:
+            if comma is not None and first in "}]":
+                found.append(Slip(comma, comma + 1, f"a comma before {first}"))
+            comma = token.start() if first == "," else None
+    return sorted(found)
+
+
+def without_slips(text: str) -> str:
+    """The text with comments and trailing commas taken out; lines stay where they are."""
+    kept, at = [], 0
+    for slip in slips(text):
+        kept += [text[at : slip.begin], "\n" * text.count("\n", slip.begin, slip.end)]
+        at = slip.end
+    return "".join([*kept, text[at:]])
+
+
+def _explained(text: str, name: str, error: json.JSONDecodeError) -> str:
+    found = slips(text)
+    try:
+        json.loads(without_slips(text))
+    except ValueError:
+        mended = False
+    else:
+        mended = bool(found)
+    if not mended:
+        before = [slip for slip in found if slip.begin <= error.pos][-1:]
+        what = "" if not before else f" ({before[0].what} stands at {_place(text, before[0].begin)}; JSON has none)"
+        return f"{name}, {_place(text, error.pos)}: is not JSON ({error.msg}){what}. Mend it there."
+    places = [f"{name}, {_place(text, slip.begin)}: {slip.what}; JSON has none, take it out" for slip in found[:_NAMED]]
+    if len(found) > _NAMED:
+        places.append(f"and {len(found) - _NAMED} more")
+    file = shlex.quote(name)
+    return "\n".join([*places, f"`traceweir migrate {file} --out {file}` takes them all out."])
+
+
+def _place(text: str, position: int) -> str:
+    line = text.count("\n", 0, position) + 1
+    return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")

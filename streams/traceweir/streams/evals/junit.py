@@ -1,0 +1,50 @@
+"""A report as JUnit XML: a test suite for each eval set, a test case for each case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET  # it writes here, and reads nothing
+
+from traceweir.streams.evals.results import CaseResult, Report
+from traceweir.streams.evals.text import failure_lines, turn_lines
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot say, not even escaped: control characters, lone surrogates, U+FFFE and U+FFFF."""
+
+
+def junit_xml(report: Report) -> bytes:
+    """The XML document. A case that FAILED is a failure; one that is NOT_EVALUATED is an error, with the reason.
+
+    Characters that XML has not got are written as Python escapes them.
+    """
+    root = ET.Element("testsuites", {"name": "traceweir eval", **_counts(report.cases)})
+    for name, cases in report.by_set().items():
+        suite = ET.SubElement(root, "testsuite", {"name": _legal(name), **_counts(cases)})
+        for case in cases:
+            test = ET.SubElement(
+                suite, "testcase", classname=_legal(name), name=_legal(case.eval_id), file=_legal(str(case.file))
+            )
+            if case.status != "PASSED":
+                why = list(failure_lines(case))
+                kind = "failure" if case.status == "FAILED" else "error"
+                verdict = ET.SubElement(test, kind, message=_legal(why[0] if why else case.status), type=case.status)
+                verdict.text = _legal(
+                    "\n".join([*why, *(line for turn in case.turns for line in ("", *turn_lines(turn)))])
+                )
+    ET.indent(root)
+    text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _counts(cases: Sequence[CaseResult]) -> dict[str, str]:
+    found = [case.status for case in cases]
+    return {
+        "tests": str(len(found)),
+        "failures": str(found.count("FAILED")),
+        "errors": str(found.count("NOT_EVALUATED")),
+    }
+
+
+def _legal(text: str) -> str:
+    return _NOT_XML.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)

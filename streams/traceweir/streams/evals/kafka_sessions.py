@@ -1,0 +1,100 @@
+"""Recorded sessions from the `sessions` topic, by session id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from pydantic import ValidationError
+
+from traceweir.schemas.base import explain
+from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.session import Session
+from traceweir.streams.admin import check_partitions
+from traceweir.streams.evals.recordings import Recording, SessionParts
+from traceweir.streams.fetched import read_as_parsed
+from traceweir.streams.hanging_up import hangs_up
+from traceweir.streams.partitioner import partition_of
+from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.topics import Topics
+
+STALLED_S = 60.0
+"""How long the topic may not be readable any further. Twice what a transaction of a worker that was killed stays open."""
+
+
+class SessionsUnreadable(Exception):  # noqa: N818  # names the situation, as the message does
+    """The sessions topic cannot be read; the message says why, and what to do."""
+
+
+async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str, Recording]:
+    """The sessions of these ids that the topic still holds, each whole: all its segments, of each the latest revision.
+
+    Only the partitions at which the ids are at home are read, from beginning to end, and nothing else of them is kept.
+
+    Raises:
+        KafkaUnreachable: no broker answers.
+        SessionsUnreadable: the topic is missing or wrong or cannot be read.
+    """
+    if not wanted:
+        return {}
+    topic = Topics.of(settings.topic_prefix).sessions
+    if problems := await asyncio.to_thread(check_partitions, settings, [topic]):
+        raise SessionsUnreadable("\n".join(problems))
+    read_as_parsed(())
+    keys = {name.encode("utf-8", "surrogatepass") for name in wanted}
+    places = sorted({TopicPartition(topic, partition_of(key, settings.partitions)) for key in keys})
+    parts = SessionParts()
+    consumer = AIOKafkaConsumer(
+        **aiokafka_options(settings),
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+    )
+    hangs_up(consumer)
+    try:
+        await consumer.start()
+        await _read(consumer, places, keys, parts)
+    except (KafkaError, OSError) as error:
+        raise SessionsUnreadable(
+            f"{topic} cannot be read at {settings.kafka_bootstrap_servers}: {error!r}; see that Kafka runs and that this user "
+            "may read the topic"
+        ) from error
+    finally:
+        await consumer.stop()
+    return parts.recordings()
+
+
+async def _read(consumer: Any, places: list[TopicPartition], keys: set[bytes], parts: SessionParts) -> None:
+    clock = asyncio.get_running_loop()
+    consumer.assign(places)
+    consumer.pause(*places)
+    begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+    for place in places:
+        at, moved = begins[place], clock.time()
+        consumer.seek(place, at)  # a beginning asked for only now would be waited for even if the broker has gone
+        consumer.resume(place)
+        while at < ends[place]:
+            for record in (await consumer.getmany(place, timeout_ms=500)).get(place, ()):
+                if record.key in keys and record.value:
+                    _take(parts, place, record)
+            if (reached := await consumer.position(place)) > at:
+                at, moved = reached, clock.time()
+            elif clock.time() - moved > STALLED_S:
+                raise SessionsUnreadable(
+                    f"{place.topic}[{place.partition}] cannot be read from offset {at} to {ends[place]} for {STALLED_S:g} s: see that the "
+                    "brokers run and that no transaction hangs (`kafka-transactions.sh find-hanging`), and try again"
+                )
+        consumer.pause(place)
+
+
+def _take(parts: SessionParts, place: TopicPartition, record: Any) -> None:
+    try:
+        parts.add(Session.model_validate_json(record.value))
+    except ValidationError as error:
+        raise SessionsUnreadable(
+            f"{place.topic}[{place.partition}]@{record.offset} is no session ({printable(explain(error))}); "
+            "a later version may have written it"
+        ) from None

@@ -1,0 +1,253 @@
+"""What agents did, from files: recorded conversations by eval id or session id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.events import EVENT, InvocationEvent
+from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.session import Session
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.turns import turns_of
+from traceweir.streams.cli_input import UNKNOWN_TIME, base_time_of, open_input, recorded
+from traceweir.streams.documents import Document, InputError, name_of, read_documents
+from traceweir.streams.evals.json_text import MAX_BYTES, rendered
+from traceweir.streams.transcripts import transcript_events
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One run: what an agent did in one conversation."""
+
+    session: Session
+    invocations: tuple[Invocation, ...]
+    app_name: str = ""
+    user_id: str = ""
+
+
+Runs = Mapping[str, Sequence[Recording]]
+"""The runs of each conversation, by the id that they were recorded under, in the order in which they were recorded."""
+
+
+def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) -> dict[str, list[Recording]]:
+    """The conversations recorded in files, by id; those of a later file are further runs.
+
+    Each document of a file (JSON Lines, an array, or one object) may be
+    an EvalSet or eval case of Google ADK's whose conversations are what happened (by `eval_id`; one that comes again is another run),
+    an `*.evalset_result.json` of ADK's, of which the actual invocations count, or
+    a session from the `sessions` topic, an event, a trace, or a chat transcript (by session id; all that shares one is one run).
+
+    Args:
+        paths: Names of files; `-` is standard input.
+        wanted: The ids that matter; the others are passed over. None: all.
+
+    Raises:
+        InputError: a file cannot be read, or a document of it is none of these.
+    """
+    found: dict[str, list[Recording]] = {}
+    for path in paths:
+        with open_input(path) as stream:
+            reader = _Reader(name_of(stream), wanted)
+            base_time = base_time_of(stream)
+            for document in read_documents(stream):
+                reader.take(document, base_time)
+        for name, runs in reader.runs().items():
+            found.setdefault(name, []).extend(runs)
+    return found
+
+
+def sessions_beside(path: Path) -> Path | None:
+    """The recorded sessions that lie beside an eval set: `trip.sessions.json` or `.jsonl` for `trip.test.json`."""
+    stem = path.name.removesuffix(".json").removesuffix(".test").removesuffix(".evalset")
+    for suffix in (".sessions.json", ".sessions.jsonl"):
+        beside = path.with_name(stem + suffix)
+        if beside.is_file():
+            return beside
+    return None
+
+
+class SessionParts:
+    """Sessions as they come in parts: segments in revisions, or single events and traces."""
+
+    def __init__(self) -> None:
+        self._segments: dict[str, dict[int, Session]] = {}
+        self._events: dict[str, dict[str, InvocationEvent]] = {}
+        self._traces: dict[str, dict[str, ReasoningTrace]] = {}
+
+    def add(self, session: Session) -> None:
+        """Take a segment; the latest revision of each counts, and of equal ones the one that comes last."""
+        segments = self._segments.setdefault(session.session_id, {})
+        former = segments.get(session.segment)
+        if former is None or session.revision >= former.revision:
+            segments[session.segment] = session
+
+    def add_event(self, event: InvocationEvent, identity: str) -> None:
+        """Take an event; one that came already counts once."""
+        self._events.setdefault(event.session_id, {}).setdefault(identity, event)
+
+    def add_trace(self, trace: ReasoningTrace, session_id: str) -> None:
+        """Take a trace; of several contents the last one stands."""
+        self._traces.setdefault(session_id, {})[trace.id] = trace
+
+    def recordings(self) -> dict[str, Recording]:
+        """Each session whole."""
+        names = dict.fromkeys([*self._segments, *self._events, *self._traces])
+        return {name: _whole(self._session(name)) for name in names}
+
+    def _session(self, name: str) -> Session:
+        segments = [session for _, session in sorted(self._segments.get(name, {}).items())]
+        events = [event for session in segments for event in session.events]
+        traces = {trace.id: trace for session in segments for trace in session.traces} | self._traces.get(name, {})
+        events += self._events.get(name, {}).values()
+        events.sort(key=lambda event: event.occurred_at)
+        return _session_of(name, events, list(traces.values()))
+
+
+class _Reader:
+    """The documents of one file."""
+
+    def __init__(self, source: str, wanted: frozenset[str] | None) -> None:
+        self._source, self._wanted = source, wanted
+        self._parts = SessionParts()
+        self._runs: dict[str, list[Recording]] = {}
+
+    def runs(self) -> dict[str, list[Recording]]:
+        found = {name: list(runs) for name, runs in self._runs.items()}
+        for name, run in self._parts.recordings().items():
+            found.setdefault(name, []).append(run)
+        return found
+
+    def take(self, document: Document, base_time: Any) -> None:
+        place = f"{self._source}: document {document.number}"
+        if len(document.raw) > MAX_BYTES:
+            raise InputError(
+                f"{place}: is larger than {MAX_BYTES // 1024**2} MiB, which is the most. Write one session a line."
+            )
+        found = _parsed(document.raw, place)
+        match found:
+            case {"eval_cases": list(cases)} | {"evalCases": list(cases)}:
+                for number, case in enumerate(cases):
+                    self._case(case, f"{place}: eval_cases[{number}]")
+            case {"eval_case_results": list(results)} | {"evalCaseResults": list(results)}:
+                for number, result in enumerate(results):
+                    self._case(_as_case(result), f"{place}: eval_case_results[{number}]")
+            case {"conversation": _}:
+                self._case(found, place)
+            case {"session_id": str(name), "events": list()}:
+                if self._is_wanted(name):
+                    self._parts.add(_validated(Session, document.raw, place))
+            case {"messages": _} | {"traj": _}:
+                for record in transcript_events(found, document.number, self._source, base_time):
+                    if self._is_wanted(record.session_id):
+                        self._record(record.value, place)
+            case {"@type": _} | {"type": _}:
+                if self._is_wanted(recorded(document.raw).session_id):
+                    self._record(document.raw, place)
+            case _:
+                raise InputError(
+                    f"{place}: is no recorded conversation. It may be an eval set whose conversations are what happened, an "
+                    "evalset_result of ADK's, a session, an event, a trace or a chat transcript with messages."
+                )
+
+    def _case(self, case: JsonValue, place: str) -> None:
+        if not isinstance(case, dict):
+            raise InputError(f"{place}: must be an object with eval_id and conversation.")
+        eval_id = case.get("eval_id", case.get("evalId"))
+        conversation = case.get("conversation")
+        if not isinstance(eval_id, str):
+            raise InputError(f"{place}: eval_id: must be a string; it says which case this is a run of.")
+        if not self._is_wanted(eval_id):
+            return
+        where = f"{place} (case {printable(eval_id, 80)!r}): conversation"
+        if not isinstance(conversation, list):
+            raise InputError(f"{where}: must be the list of the invocations that happened.")
+        turns = [
+            _validated(Invocation, rendered(turn, place).encode(), f"{where}[{number}]")
+            for number, turn in enumerate(conversation)
+        ]
+        run = Recording(_session_of(eval_id, [], []), tuple(turns), *_who(case))
+        self._runs.setdefault(eval_id, []).append(run)
+
+    def _record(self, raw: bytes, place: str) -> None:
+        kind, session_id, _ = recorded(raw)
+        if kind == "trace":
+            trace = _validated(ReasoningTrace, raw, place)
+            self._parts.add_trace(trace, session_id or trace.id)
+            return
+        try:
+            event = EVENT.validate_json(raw)
+        except ValidationError as error:
+            raise InputError(f"{place}: {printable(explain(error))}.") from None
+        self._parts.add_event(event, event.event_id or raw.decode(errors="replace"))
+
+    def _is_wanted(self, name: str | None) -> bool:
+        return self._wanted is None or name in self._wanted
+
+
+def _parsed(raw: bytes, place: str) -> JsonObject:
+    try:
+        found: JsonValue = json.loads(raw)
+        if isinstance(found, str):  # ADK has written some of its results as JSON in a JSON string
+            found = json.loads(found)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: is not JSON ({error}).") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{place}: is no object; a recorded conversation is one.")
+    return found
+
+
+def _as_case(result: JsonValue) -> JsonValue:
+    """An eval case of ADK's results as the case that happened."""
+    if not isinstance(result, dict):
+        return result
+    turns = result.get("eval_metric_result_per_invocation", result.get("evalMetricResultPerInvocation"))
+    if not isinstance(turns, list):
+        return result
+    actual = [
+        turn.get("actual_invocation", turn.get("actualInvocation")) if isinstance(turn, dict) else turn
+        for turn in turns
+    ]
+    return {"eval_id": result.get("eval_id", result.get("evalId")), "conversation": actual}
+
+
+def _who(case: JsonObject) -> tuple[str, str]:
+    session = case.get("session_input", case.get("sessionInput"))
+    if not isinstance(session, dict):
+        return "", ""
+    app, user = session.get("app_name", session.get("appName")), session.get("user_id", session.get("userId"))
+    return app if isinstance(app, str) else "", user if isinstance(user, str) else ""
+
+
+def _validated(model: Any, raw: bytes, place: str) -> Any:
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise InputError(f"{place}: {printable(explain(error))}.") from None
+
+
+def _session_of(name: str, events: list[InvocationEvent], traces: list[ReasoningTrace]) -> Session:
+    return Session.trusted(
+        session_id=name,
+        segment=0,
+        revision=0,
+        closed_because="session.ended",
+        first_record_at=events[0].occurred_at if events else UNKNOWN_TIME,
+        last_record_at=events[-1].occurred_at if events else UNKNOWN_TIME,
+        events=events,
+        traces=sorted(traces, key=lambda trace: (trace.created_at, trace.id)),
+    )
+
+
+def _whole(session: Session) -> Recording:
+    turns = turns_of(session)
+    app = next((turn.app_name for turn in turns if turn.app_name), "")
+    user = next((event.user_id for event in session.events if event.user_id), "")
+    return Recording(session, tuple(turn.invocation for turn in turns), app, user or "")

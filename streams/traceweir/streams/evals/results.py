@@ -1,0 +1,154 @@
+"""What comes of an evaluation: of criteria, of cases, of all of it. Statuses and counts are Google ADK's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.eval_set import EvalInvocation
+from traceweir.schemas.invocation import Content, FunctionCall, Invocation
+from traceweir.schemas.score import NotEvaluated, Score, Status
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionResult:
+    """How a case did by one criterion, over all invocations of all its runs."""
+
+    metric: str
+    threshold: float | None
+    """None: informational, so it decides nothing."""
+    value: float | None
+    status: Status
+    because: NotEvaluated | None = None
+    """Why there is no value."""
+    rationale: str = ""
+    details: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """One invocation of one run, beside what was expected of it."""
+
+    run: int
+    """From 1."""
+    number: int
+    """Of the invocation within its run, from 1."""
+    of: int
+    """Invocations of the run."""
+    actual: Invocation
+    expected: EvalInvocation | None
+    """None: nothing was expected, or it is not known what."""
+    scores: Sequence[Score]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """How a case did."""
+
+    file: Path
+    eval_set_id: str
+    eval_id: str
+    criteria: Sequence[CriterionResult] = ()
+    turns: Sequence[TurnResult] = ()
+    runs: int = 0
+    is_scenario: bool = False
+    problem: str | None = None
+    """Why what was expected could not be held against what happened."""
+
+    @property
+    def status(self) -> Status:
+        """FAILED if a criterion is; else PASSED if one is and nothing stood in the way; else NOT_EVALUATED.
+
+        Criteria without a threshold do not count.
+        """
+        statuses = {criterion.status for criterion in self.criteria if criterion.threshold is not None}
+        if "FAILED" in statuses:
+            return "FAILED"
+        return "PASSED" if "PASSED" in statuses and self.problem is None else "NOT_EVALUATED"
+
+    def as_json(self) -> JsonObject:
+        """All of it, for programs."""
+        return {
+            "file": str(self.file),
+            "eval_set_id": self.eval_set_id,
+            "eval_id": self.eval_id,
+            "status": self.status,
+            "problem": self.problem,
+            "runs": self.runs,
+            "criteria": [
+                {
+                    "metric": each.metric,
+                    "threshold": each.threshold,
+                    "value": each.value,
+                    "status": each.status,
+                    "not_evaluated_because": each.because,
+                    "rationale": each.rationale,
+                    "details": each.details or {},
+                }
+                for each in self.criteria
+            ],
+            "invocations": [_turn_as_json(turn) for turn in self.turns],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of all cases, in the order of the files and of the cases in them."""
+
+    cases: Sequence[CaseResult]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there was a case, and every one is PASSED."""
+        return bool(self.cases) and all(case.status == "PASSED" for case in self.cases)
+
+    def by_set(self) -> dict[str, list[CaseResult]]:
+        """The cases of each eval set. As for ADK, files with one eval set id count as one."""
+        found: dict[str, list[CaseResult]] = {}
+        for case in self.cases:
+            found.setdefault(case.eval_set_id, []).append(case)
+        return found
+
+
+def _turn_as_json(turn: TurnResult) -> JsonObject:
+    expected = turn.expected
+    return {
+        "run": turn.run,
+        "invocation_id": turn.actual.invocation_id,
+        "prompt": prompt_of(turn),
+        "expected_response": None if expected is None else text_of(expected.final_response),
+        "actual_response": text_of(turn.actual.final_response),
+        "expected_tool_calls": None if expected is None else _calls(expected.tool_uses),
+        "actual_tool_calls": _calls(turn.actual.tool_uses),
+        "scores": [
+            {
+                "metric": score.metric,
+                "threshold": score.threshold,
+                "value": score.value,
+                "status": score.status,
+                "not_evaluated_because": score.not_evaluated_because,
+                "rationale": score.rationale,
+                "details": score.details,
+            }
+            for score in turn.scores
+        ],
+    }
+
+
+def prompt_of(turn: TurnResult) -> str:
+    """What the user said: as expected, or else as it was recorded."""
+    asked = turn.expected.user_content if turn.expected else turn.actual.user_content
+    return text_of(asked)
+
+
+def text_of(content: Content | None) -> str:
+    """The text of a message, empty without one."""
+    return content.text if content else ""
+
+
+def _calls(calls: Sequence[FunctionCall]) -> list[JsonValue]:
+    return [{"name": call.name, "args": call.args} for call in calls]

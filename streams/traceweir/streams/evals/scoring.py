@@ -1,0 +1,204 @@
+"""Scores recorded conversations against eval cases, with Google ADK's statuses and pooling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from statistics import mean
+
+from traceweir.schemas.eval_set import EvalCase, EvalInvocation
+from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.score import Score, Status
+from traceweir.schemas.turns import Turn
+from traceweir.scorers.judge import Judge
+from traceweir.scorers.metric import Metric
+from traceweir.scorers.plan import Plan
+from traceweir.scorers.runner import evaluate
+from traceweir.streams.evals.files import EvalFile
+from traceweir.streams.evals.recordings import Recording, Runs
+from traceweir.streams.evals.results import CaseResult, CriterionResult, Report, TurnResult
+
+AT_ONCE = 16
+"""Cases in hand at the same time; only a judge makes them wait."""
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A file that is to be scored: by which criteria, and against which conversations."""
+
+    file: EvalFile
+    plan: Plan
+    runs: Runs
+    session_ids: Mapping[str, str]
+    """Under which id a case was recorded, where that is not its eval id."""
+    judge: Judge | None = None
+    """Whom its criteria may ask."""
+
+
+async def score_files(
+    files: Sequence[Scored],
+    *,
+    now: Callable[[], datetime],
+    num_runs: int | None = None,
+    pooled: bool = False,
+    judge: Judge | None = None,
+    timeout_s: float = TIMEOUT_S,
+    judge_timeout_s: float | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Report:
+    """Score every case of every file.
+
+    Every case is measured, whatever the config's `sampling` says. With one run a criterion's value is the one that it takes for a
+    session; with several, or if `pooled`, it is the mean of all values of all invocations of all runs, as `AgentEvaluator` takes it.
+
+    Args:
+        files: What is to be scored.
+        now: The clock.
+        num_runs: How many runs of each case are taken, the first ones; a case with fewer is NOT_EVALUATED. None: all that there are.
+        pooled: Whether to pool a single run as well.
+        judge: Whom criteria may ask, of files that name nobody else.
+        timeout_s: Seconds that a criterion may take on one invocation.
+        judge_timeout_s: Seconds that one may take that asks a judge; None: as many.
+        progress: Called with the cases scored so far, and the number of all.
+    """
+    cases = [(each, case) for each in files for case in each.file.cases]
+    limit, done = asyncio.Semaphore(AT_ONCE), iter(range(1, len(cases) + 1))
+
+    async def scored(each: Scored, case: EvalCase) -> CaseResult:
+        async with limit:
+            result = await _case(each, case, num_runs, pooled, each.judge or judge, (timeout_s, judge_timeout_s), now)
+        progress(next(done), len(cases))
+        return result
+
+    return Report(await asyncio.gather(*(scored(each, case) for each, case in cases)))
+
+
+async def _case(
+    scored: Scored,
+    case: EvalCase,
+    num_runs: int | None,
+    pooled: bool,
+    judge: Judge | None,
+    timeouts_s: tuple[float, float | None],
+    now: Callable[[], datetime],
+) -> CaseResult:
+    name = scored.session_ids.get(case.eval_id, case.eval_id)
+    runs = list(scored.runs.get(name, ()))[:num_runs]
+    empty = CaseResult(
+        scored.file.path, scored.file.eval_set.eval_set_id, case.eval_id, is_scenario=case.conversation is None
+    )
+    if len(runs) < (num_runs or 1):
+        there = f"there are {len(runs)} recorded runs" if runs else "there is no recorded session"
+        asked = f", and {num_runs} are asked for" if runs else ""
+        return replace(empty, problem=f"{there} under the id {name!r}{asked}")
+    plan = replace(scored.plan, sampling=dict.fromkeys(scored.plan.sampling, 1.0))
+    problems: list[str] = []
+    turns: list[TurnResult] = []
+    found: list[list[Score]] = []
+    for number, run in enumerate(runs, start=1):
+        expected = _expected(case, run, number, len(runs), problems)
+        made = _turns(case, run, expected)
+        timeout_s, judge_timeout_s = timeouts_s
+        scores = await evaluate(
+            plan, run.session, made, now=now, timeout_s=timeout_s, judge=judge, judge_timeout_s=judge_timeout_s
+        )
+        found.append(scores)
+        turns += _turn_results(number, plan, made, expected, scores)
+    measured = {score.metric for scores in found for score in scores}
+    criteria = [
+        _criterion(metric, found, pooled=pooled or len(runs) > 1)
+        for metric in plan.metrics
+        if metric.runs_on is None or metric.name in measured
+    ]
+    return replace(empty, criteria=criteria, turns=turns, runs=len(runs), problem="; ".join(problems) or None)
+
+
+def _expected(
+    case: EvalCase, run: Recording, number: int, of: int, problems: list[str]
+) -> Sequence[EvalInvocation | None]:
+    """What is expected of each invocation of a run; nothing, if it is not known which belongs to which."""
+    nothing = [None] * len(run.invocations)
+    if case.conversation is None:
+        return nothing
+    if len(case.conversation) == len(run.invocations):
+        return case.conversation
+    which = f" of run {number}" if of > 1 else ""
+    problems.append(
+        f"conversation: has {len(case.conversation)} invocations, and the recorded session{which} {len(run.invocations)}; they are "
+        "compared one by one, so there must be as many"
+    )
+    return nothing
+
+
+def _turns(case: EvalCase, run: Recording, expected: Sequence[EvalInvocation | None]) -> list[Turn]:
+    return [
+        Turn(_named(_with_rubrics(actual, case, number), number), wanted.reference if wanted else None)
+        for number, (actual, wanted) in enumerate(zip(run.invocations, expected, strict=True))
+    ]
+
+
+def _with_rubrics(actual: Invocation, case: EvalCase, number: int) -> Invocation:
+    """The invocation with the rubrics of its case and of what was expected, as ADK copies them; its own stay but for the same ids."""
+    given = case.rubrics_of(number)
+    names = {rubric.rubric_id for rubric in given}
+    rubrics = [*given, *(rubric for rubric in actual.rubrics or () if rubric.rubric_id not in names)]
+    return actual.model_copy(update={"rubrics": rubrics}) if given else actual
+
+
+def _named(invocation: Invocation, number: int) -> Invocation:
+    return invocation if invocation.invocation_id else invocation.model_copy(update={"invocation_id": f"#{number}"})
+
+
+def _turn_results(
+    run: int, plan: Plan, turns: Sequence[Turn], expected: Sequence[EvalInvocation | None], scores: Sequence[Score]
+) -> list[TurnResult]:
+    # Scores of one metric come in the order of the invocations that it is measured of, which need no ids of their own for it.
+    columns: dict[str, list[Score]] = {}
+    for score in reversed(scores):
+        if score.level == "invocation":
+            columns.setdefault(score.metric, []).append(score)
+    found = []
+    for at, turn in enumerate(turns):
+        of_it = [metric.name for metric in plan.metrics if metric.name in columns and metric.applies(turn.reference)]
+        mine = [columns[name].pop() for name in of_it]
+        found.append(TurnResult(run, at + 1, len(turns), turn.invocation, expected[at], mine))
+    return found
+
+
+def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool) -> CriterionResult:
+    scores = [score for run in runs for score in run if score.metric == metric.name]
+    parts = [score for score in scores if score.level == "invocation"]
+    totals = [score for score in scores if score.level != "invocation"]
+    if len(totals) == 1 and not (pooled and parts):
+        only = totals[0]
+        return CriterionResult(
+            metric.name,
+            metric.threshold,
+            only.value,
+            only.status,
+            only.not_evaluated_because,
+            _rationale(only, parts),
+            only.details,
+        )
+    of = parts or totals
+    values = [score.value for score in of if score.value is not None]
+    if not values:
+        why = next(iter(totals), None)
+        because, rationale = (
+            (why.not_evaluated_because, _rationale(why, parts)) if why else ("missing_input", "there is nothing")
+        )
+        return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale)
+    value = mean(values)  # it is exact where sum and fmean round, and ADK takes it
+    status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
+    rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
+    return CriterionResult(metric.name, metric.threshold, value, status, None, rationale)
+
+
+def _rationale(total: Score, parts: Sequence[Score]) -> str:
+    """Of a session without a value also what stood in the way of the first invocation: that says what to do."""
+    of = (part.rationale for part in parts if part.not_evaluated_because == total.not_evaluated_because)
+    first = next(of, "") if total.value is None else ""
+    return f"{total.rationale}; the first: {first}" if first else total.rationale

@@ -1,0 +1,123 @@
+"""pytest: each case of a `*.test.json` is a test, where recorded sessions lie beside the file.
+
+pytest loads this module in every run of every project that has Traceweir installed, so it imports nothing before a file is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from traceweir.streams.evals.case_by_case import CaseByCase
+    from traceweir.streams.evals.results import CaseResult
+
+OPTION = "traceweir_eval"
+_SCORING: pytest.StashKey[CaseByCase] = pytest.StashKey()
+_SUFFIX = ".test.json"
+_SESSIONS = (".sessions.json", ".sessions.jsonl")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the ini option."""
+    parser.addini(
+        OPTION,
+        "Google ADK's *.test.json as tests: `auto` (where <name>.sessions.json or .jsonl lies beside), `on` (all), `off`",
+        default="auto",
+    )
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take a `*.test.json`, if it is wanted."""
+    if not file_path.name.endswith(_SUFFIX):
+        return None
+    wanted = parent.config.getini(OPTION)
+    if wanted not in ("auto", "on", "off"):
+        raise pytest.UsageError(f"{OPTION} must be auto, on or off, not {wanted!r}")
+    stem = file_path.name.removesuffix(_SUFFIX)
+    there = any(file_path.with_name(stem + suffix).is_file() for suffix in _SESSIONS)
+    if wanted == "off" or not (there or wanted == "on"):
+        return None
+    collector: pytest.Collector = CaseFile.from_parent(parent, path=file_path)
+    return collector
+
+
+class CaseFile(pytest.File):
+    """A `*.test.json`."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each case."""
+        from dataclasses import replace
+
+        from traceweir.schemas.dead_letter import printable
+        from traceweir.scorers.plan import ConfigError
+        from traceweir.streams.documents import InputError
+        from traceweir.streams.evals.evaluate import prepared
+        from traceweir.streams.evals.files import Chosen
+
+        try:
+            [scored] = prepared([Chosen(self.path)], None)
+        except (InputError, ConfigError) as error:
+            raise self.CollectError(str(error)) from None
+        for case in scored.file.cases:
+            only = replace(scored, file=replace(scored.file, cases=(case,)))
+            yield Case.from_parent(self, name=printable(case.eval_id), scored=only)
+
+
+class Case(pytest.Item):
+    """One eval case against what was recorded of it."""
+
+    def __init__(self, *, scored: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._scored = scored
+
+    def runtest(self) -> None:
+        """Score it."""
+        from traceweir.streams.evals.text import failure_lines
+        from traceweir.streams.judge_errors import JudgeUnavailable
+        from traceweir.streams.settings import InvalidSettingsError
+
+        try:
+            result = self._scoring().score(self._scored)
+        except (InvalidSettingsError, JudgeUnavailable) as error:
+            raise NotScored(str(error)) from None
+        if result.status != "PASSED" or any(failure_lines(result)):
+            raise Missed(result)
+
+    def _scoring(self) -> CaseByCase:
+        if (scoring := self.config.stash.get(_SCORING, None)) is None:
+            from traceweir.streams.evals.case_by_case import CaseByCase
+
+            scoring = self.config.stash[_SCORING] = CaseByCase()
+            self.config.add_cleanup(scoring.close)
+        return scoring
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Expected against actual, instead of a traceback."""
+        if isinstance(excinfo.value, Missed):
+            from traceweir.streams.evals.text import detail_lines, failure_lines
+
+            case = excinfo.value.case
+            return "\n".join([*failure_lines(case), "", *detail_lines(case)]).rstrip()
+        if isinstance(excinfo.value, NotScored):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where it stands."""
+        return self.path, None, f"eval case {self.name}"
+
+
+class Missed(Exception):  # noqa: N818  # it is a verdict
+    """A case is not PASSED."""
+
+    def __init__(self, case: CaseResult) -> None:
+        super().__init__(case.eval_id)
+        self.case = case
+
+
+class NotScored(Exception):  # noqa: N818  # it is a verdict
+    """A case could not be scored; the message says what would help."""

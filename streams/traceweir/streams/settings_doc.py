@@ -1,0 +1,57 @@
+"""The table of settings in docs/configuration.md: `python -m traceweir.streams.settings_doc` writes it, `--check` compares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from traceweir.streams.settings import ENV_PREFIX, Settings
+
+PAGE = Path("docs/configuration.md")
+BEGIN, END = "<!-- settings: begin -->\n", "<!-- settings: end -->\n"
+
+
+def settings_table() -> str:
+    """All settings as a Markdown table, one row for each, in the order of the code."""
+    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        meaning = " ".join((field.description or "").split()).replace("|", "\\|")
+        default = "" if field.default is None else f"`{_plain(field.default)}`"
+        rows.append(f"| `{ENV_PREFIX}{name.upper()}` | {default} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def with_table(page: str) -> str:
+    """The page with the table between its two marks written anew.
+
+    Raises:
+        ValueError: a mark is missing.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{PAGE}: the lines {BEGIN.strip()!r} and {END.strip()!r} must stand in it, in this order")
+    return f"{before}{BEGIN}\n{settings_table()}\n{END}{after}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the table, or with `--check` say whether it is stale; 1 if it is."""
+    page = PAGE.read_text(encoding="utf-8")
+    current = with_table(page)
+    if "--check" not in arguments:
+        PAGE.write_text(current, encoding="utf-8")
+        return 0
+    if page != current:
+        sys.stderr.write(f"{PAGE} is stale; run `make format`\n")
+        return 1
+    return 0
+
+
+def _plain(default: object) -> str:
+    """A number without the zeros that say nothing; anything else as it is written in the environment."""
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

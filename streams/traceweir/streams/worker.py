@@ -1,0 +1,143 @@
+"""Runs a worker: checks first what it needs, then hands the process to Faust."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from traceweir.scorers.plan import Plan
+from traceweir.streams.admin import KafkaUnreachable, check_topics, check_transactions, create_topics, reach
+from traceweir.streams.delivery import TRANSACTION_TIMEOUT_MS
+from traceweir.streams.embedded import is_embedded
+from traceweir.streams.health import Health, bind
+from traceweir.streams.judge_client import check_judge
+from traceweir.streams.process import log_to_stderr, spare_the_collector
+from traceweir.streams.settings import Settings
+from traceweir.streams.state_directory import claimed, state_folder
+from traceweir.streams.topics import StageName, application_id
+from traceweir.streams.watchdog import ASK_EVERY_S, Watch
+
+log = logging.getLogger(__name__)
+
+STOP_WITHIN_S = 10.0
+"""How long an orderly end may take. In the middle of a rebalance with a member that has frozen Faust's own may hang for minutes."""
+EXIT_HARD = 70
+
+
+class NotReadyError(RuntimeError):
+    """What the worker needs is not there; the message lists it, and what mends it."""
+
+
+def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> int:
+    """Run until a signal comes, or something fails. Returns the exit code: 0 after SIGTERM or Ctrl-C.
+
+    On an embedded broker missing topics are made: it is always new, and has no say in how they are.
+
+    Raises:
+        KafkaUnreachable: no broker answers.
+        NotReadyError: a topic is missing or wrong.
+        EmbedderUnavailable: the embedder that the settings name cannot be loaded.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
+        PortTakenError: the web port cannot be had.
+        StateDirectoryError: the state directory is in use, or holds something else.
+    """
+    log_to_stderr()
+    if plan.judged and "score" in stages:
+        check_judge()
+    embedded = is_embedded(reach(settings))
+    problems = create_topics(settings, stages).wrong if embedded else check_topics(settings, stages)
+    if problems:
+        raise NotReadyError("\n".join(problems))
+    if embedded and settings.delivery == "exactly_once":
+        raise NotReadyError(
+            "delivery is exactly_once, but the embedded broker has no transactions; "
+            "use Apache Kafka, or set TRACEWEIR_DELIVERY=auto"
+        )
+    transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
+    if transactions and (problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS)):
+        raise NotReadyError("\n".join(problems))
+    port = bind(settings.web_host, settings.web_port)
+    folder, application = state_folder(settings, stages), application_id(settings.topic_prefix, stages)
+    with claimed(folder, application, settings.partitions):
+        return _run_claimed(settings, plan, stages, port, transactions=transactions, embedded=embedded)
+
+
+def _run_claimed(
+    settings: Settings,
+    plan: Plan,
+    stages: Sequence[StageName],
+    port: socket.socket,
+    *,
+    transactions: bool,
+    embedded: bool,
+) -> int:
+    _use_uvloop()  # before anything is made that belongs to an event loop
+    from traceweir.streams.app import create_app
+
+    app, checkpoints, embedder_id = create_app(settings, plan, stages, transactions=transactions)
+    log.info(
+        "worker %s: stages %s, %s%s",
+        app.conf.id,
+        ", ".join(stages),
+        "exactly once" if transactions else "at least once" + (" (the embedded broker has no transactions)" * embedded),
+        f", embedder {embedder_id or 'none: novelty is 0.5'}" if "score" in stages else "",
+    )
+
+    async def answers() -> bool:
+        try:
+            await asyncio.to_thread(reach, settings, ASK_EVERY_S)
+        except KafkaUnreachable:
+            return False
+        return True
+
+    watch = Watch(
+        checkpoints.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s
+    )
+    health = Health(port, lambda: [*watch.problems, *checkpoints.problems], checkpoints.state)
+    spare_the_collector()
+    return _run(app, health, watch)
+
+
+def _run(app: Any, *services: Any) -> int:
+    import faust
+
+    class Worker(faust.Worker):  # type: ignore[misc]  # Faust is untyped
+        def _setup_logging(self) -> None:
+            """Left out: Faust would write every line twice and set every logger to DEBUG, for its spinner."""
+
+        def _schedule_shutdown(self, received: Any) -> None:
+            if self._signal_stop_time:
+                log.info("told again to stop: it does, within %g s of the first time", STOP_WITHIN_S)
+                return
+            hard_exit = threading.Timer(STOP_WITHIN_S, _exit_hard)
+            hard_exit.daemon = True
+            hard_exit.start()
+            super()._schedule_shutdown(received)
+
+    worker = Worker(app, *services, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
+    worker.spinner = None  # it hides and shows the cursor, also where stdout is a file
+    try:
+        worker.execute_from_commandline()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    return 0
+
+
+def _exit_hard() -> None:
+    log.error("did not stop within %g s and ends hard, which is as safe as a kill", STOP_WITHIN_S)
+    os._exit(EXIT_HARD)
+
+
+def _use_uvloop() -> None:
+    try:
+        import uvloop  # noqa: F401
+    except ImportError:  # there is none for Windows
+        return
+    import mode.loop
+
+    mode.loop.use("uvloop")
