@@ -22,7 +22,7 @@ from benchmarks import (
     throughput,
 )
 from benchmarks.machine import description
-from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once"}
 

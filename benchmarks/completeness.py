@@ -20,7 +20,7 @@ from pathlib import Path
 
 from traceweir.schemas.invocation import Content, Invocation
 from traceweir.scorers.base import Measurement, Missing, Subject
-from traceweir.scorers.completeness import Completeness
+from traceweir.scorers.metrics.completeness import Completeness
 
 ROUNDS = 7
 PAIRS = Path(__file__).parents[1] / "tests" / "parity" / "data" / "mastra_texts.json"

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from traceweir.scorers.novelty import NoveltyCache
+from traceweir.scorers.metrics.novelty import NoveltyCache
 
 DIMENSIONS = 384
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rocksdict import Options, Rdict
 
 from benchmarks.workload import record
-from traceweir.streams.assemble import Assemble, Closing
+from traceweir.streams.assemble.stage import Assemble, Closing
 from traceweir.streams.clock import utc_now
 from traceweir.streams.topics import Topics
 

@@ -14,9 +14,9 @@ from benchmarks.cosine import unit_vectors
 from benchmarks.workload import record
 from traceweir.schemas.candidate import Candidate, Embedding
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.plan import read_plan
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.clock import utc_now
-from traceweir.streams.gate import Gate
+from traceweir.streams.gate.stage import Gate
 from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()

@@ -12,7 +12,7 @@ from tests.support.judged import judging, question
 from tests.support.openai_server import Say, openai_server
 
 from traceweir.streams.clock import utc_now
-from traceweir.streams.process import event_loop, spare_the_collector
+from traceweir.streams.process_setup import event_loop, spare_the_collector
 
 LATENCY_S = 0.5
 IN_FLIGHT = 64

@@ -13,9 +13,9 @@ from traceweir.schemas.invocation import Content, FunctionCall, IntermediateData
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import Turn
-from traceweir.streams.cli_input import Records, base_time_of, open_input, read_records
-from traceweir.streams.documents import InputError, name_of, read_documents
 from traceweir.streams.evals.recordings import Recording, read_recordings
+from traceweir.streams.formats.documents import InputError, name_of, read_documents
+from traceweir.streams.formats.records import Records, base_time_of, open_input, read_records
 
 
 @dataclass(frozen=True)

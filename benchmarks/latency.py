@@ -12,8 +12,8 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.workload import RECORDS_A_SESSION, produce, record
-from traceweir.streams.admin import create_topics
 from traceweir.streams.clock import utc_now
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import Topics
 

@@ -22,13 +22,13 @@ from pathlib import Path
 from benchmarks.auc import auc, interval
 from benchmarks.labelled import Labelled, read_labelled
 from traceweir.schemas.dead_letter import printable
-from traceweir.scorers.plan import read_plan
-from traceweir.scorers.runner import evaluate
-from traceweir.streams.cli_input import Records
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.clock import utc_now
-from traceweir.streams.documents import InputError
-from traceweir.streams.embedders import EmbedderUnavailable, load_embedder
-from traceweir.streams.offline import score_offline
+from traceweir.streams.formats.documents import InputError
+from traceweir.streams.formats.records import Records
+from traceweir.streams.offline.score_documents import score_offline
+from traceweir.streams.scoring.embedders import EmbedderUnavailable, load_embedder
 from traceweir.streams.settings import InvalidSettingsError, load_settings
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"

@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from benchmarks.workload import record
-from traceweir.streams.admin import create_topics
 from traceweir.streams.clock import utc_now
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import STAGES, Topics, application_id
 
 PARTITIONS = 4
@@ -191,7 +191,7 @@ class Fleet:
             own["TRACEWEIR_GROUP_INSTANCE_ID"] = name
         with (self.folder / f"{name}.log").open("ab") as log:
             self.workers[name] = subprocess.Popen(
-                [sys.executable, "-m", "traceweir.streams.cli", "worker", "--config", self.folder / "config.json"],
+                [sys.executable, "-m", "traceweir.streams.cli.main", "worker", "--config", self.folder / "config.json"],
                 env=self._environment | own,
                 stdout=log,
                 stderr=log,

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 
 from benchmarks.workload import fill
-from traceweir.streams.admin import create_topics
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, Topics
 

@@ -16,12 +16,12 @@ import faust
 import uvloop
 
 from benchmarks.workload import CONFIG
-from traceweir.scorers.plan import read_plan
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.app import create_app
-from traceweir.streams.checkpoint import Checkpoints
-from traceweir.streams.faust_seam import Table
-from traceweir.streams.lane import Lane
-from traceweir.streams.process import spare_the_collector
+from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.process_setup import spare_the_collector
+from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.settings import load_settings
 
 
@@ -94,9 +94,9 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     app, checkpoints, _ = create_app(settings, plan, stages, transactions=transactions)
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
-        from traceweir.streams.assemble import Assemble
-        from traceweir.streams.gate import Gate
-        from traceweir.streams.score import Score
+        from traceweir.streams.assemble.stage import Assemble
+        from traceweir.streams.gate.stage import Gate
+        from traceweir.streams.score.stage import Score
 
         for stage in (Assemble, Gate):
             watch.measure(stage, "apply", f"{stage.__name__.lower()} apply")

@@ -10,8 +10,8 @@ from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from traceweir.streams.clock import utc_now
-from traceweir.streams.partitioner import partition_of
 from traceweir.streams.settings import IDEMPOTENT
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 RECORDS_A_SESSION = 11

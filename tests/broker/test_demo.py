@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from traceweir.scorers.plan import Plan
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.demo.agents import Emission
 from traceweir.streams.demo.ledger import Counts, expected_counts
 from traceweir.streams.demo.run import INTERRUPTED, run_demo

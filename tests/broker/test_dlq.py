@@ -19,10 +19,10 @@ from tests.support.flow import event, trace
 from tests.support.ledger import home
 from tests.support.workers import Fleet
 
-from traceweir.streams.admin import create_topics
-from traceweir.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
 from traceweir.streams.demo.observer import Observer
-from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("dlq")]
@@ -54,7 +54,7 @@ def rows(dlq: Dlq, topic: str) -> list[Message]:
 
 
 async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.dead_letters.STALLED_S", 1.0)
+    monkeypatch.setattr("traceweir.streams.dead_letters.reader.STALLED_S", 1.0)
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         create_topics(settings)

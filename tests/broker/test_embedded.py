@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from traceweir.scorers.plan import read_plan
-from traceweir.streams.admin import KafkaUnreachable, check_topics, create_topics, expected_topics, reach
-from traceweir.streams.embedded import PARTITIONS, EmbeddedBroker, is_embedded
-from traceweir.streams.partitioner import partition_of
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker, is_embedded
+from traceweir.streams.kafka.topic_admin import KafkaUnreachable, check_topics, create_topics, expected_topics, reach
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import STAGES
 from traceweir.streams.worker import NotReadyError, run_worker
 

@@ -11,13 +11,13 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from traceweir.streams.admin import KafkaUnreachable
-from traceweir.streams.cli_input import Format, Records, read_records
-from traceweir.streams.documents import read_documents
-from traceweir.streams.embedded import PARTITIONS, EmbeddedBroker
 from traceweir.streams.emit import DEFAULT_LIMIT, EmitError, EmitReport, emit
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.formats.documents import read_documents
+from traceweir.streams.formats.records import Format, Records, read_records
+from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import KafkaUnreachable
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.partitioner import partition_of
 
 TRACES, INVOCATIONS = "traceweir.traces", "traceweir.invocations"
 Arrived = dict[str, list[tuple[int, bytes | None, bytes | None]]]

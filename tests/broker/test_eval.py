@@ -17,12 +17,12 @@ from tests.support.scoring import make_session
 
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.session import Session
-from traceweir.streams.admin import create_topics
-from traceweir.streams.embedded import EmbeddedBroker
 from traceweir.streams.evals import kafka_sessions
 from traceweir.streams.evals.kafka_sessions import SessionsUnreadable, read_sessions
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.partitioner import partition_of
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("eval")]
 
@@ -67,7 +67,7 @@ def servers(embedded_broker: EmbeddedBroker) -> str:
 
 def run(servers: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "traceweir.streams.cli", *arguments],
+        [sys.executable, "-m", "traceweir.streams.cli.main", *arguments],
         cwd=folder,
         env=os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers, "COLUMNS": "200"},
         capture_output=True,

@@ -10,8 +10,8 @@ import pytest
 from tests.support.stuck_worker import GO
 from tests.support.workers import Fleet
 
-from traceweir.streams.embedded import EmbeddedBroker
-from traceweir.streams.watchdog import EXIT_HELD
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.runtime.watchdog import EXIT_HELD
 
 pytestmark = pytest.mark.broker
 

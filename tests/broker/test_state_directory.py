@@ -13,9 +13,9 @@ from tests.audit.committed import Committed
 from tests.support.flow import event, trace
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.catch_up import misfit
-from traceweir.streams.embedded import EmbeddedBroker
-from traceweir.streams.state_directory import FORMAT
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.runtime.changelog_restore import misfit
+from traceweir.streams.runtime.state_directory import FORMAT
 
 DEADLINE_S = 60
 

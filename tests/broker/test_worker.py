@@ -22,7 +22,7 @@ from tests.support.flow import trace as dated_trace
 from tests.support.workers import Fleet, Worker
 
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # they share one worker
@@ -117,7 +117,7 @@ def emitted(running: Running, tmp_path_factory: pytest.TempPathFactory) -> Runni
     file = tmp_path_factory.mktemp("emit") / "events.jsonl"
     file.write_text("\n".join(json.dumps(document) for document in EMITTED))
     ended = subprocess.run(
-        [sys.executable, "-m", "traceweir.streams.cli", "emit", str(file)],
+        [sys.executable, "-m", "traceweir.streams.cli.main", "emit", str(file)],
         env=os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": running.servers},
         capture_output=True,
         text=True,

@@ -14,7 +14,7 @@ from tests.chaos.small_disk import can_mount
 from tests.support.kafka import SERVERS, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
 
-from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 
 class Place(NamedTuple):

@@ -27,7 +27,7 @@ from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.unsteady import offer_plugin
 from tests.support.workers import Fleet
 
-from traceweir.streams.admin import create_topics
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES, StageName, application_id
 

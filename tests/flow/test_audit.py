@@ -15,8 +15,8 @@ from tests.support.flow import START, TOPICS, Flow
 from tests.support.ledger import PARTITIONS, Ledger
 
 from traceweir.scorers.embedding import HashingEmbedder
-from traceweir.scorers.plan import read_plan
-from traceweir.streams.assemble import Closing
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.assemble.stage import Closing
 
 CONFIG = {
     "criteria": {"tool_trajectory_avg_score": 0.5},

@@ -11,8 +11,8 @@ import pytest
 from tests.support.flow import TOPICS, Flow, instant, trace
 
 from traceweir.schemas.candidate import Embedding
-from traceweir.scorers.plan import read_plan
-from traceweir.streams.partitioner import partition_of
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.stages.partitioner import partition_of
 
 
 def gate_only(gate: Mapping[str, Any] | None = None, **options: Any) -> Flow:

@@ -8,9 +8,9 @@ import orjson
 import pytest
 from tests.support.flow import TOPICS, Flow, event, trace
 
-from traceweir.streams.assemble import Closing
-from traceweir.streams.partitioner import partition_of
-from traceweir.streams.session_rows import GUARDED
+from traceweir.streams.assemble.session_rows import GUARDED
+from traceweir.streams.assemble.stage import Closing
+from traceweir.streams.stages.partitioner import partition_of
 
 
 def assemble_only(**options: object) -> Flow:

@@ -12,11 +12,11 @@ from tests.support.openai_server import Say, busy, openai_server
 
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.scorers import Plan
-from traceweir.streams.judge_budget import Paid
-from traceweir.streams.judge_client import Access
-from traceweir.streams.judge_rows import JudgeRows
-from traceweir.streams.judging import Judged, Judging
-from traceweir.streams.verdicts import JudgeVerdict
+from traceweir.streams.judges.budget import Paid
+from traceweir.streams.judges.client import Access
+from traceweir.streams.judges.service import Judged, Judging
+from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.score.judge_rows import JudgeRows
 
 
 def session(name: str, answer: str = "It ships today.", revision: int = 0) -> dict[str, Any]:

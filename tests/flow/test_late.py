@@ -10,9 +10,9 @@ from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, trace
 
 from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import HashingEmbedder
-from traceweir.scorers.plan import read_plan
-from traceweir.streams.assemble import Assemble, Closing
-from traceweir.streams.session_rows import CHUNK
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.assemble.session_rows import CHUNK
+from traceweir.streams.assemble.stage import Assemble, Closing
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.6, "cache_size": 3}}'
 REQUIRING = (

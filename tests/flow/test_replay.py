@@ -8,11 +8,11 @@ import pytest
 from tests.support.flow import TOPICS, Flow, event, trace
 
 from traceweir.schemas.session import Session
-from traceweir.streams.dead_letters import Found, LetterId
-from traceweir.streams.partitioner import partition_of
-from traceweir.streams.replay import resend
-from traceweir.streams.scoring import Measure, Measured
-from traceweir.streams.verdicts import JudgeVerdict
+from traceweir.streams.dead_letters.reader import Found, LetterId
+from traceweir.streams.dead_letters.replay import resend
+from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.session_scoring import Measure, Measured
+from traceweir.streams.stages.partitioner import partition_of
 
 
 def send_again(flow: Flow) -> None:

@@ -15,9 +15,9 @@ from tests.support.openai_server import OpenAiServer, Say, busy, openai_server
 
 from traceweir.schemas.config import GateConfig
 from traceweir.scorers import Plan
-from traceweir.streams.judge_client import Access
-from traceweir.streams.judging import Judging
-from traceweir.streams.later import AT_ONCE, PAUSE_S
+from traceweir.streams.judges.client import Access
+from traceweir.streams.judges.service import Judging
+from traceweir.streams.score.judge_retries import AT_ONCE, PAUSE_S
 
 AFTER_S = 900
 

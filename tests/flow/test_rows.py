@@ -10,7 +10,7 @@ from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
 from tests.support.rows import AUTO, read, score
 from tests.support.scoring import NOW
 
-from traceweir.scorers.plan import read_plan
+from traceweir.scorers.evaluation.plan import read_plan
 
 TRACE = mlflow_trace(
     mlflow_span("root", "AGENT", None, "answer"),

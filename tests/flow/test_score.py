@@ -14,10 +14,10 @@ from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, instant,
 
 from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import HashingEmbedder, Vectors
-from traceweir.scorers.plan import read_plan
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.clock import utc_now
-from traceweir.streams.lane import OFFSETS
-from traceweir.streams.scoring import SessionScoring
+from traceweir.streams.runtime.lane import OFFSETS
+from traceweir.streams.scoring.session_scoring import SessionScoring
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["response_match_score"]}}'
 
@@ -222,7 +222,7 @@ async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:
 
 
 async def test_no_more_bytes_are_in_flight_than_fit_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.score.WINDOW_BYTES", 2_000)
+    monkeypatch.setattr("traceweir.streams.score.stage.WINDOW_BYTES", 2_000)
     flow, scoring = held()
     for name in "abc":
         flow.send(TOPICS.sessions, session(name))

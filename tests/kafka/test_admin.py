@@ -7,8 +7,8 @@ import uuid
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from traceweir.streams.admin import check_topics, create_topics, expected_topics, reach
-from traceweir.streams.embedded import is_embedded
+from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.topic_admin import check_topics, create_topics, expected_topics, reach
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES, Topics
 

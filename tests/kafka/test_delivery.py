@@ -16,8 +16,8 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.workers import ROOT
 
-from traceweir.streams.delivery import Transaction
-from traceweir.streams.stage import Output
+from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.stages.base import Output
 
 pytestmark = pytest.mark.kafka
 
@@ -144,8 +144,8 @@ CHECKPOINT_AND_DIE = """
 import asyncio, sys
 from aiokafka import TopicPartition
 from tests.support.dying_worker import Death, install
-from traceweir.streams.delivery import Transaction
-from traceweir.streams.stage import Output
+from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.stages.base import Output
 servers, group, source, results, changelog, step, moment = sys.argv[1:]
 async def main():
     owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group, TopicPartition(changelog, 0))

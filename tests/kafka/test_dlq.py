@@ -16,13 +16,13 @@ from aiokafka.consumer import fetcher
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from tests.support.dlq import Dlq, letter
 
-from traceweir.streams import replay as sending
-from traceweir.streams.admin import create_topics
-from traceweir.streams.dead_letters import DeadLetters, DeadLettersError, Wanted
-from traceweir.streams.delivery import Transaction
-from traceweir.streams.replay import Step, replay, resend
+from traceweir.streams.dead_letters import replay as sending
+from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.dead_letters.replay import Step, replay, resend
+from traceweir.streams.kafka.topic_admin import create_topics
+from traceweir.streams.runtime.delivery import Transaction
 from traceweir.streams.settings import Settings
-from traceweir.streams.stage import Output
+from traceweir.streams.stages.base import Output
 from traceweir.streams.topics import Topics
 
 pytestmark = pytest.mark.kafka
@@ -195,9 +195,9 @@ async def test_a_dry_run_leaves_no_record_and_fences_nobody(
 
 FENCED_AT_THE_THIRD = """
 import asyncio, os
-from traceweir.streams import replay
-from traceweir.streams.cli import main
-from traceweir.streams.delivery import Transaction
+from traceweir.streams.dead_letters import replay
+from traceweir.streams.cli.main import main
+from traceweir.streams.runtime.delivery import Transaction
 send, count = replay._Sender.send, 0
 async def fenced(sender):
     global count

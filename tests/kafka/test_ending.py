@@ -16,7 +16,7 @@ from tests.audit.committed import Committed
 from tests.support.flow import event
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.admin import create_topics
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES, application_id
 from traceweir.streams.worker import EXIT_HARD

@@ -16,7 +16,7 @@ from tests.support.flow import event
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server_apart
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.admin import create_topics
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 pytestmark = pytest.mark.timeout(240)

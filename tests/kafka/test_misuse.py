@@ -18,10 +18,10 @@ from tests.support.flow import event
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet
 
-from traceweir.streams.admin import check_transactions, create_topics
-from traceweir.streams.delivery import TRANSACTION_TIMEOUT_MS, NoTransactionsError, Transaction
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.kafka.topic_admin import check_transactions, create_topics
+from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS, NoTransactionsError, Transaction
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import STAGES, application_id
 
 pytestmark = pytest.mark.kafka
@@ -82,7 +82,7 @@ async def test_a_cluster_that_has_no_transactions_for_us_is_named_before_and_whe
             assert sentence in worker.log.read_text()
             assert "Traceback" not in worker.log.read_text()
 
-        monkeypatch.setattr("traceweir.streams.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0)
+        monkeypatch.setattr("traceweir.streams.runtime.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0)
         delivery = Transaction({"bootstrap_servers": [servers]}, "misuse-0", "misuse", TopicPartition("misuse", 0))
         with pytest.raises(NoTransactionsError, match="Kafka gives no transactions to 'misuse-0'") as caught:
             await delivery.start()

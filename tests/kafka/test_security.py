@@ -71,7 +71,7 @@ def way_in(request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certific
 
 def traceweir(*arguments: str, prefix: str, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "traceweir.streams.cli", *arguments],
+        [sys.executable, "-m", "traceweir.streams.cli.main", *arguments],
         env={**os.environ, "TRACEWEIR_TOPIC_PREFIX": prefix, **variables},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Finds the weights of `traceweir.scorers.contexts`: what compromise 14 made of the verbs of many texts, and which neighbours told it.
+"""Weights of `traceweir.scorers.text.verbs.contexts`: what compromise 14 made of the verbs of many texts, told by their neighbours.
 
     mkdir /tmp/mastra && cd /tmp/mastra && npm install @mastra/evals@1.10.2     # brings compromise 14
     MASTRA=/tmp/mastra .venv/bin/python -m tests.parity.record_mastra_contexts TEXTS...
@@ -26,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 
-from traceweir.scorers.contexts import DROPPED, Outcome, features
-from traceweir.scorers.elements import tokens_as_mastra
-from traceweir.scorers.english import Token
-from traceweir.scorers.infinitives import AUXILIARIES
+from traceweir.scorers.text.elements import tokens_as_mastra
+from traceweir.scorers.text.verbs.contexts import DROPPED, Outcome, features
+from traceweir.scorers.text.verbs.infinitives import AUXILIARIES
+from traceweir.scorers.text.verbs.lexicon import Token
 
 DATA = Path(__file__).parent / "data"
 TIMES = 3.0

@@ -25,7 +25,7 @@ from traceweir.schemas.invocation import (
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import read_plan
-from traceweir.scorers.rouge import tokens
+from traceweir.scorers.text.rouge import tokens
 
 RECORDED: list[list[Any]] = json.loads((Path(__file__).parent / "data" / "adk_oracle.json").read_text("utf-8"))
 TRAJECTORIES = [row for row in RECORDED if row[0] == "traj"]

@@ -21,10 +21,10 @@ from traceweir.schemas.score import Cost, Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import read_plan
 from traceweir.scorers.judge import JudgeFailed, Question, Reply
-from traceweir.scorers.judge_answers import read_match
-from traceweir.scorers.material import context_of, steps_of
-from traceweir.scorers.rubric_answers import normalised, read_rubrics
-from traceweir.scorers.sentence_answers import read_labels, read_sentences
+from traceweir.scorers.judged.evidence import context_of, steps_of
+from traceweir.scorers.judged.hallucination_replies import read_labels, read_sentences
+from traceweir.scorers.judged.replies import read_match
+from traceweir.scorers.judged.rubric_replies import normalised, read_rubrics
 
 ORACLE: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "adk_judge_oracle.json").read_text("utf-8"))
 CASES: list[dict[str, Any]] = ORACLE["cases"]

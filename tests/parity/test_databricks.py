@@ -19,8 +19,8 @@ from traceweir.schemas.events import EVENT
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import turns_of
 from traceweir.scorers import read_plan
-from traceweir.scorers.chunk_relevance import precision
-from traceweir.scorers.ratings import Rating
+from traceweir.scorers.judged.chunk_relevance import precision
+from traceweir.scorers.judged.yes_no_rating import Rating
 
 DATA = Path(__file__).parent / "data"
 LINES = [line.split(" | ") for line in (DATA / "databricks_oracle.txt").read_text("utf-8").splitlines()]

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers import TraceValue, evaluate_value
 from traceweir.scorers.embedding import Vectors
-from traceweir.scorers.novelty import NoveltyCache
-from traceweir.scorers.trace_value import value_of
+from traceweir.scorers.metrics.novelty import NoveltyCache
+from traceweir.scorers.metrics.trace_value import value_of
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "kp_oracle.json").read_text("utf-8"))
 SAMPLES: dict[str, Any] = RECORDED["samples"]

@@ -18,9 +18,9 @@ from tests.support.scoring import make_turn, scores_of
 from traceweir.schemas.invocation import Content, FunctionCall, Invocation
 from traceweir.scorers import Subject, read_plan
 from traceweir.scorers.base import Measurement
-from traceweir.scorers.completeness import Compared, completeness
-from traceweir.scorers.content_similarity import ContentSimilarity
-from traceweir.scorers.keyword_coverage import KeywordCoverage
+from traceweir.scorers.metrics.completeness import Compared, completeness
+from traceweir.scorers.metrics.content_similarity import ContentSimilarity
+from traceweir.scorers.metrics.keyword_coverage import KeywordCoverage
 
 DATA = Path(__file__).parent / "data"
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from traceweir.scorers.embedding import Embedder, embedded_text
-from traceweir.scorers.novelty import NoveltyCache
-from traceweir.streams.embedders import load_embedder
+from traceweir.scorers.metrics.novelty import NoveltyCache
+from traceweir.streams.scoring.embedders import load_embedder
 
 pytestmark = pytest.mark.embeddings
 

@@ -8,7 +8,7 @@ import io
 import sys
 from importlib.resources import files
 
-from traceweir.scorers.english import LONGEST, known
+from traceweir.scorers.text.verbs.lexicon import LONGEST, known
 
 KINDS = frozenset({"s", "ed", "ing", "verb", "base"})
 

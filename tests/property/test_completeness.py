@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from traceweir.scorers.completeness import completeness
-from traceweir.scorers.content_similarity import dice
-from traceweir.scorers.coverage import LONGEST, OVERLAP, SHORT, covered
-from traceweir.scorers.elements import elements
-from traceweir.scorers.keyword_coverage import keywords, keywords_as_mastra
-from traceweir.scorers.messages import Compat
+from traceweir.scorers.metrics.completeness import completeness
+from traceweir.scorers.metrics.content_similarity import dice
+from traceweir.scorers.metrics.keyword_coverage import keywords, keywords_as_mastra
+from traceweir.scorers.text.coverage import LONGEST, OVERLAP, SHORT, covered
+from traceweir.scorers.text.elements import elements
+from traceweir.scorers.text.messages import Compat
 
 SAMPLES = "the dogs were not seen I'm non-stop 침실의 光合作用 สวัสดี 👍 ... getUserName U.S. don’t"
 WORDS = st.lists(st.sampled_from(SAMPLES.split()))

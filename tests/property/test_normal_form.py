@@ -15,9 +15,9 @@ from traceweir.schemas.invocation import Content, Invocation
 from traceweir.schemas.normal_form import JOINER, MOST_MARKS, NormalForm, normal_form
 from traceweir.schemas.reference import normalised_question
 from traceweir.scorers.base import Subject
-from traceweir.scorers.content_similarity import ContentSimilarity
-from traceweir.scorers.elements import elements, elements_as_mastra
-from traceweir.scorers.rouge import tokens
+from traceweir.scorers.metrics.content_similarity import ContentSimilarity
+from traceweir.scorers.text.elements import elements, elements_as_mastra
+from traceweir.scorers.text.rouge import tokens
 
 FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
 MARKS = st.sampled_from("\u0301\u0323\u0344\u0730\u0731\u3099\u0f71\u0f73\uff9e\uff9f")

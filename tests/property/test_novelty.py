@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.scorers.novelty import NoveltyCache
+from traceweir.scorers.metrics.novelty import NoveltyCache
 
 DIMENSIONS = 3
 # Small integers make copies, opposites, zero vectors and ties; the floats make everything else.

@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from traceweir.scorers.redaction import redact, redact_text
+from traceweir.scorers.redaction.redaction import redact, redact_text
 
 PIECES = [
     *(

@@ -17,8 +17,8 @@ from tests.support.flow import START, TOPICS, Flow, HeldScoring, Message, event,
 
 from traceweir.schemas.candidate import Candidate
 from traceweir.scorers.embedding import HashingEmbedder
-from traceweir.scorers.plan import read_plan
-from traceweir.streams.assemble import Closing
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.assemble.stage import Closing
 
 PLAN = read_plan(b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.8, "cache_size": 3}}')
 DOMAINS = ("travel", "finance", "Ｔravel")

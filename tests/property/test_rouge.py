@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rouge_score import rouge_scorer
 
-from traceweir.scorers.rouge import _Words, rouge1_f, tokens
+from traceweir.scorers.text.rouge import _Words, rouge1_f, tokens
 
 texts = st.text(max_size=60) | st.lists(
     st.sampled_from(

@@ -12,8 +12,8 @@ from tests.support.scoring import make_turn
 from traceweir.schemas.invocation import FunctionCall
 from traceweir.schemas.reference import Reference
 from traceweir.scorers import Subject, ToolTrajectory
-from traceweir.scorers.tool_trajectory import SHOWN_CALLS, SHOWN_CHARACTERS, matches
-from traceweir.scorers.trajectory import TrajectoryPrecision, TrajectoryRecall
+from traceweir.scorers.metrics.tool_trajectory import SHOWN_CALLS, SHOWN_CHARACTERS, matches
+from traceweir.scorers.metrics.trajectory import TrajectoryPrecision, TrajectoryRecall
 
 scalars = st.sampled_from([None, True, False, 0, 1, 1.0, 0.0, -1, "1", "", "a"])
 values = st.recursive(

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from traceweir.streams.cli import app
+from traceweir.streams.cli.main import app
 from traceweir.streams.settings import ENV_PREFIX, Settings
 
 VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from traceweir.schemas.invocation import Level
 from traceweir.scorers.base import Measurement, Scorer, Subject
-from traceweir.scorers.metric import Metric
-from traceweir.scorers.plan import Plan, read_plan
+from traceweir.scorers.evaluation.metric import Metric
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 
 _LEFT_BEHIND: set[str] = set()
 """What a session left behind in this process."""

@@ -38,7 +38,7 @@ class Dlq:
     def __call__(self, *arguments: str) -> Ended:
         """Run `traceweir dlq`."""
         ended = subprocess.run(
-            [sys.executable, "-m", "traceweir.streams.cli", "dlq", *arguments],
+            [sys.executable, "-m", "traceweir.streams.cli.main", "dlq", *arguments],
             env=os.environ | self.environment | {"COLUMNS": "200"},
             capture_output=True,
             check=False,

@@ -57,7 +57,7 @@ class Death:
 
 def install(death: Death) -> None:
     """Put the steps of this process under its control."""
-    from traceweir.streams.faust_seam import Table
+    from traceweir.streams.kafka.faust_adapter import Table
 
     write = Table.write
 
@@ -88,7 +88,7 @@ def _watched(step: str, real: Any, death: Death) -> Any:
 
 
 if __name__ == "__main__":
-    from traceweir.streams.cli import main
+    from traceweir.streams.cli.main import main
 
     install(Death(Path(os.environ[VARIABLE])))
     main(sys.argv[1:])

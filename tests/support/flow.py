@@ -19,22 +19,22 @@ from faust.types import TP
 from traceweir.schemas.dead_letter import DeadLetter, Headers
 from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import Embedder
-from traceweir.scorers.plan import Plan, read_plan
-from traceweir.streams.assemble import Assemble, Closing
-from traceweir.streams.delivery import MAX_BATCH_BYTES
-from traceweir.streams.faust_seam import End
-from traceweir.streams.gate import Gate
-from traceweir.streams.judge_rows import JudgeRows
-from traceweir.streams.judging import Judging
-from traceweir.streams.lane import Lane, StageSpec
-from traceweir.streams.later import OnceMore
-from traceweir.streams.pool import Pool
-from traceweir.streams.rereading import NotHad
-from traceweir.streams.score import Score
-from traceweir.streams.scoring import Measure, Measured, SessionScoring, score_bytes
-from traceweir.streams.stage import Cut, Output, Read
+from traceweir.scorers.evaluation.plan import Plan, read_plan
+from traceweir.streams.assemble.stage import Assemble, Closing
+from traceweir.streams.gate.stage import Gate
+from traceweir.streams.judges.service import Judging
+from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.kafka.faust_adapter import End
+from traceweir.streams.kafka.record_reader import NotHad
+from traceweir.streams.runtime.delivery import MAX_BATCH_BYTES
+from traceweir.streams.runtime.lane import Lane, StageSpec
+from traceweir.streams.score.judge_retries import OnceMore
+from traceweir.streams.score.judge_rows import JudgeRows
+from traceweir.streams.score.stage import Score
+from traceweir.streams.scoring.session_scoring import Measure, Measured, SessionScoring, score_bytes
+from traceweir.streams.stages.base import Cut, Output, Read
+from traceweir.streams.stages.work_pool import Pool
 from traceweir.streams.topics import STAGES, StageName, Topics
-from traceweir.streams.verdicts import JudgeVerdict
 
 TOPICS = Topics.of()
 START = 1_767_225_600.0

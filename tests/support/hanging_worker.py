@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from traceweir.streams import worker
-from traceweir.streams.checkpoint import Checkpoints
-from traceweir.streams.cli import main
+from traceweir.streams.cli.main import main
+from traceweir.streams.runtime.checkpoint import Checkpoints
 
 
 async def hang(self: Any) -> None:

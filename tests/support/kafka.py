@@ -10,7 +10,7 @@ import pytest
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
-from traceweir.streams.embedded import EmbeddedBroker
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 SERVERS, HOME = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
 NEEDS_NODES = f"needs nodes of an Apache Kafka: set {HOME} to an unpacked download (kafka.apache.org, needs Java 17)"

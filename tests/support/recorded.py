@@ -16,7 +16,7 @@ import pytest
 from tests.audit.committed import Committed
 from tests.support.workers import Fleet
 
-from traceweir.streams.admin import create_topics
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
@@ -117,7 +117,7 @@ def traceweir(
     environment = os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers, "TRACEWEIR_TOPIC_PREFIX": prefix}
     environment |= variables
     return subprocess.run(
-        [sys.executable, "-m", "traceweir.streams.cli", *arguments],
+        [sys.executable, "-m", "traceweir.streams.cli.main", *arguments],
         env={name: value for name, value in environment.items() if value},
         capture_output=True,
         text=True,

@@ -14,8 +14,8 @@ from tests.support.openai_server import Say, openai_server_apart
 from tests.support.recorded import DEADLINE_S, traceweir
 from tests.support.workers import Fleet
 
-from traceweir.scorers.agent_evaluation import RUNS_ON, full_name
-from traceweir.streams.admin import create_topics
+from traceweir.scorers.databricks_names import RUNS_ON, full_name
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "evaluation_rows.jsonl"

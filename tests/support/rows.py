@@ -12,9 +12,9 @@ import orjson
 from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
-from traceweir.scorers.plan import read_plan
-from traceweir.streams.cli_input import MAX_RECORD, Format, Records, open_input, read_input
-from traceweir.streams.offline import Result, score_offline
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.formats.records import MAX_RECORD, Format, Records, open_input, read_input
+from traceweir.streams.offline.score_documents import Result, score_offline
 from traceweir.streams.settings import Settings
 
 AUTO = {"agent_evaluation": {"judged": False}}

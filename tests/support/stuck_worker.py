@@ -18,10 +18,11 @@ from typing import Any
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
-from traceweir.streams import watchdog, worker
-from traceweir.streams.catch_up import CatchUp
-from traceweir.streams.checkpoint import Checkpoints
-from traceweir.streams.cli import main
+from traceweir.streams import worker
+from traceweir.streams.cli.main import main
+from traceweir.streams.runtime import watchdog
+from traceweir.streams.runtime.changelog_restore import CatchUp
+from traceweir.streams.runtime.checkpoint import Checkpoints
 
 LIMIT_S = 2.0
 GO = "TRACEWEIR_TESTS_GO"

@@ -200,7 +200,7 @@ class Fleet:
             settings: More of its settings, by variable.
         """
         state_dir, log = state_dir or self._folder / f"state-{name}", self._folder / f"{name}.log"
-        program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli"]
+        program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli.main"]
         if stuck:
             program = ["tests.support.stuck_worker", stuck]
         if mortal:

@@ -4,12 +4,12 @@
 """
 
 from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
-from traceweir.scorers.metric import Metric
-from traceweir.scorers.plan import ConfigError, Plan, read_plan
-from traceweir.scorers.response_match import ResponseMatch
-from traceweir.scorers.runner import evaluate
-from traceweir.scorers.tool_trajectory import ToolTrajectory
-from traceweir.scorers.trace_value import TraceValue, evaluate_value
+from traceweir.scorers.evaluation.metric import Metric
+from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.runner import evaluate
+from traceweir.scorers.metrics.response_match import ResponseMatch
+from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
+from traceweir.scorers.metrics.trace_value import TraceValue, evaluate_value
 
 __all__ = [
     "ConfigError",

@@ -13,27 +13,27 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from yarl import URL
 
-from traceweir.scorers.plan import Plan
-from traceweir.streams.admin import KafkaUnreachable
-from traceweir.streams.assemble import Assemble, Closing
-from traceweir.streams.checkpoint import Checkpoints
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.assemble.stage import Assemble, Closing
 from traceweir.streams.clock import utc_now
-from traceweir.streams.delivery import Delivery, Offsets, PlainSends, Transaction
-from traceweir.streams.embedded import is_embedded
-from traceweir.streams.gate import Gate
-from traceweir.streams.judge_budget import Share
-from traceweir.streams.judge_rows import JudgeRows
-from traceweir.streams.lane import StageSpec
-from traceweir.streams.later import OnceMore
-from traceweir.streams.pool import Pool
-from traceweir.streams.reference_reader import ReferenceReader
-from traceweir.streams.rereading import Rereading
-from traceweir.streams.score import Score
-from traceweir.streams.scoring_apart import ScoringApart
-from traceweir.streams.scoring_wire import Setup
+from traceweir.streams.gate.stage import Gate
+from traceweir.streams.judges.budget import Share
+from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.record_reader import Rereading
+from traceweir.streams.kafka.reference_reader import ReferenceReader
+from traceweir.streams.kafka.topic_admin import KafkaUnreachable
+from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
+from traceweir.streams.runtime.lane import StageSpec
+from traceweir.streams.runtime.state_directory import state_folder
+from traceweir.streams.score.judge_retries import OnceMore
+from traceweir.streams.score.judge_rows import JudgeRows
+from traceweir.streams.score.stage import Score
+from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.supervisor import ScoringApart
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
-from traceweir.streams.stage import Read, Stage
-from traceweir.streams.state_directory import state_folder
+from traceweir.streams.stages.base import Read, Stage
+from traceweir.streams.stages.work_pool import Pool
 from traceweir.streams.topics import StageName, Topics, application_id
 
 TABLE = "state"

@@ -16,13 +16,13 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from traceweir.streams.admin import reach
-from traceweir.streams.cli_input import Records
-from traceweir.streams.embedded import is_embedded
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.formats.openai_chat import Recorded
+from traceweir.streams.formats.records import Records
+from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
-from traceweir.streams.transcripts import Recorded
 
 DEFAULT_LIMIT = 1_048_588
 """The largest batch that Kafka's brokers accept unless configured otherwise, in bytes."""

@@ -53,10 +53,10 @@ class CaseFile(pytest.File):
         from dataclasses import replace
 
         from traceweir.schemas.dead_letter import printable
-        from traceweir.scorers.plan import ConfigError
-        from traceweir.streams.documents import InputError
+        from traceweir.scorers.evaluation.plan import ConfigError
         from traceweir.streams.evals.evaluate import prepared
         from traceweir.streams.evals.files import Chosen
+        from traceweir.streams.formats.documents import InputError
 
         try:
             [scored] = prepared([Chosen(self.path)], None)
@@ -77,7 +77,7 @@ class Case(pytest.Item):
     def runtest(self) -> None:
         """Score it."""
         from traceweir.streams.evals.text import failure_lines
-        from traceweir.streams.judge_errors import JudgeUnavailable
+        from traceweir.streams.judges.errors import JudgeUnavailable
         from traceweir.streams.settings import InvalidSettingsError
 
         try:

@@ -10,17 +10,17 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from traceweir.scorers.plan import Plan
-from traceweir.streams.admin import KafkaUnreachable, check_topics, check_transactions, create_topics, reach
-from traceweir.streams.delivery import TRANSACTION_TIMEOUT_MS
-from traceweir.streams.embedded import is_embedded
-from traceweir.streams.health import Health, bind
-from traceweir.streams.judge_client import check_judge
-from traceweir.streams.process import log_to_stderr, spare_the_collector
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.judges.client import check_judge
+from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.topic_admin import KafkaUnreachable, check_topics, check_transactions, create_topics, reach
+from traceweir.streams.process_setup import log_to_stderr, spare_the_collector
+from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
+from traceweir.streams.runtime.health import Health, bind
+from traceweir.streams.runtime.state_directory import claimed, state_folder
+from traceweir.streams.runtime.watchdog import ASK_EVERY_S, Watch
 from traceweir.streams.settings import Settings
-from traceweir.streams.state_directory import claimed, state_folder
 from traceweir.streams.topics import StageName, application_id
-from traceweir.streams.watchdog import ASK_EVERY_S, Watch
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.demo.domains import Domain
-from traceweir.streams.embedded import PARTITIONS
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.kafka.embedded_broker import PARTITIONS
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 Quality = Literal["strong", "twin", "ordinary", "failed", "thought"]

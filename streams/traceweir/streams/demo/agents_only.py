@@ -8,12 +8,12 @@ from itertools import count
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from traceweir.streams.admin import check_topics
 from traceweir.streams.clock import seconds_now, utc_now
 from traceweir.streams.demo.agents import Emission
 from traceweir.streams.demo.fleet import build_fleet
 from traceweir.streams.demo.interruption import Interruption
-from traceweir.streams.embedded import PARTITIONS
+from traceweir.streams.kafka.embedded_broker import PARTITIONS
+from traceweir.streams.kafka.topic_admin import check_topics
 from traceweir.streams.settings import IDEMPOTENT, Settings, confluent_options
 from traceweir.streams.topics import STAGES, Topics
 from traceweir.streams.worker import NotReadyError

@@ -12,8 +12,8 @@ from traceweir.scorers.embedding import HashingEmbedder, Vectors, embedded_text
 from traceweir.streams.demo.agents import DUPLICATE, Emission, Expected, Quality, Sketch, emissions_of, trace_of
 from traceweir.streams.demo.domains import DOMAINS, Domain
 from traceweir.streams.demo.unreadable import greetings, unreadable
-from traceweir.streams.embedded import PARTITIONS
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.kafka.embedded_broker import PARTITIONS
+from traceweir.streams.stages.partitioner import partition_of
 
 SESSIONS_PER_S = 7.0
 LONGEST_SESSION_S = 6.0

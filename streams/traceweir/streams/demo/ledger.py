@@ -16,8 +16,8 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.scorers.base import Measurement, Missing, Subject
-from traceweir.scorers.metric import Metric
-from traceweir.scorers.plan import Plan
+from traceweir.scorers.evaluation.metric import Metric
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.demo.agents import DUPLICATE, JOINED, Emission
 from traceweir.streams.demo.margins import Span, below, spans_of
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.embedding import HashingEmbedder, embedded_text
-from traceweir.scorers.trace_value import TraceValue
+from traceweir.scorers.metrics.trace_value import TraceValue
 
 TWIN_SIMILARITY = 0.9
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from traceweir.schemas.dead_letter import DeadLetter, is_replay, marked
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
-from traceweir.streams.session_rows import Guard, split, split_chunk_key
+from traceweir.streams.assemble.session_rows import Guard, split, split_chunk_key
 from traceweir.streams.settings import Settings, confluent_options
 from traceweir.streams.topics import STAGES, Topics, application_id, changelog
 

@@ -12,8 +12,7 @@ from tempfile import TemporaryDirectory
 import orjson
 from confluent_kafka import KafkaError, Message, Producer
 
-from traceweir.scorers.plan import Plan, read_plan
-from traceweir.streams.admin import create_topics
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.clock import seconds_now, utc_now
 from traceweir.streams.demo.agents import JOINED, Emission
 from traceweir.streams.demo.fleet import SECRETS, Fleet, build_fleet
@@ -23,7 +22,8 @@ from traceweir.streams.demo.observer import Observer
 from traceweir.streams.demo.summary import Summary, equations_of, observed_counts, redaction_of
 from traceweir.streams.demo.view import Moment, View
 from traceweir.streams.demo.worker_process import WorkerProcess
-from traceweir.streams.embedded import PARTITIONS, EmbeddedBroker
+from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import ENV_PREFIX, IDEMPOTENT, Settings, confluent_options
 from traceweir.streams.topics import Topics
 

@@ -9,12 +9,12 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.text import Text
 
-from traceweir.streams.admin import KafkaUnreachable
 from traceweir.streams.demo.interruption import Interrupted, Interruption
 from traceweir.streams.demo.ledger import expected_counts
 from traceweir.streams.demo.play import DemoError, Expect, play
 from traceweir.streams.demo.view import NoView, view_for
 from traceweir.streams.demo.worker_process import WorkerEndedError
+from traceweir.streams.kafka.topic_admin import KafkaUnreachable
 
 INTERRUPTED = 130
 

@@ -11,8 +11,8 @@ import orjson
 
 from traceweir.streams.demo.agents import Emission, Input, Sketch, trace_of
 from traceweir.streams.demo.domains import DOMAINS
-from traceweir.streams.embedded import PARTITIONS
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.kafka.embedded_broker import PARTITIONS
+from traceweir.streams.stages.partitioner import partition_of
 
 _YEAR = timedelta(days=365)
 

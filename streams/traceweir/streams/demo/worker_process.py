@@ -87,7 +87,7 @@ class WorkerProcess:
 
 def main(config: str) -> int:
     """Run a worker until it is told to stop, or standard input ends. Returns the exit code."""
-    from traceweir.scorers.plan import read_plan
+    from traceweir.scorers.evaluation.plan import read_plan
     from traceweir.streams.settings import load_settings
     from traceweir.streams.topics import STAGES
     from traceweir.streams.worker import run_worker

@@ -10,10 +10,10 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, modern
 from traceweir.schemas.invocation import Content, Invocation
-from traceweir.streams.documents import InputError
 from traceweir.streams.evals.files import checked, read_json
 from traceweir.streams.evals.recordings import Recording
 from traceweir.streams.evals.writing import as_file, write_whole
+from traceweir.streams.formats.documents import InputError
 
 Outcome = Literal["added", "replaced", "unchanged", "refused"]
 _ADK_KEYS = {"invocation_id", "user_content", "final_response", "intermediate_data", "creation_timestamp", "rubrics"}

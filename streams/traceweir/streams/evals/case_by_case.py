@@ -8,14 +8,14 @@ import warnings
 from contextlib import ExitStack
 from dataclasses import replace
 
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import Judge
-from traceweir.scorers.plan import Plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.evals.results import CaseResult
 from traceweir.streams.evals.scoring import Scored, score_files
-from traceweir.streams.judge_client import ignore_litellms_warnings
-from traceweir.streams.judge_errors import JudgeUnavailable
-from traceweir.streams.judge_offline import judging_from_file
+from traceweir.streams.judges.client import ignore_litellms_warnings
+from traceweir.streams.judges.errors import JudgeUnavailable
+from traceweir.streams.judges.offline import judging_from_file
 from traceweir.streams.settings import load_settings
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceweir.scorers.plan import DEFAULT_THRESHOLDS, ConfigError, Plan, read_plan
-from traceweir.streams.documents import InputError
+from traceweir.scorers.evaluation.plan import DEFAULT_THRESHOLDS, ConfigError, Plan, read_plan
 from traceweir.streams.evals.files import TEST_SUFFIX, read_json, read_text
+from traceweir.streams.formats.documents import InputError
 
 CONFIG_NAME = "test_config.json"
 

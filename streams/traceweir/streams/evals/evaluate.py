@@ -11,14 +11,14 @@ from pathlib import Path
 
 from traceweir.scorers.judge import Judge
 from traceweir.streams.clock import utc_now
-from traceweir.streams.documents import InputError
 from traceweir.streams.evals.configs import clashing, criteria_for
 from traceweir.streams.evals.files import Chosen, chosen_files, read_eval_file
 from traceweir.streams.evals.recordings import Runs, read_recordings, sessions_beside
 from traceweir.streams.evals.results import Report
 from traceweir.streams.evals.scoring import Scored, score_files
 from traceweir.streams.evals.text import detail_lines, failure_lines
-from traceweir.streams.judge_offline import judges_from_file
+from traceweir.streams.formats.documents import InputError
+from traceweir.streams.judges.offline import judges_from_file
 from traceweir.streams.settings import Settings, load_settings
 
 Names = str | Path | Sequence[str | Path]

@@ -14,8 +14,8 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.eval_set import EvalCase, EvalSet
 from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, modern
-from traceweir.streams.documents import InputError
 from traceweir.streams.evals.json_text import MAX_BYTES, decoded, parsed, rendered
+from traceweir.streams.formats.documents import InputError
 
 TEST_SUFFIX = ".test.json"
 _NAMED = 10

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from traceweir.streams.documents import InputError
+from traceweir.streams.formats.documents import InputError
 
 MAX_BYTES = 64 * 1024 * 1024
 """The largest file that is read as one document. It takes some twenty times as much memory."""

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from traceweir.schemas.base import explain
 from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.session import Session
-from traceweir.streams.admin import check_partitions
 from traceweir.streams.evals.recordings import Recording, SessionParts
-from traceweir.streams.fetched import read_as_parsed
-from traceweir.streams.hanging_up import hangs_up
-from traceweir.streams.partitioner import partition_of
+from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 STALLED_S = 60.0

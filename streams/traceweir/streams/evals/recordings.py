@@ -17,10 +17,10 @@ from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import turns_of
-from traceweir.streams.cli_input import UNKNOWN_TIME, base_time_of, open_input, recorded
-from traceweir.streams.documents import Document, InputError, name_of, read_documents
 from traceweir.streams.evals.json_text import MAX_BYTES, rendered
-from traceweir.streams.transcripts import transcript_events
+from traceweir.streams.formats.documents import Document, InputError, name_of, read_documents
+from traceweir.streams.formats.openai_chat import transcript_events
+from traceweir.streams.formats.records import UNKNOWN_TIME, base_time_of, open_input, recorded
 
 
 @dataclass(frozen=True)

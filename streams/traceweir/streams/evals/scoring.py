@@ -12,10 +12,10 @@ from traceweir.schemas.eval_set import EvalCase, EvalInvocation
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Score, Status
 from traceweir.schemas.turns import Turn
+from traceweir.scorers.evaluation.metric import Metric
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.scorers.judge import Judge
-from traceweir.scorers.metric import Metric
-from traceweir.scorers.plan import Plan
-from traceweir.scorers.runner import evaluate
 from traceweir.streams.evals.files import EvalFile
 from traceweir.streams.evals.recordings import Recording, Runs
 from traceweir.streams.evals.results import CaseResult, CriterionResult, Report, TurnResult

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from traceweir.schemas.base import JsonObject
-from traceweir.streams.documents import InputError
+from traceweir.streams.formats.documents import InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:

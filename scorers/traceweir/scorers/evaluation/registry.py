@@ -1,0 +1,141 @@
+"""Which scorer computes a metric: the built-in ones, and those of plugins."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+from traceweir.scorers import databricks_names
+from traceweir.scorers.base import Scorer
+from traceweir.scorers.databricks_names import ALIASES, full_name
+from traceweir.scorers.judged.chunk_relevance import ChunkRelevancePrecision
+from traceweir.scorers.judged.databricks_ratings import (
+    ContextSufficiency,
+    Correctness,
+    Groundedness,
+    RelevanceToQuery,
+    SafetyRating,
+)
+from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
+from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
+from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from traceweir.scorers.judged.safety_v1 import Safety
+from traceweir.scorers.metrics.completeness import Completeness
+from traceweir.scorers.metrics.content_similarity import ContentSimilarity
+from traceweir.scorers.metrics.document_recall import DocumentRecall
+from traceweir.scorers.metrics.keyword_coverage import KeywordCoverage
+from traceweir.scorers.metrics.latency import Latency
+from traceweir.scorers.metrics.response_match import ResponseMatch
+from traceweir.scorers.metrics.token_counts import InputTokenCount, OutputTokenCount, TotalTokenCount
+from traceweir.scorers.metrics.tool_call_accuracy import ToolCallAccuracy
+from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
+from traceweir.scorers.metrics.trajectory import (
+    TrajectoryAnyOrderMatch,
+    TrajectoryExactMatch,
+    TrajectoryInOrderMatch,
+    TrajectoryPrecision,
+    TrajectoryRecall,
+    TrajectorySingleToolUse,
+)
+from traceweir.scorers.spelling import did_you_mean
+
+GROUP = "traceweir.scorers"
+"""The entry point group in which a package offers scorers, by the metric's name."""
+
+BUILT_IN: dict[str, type[Scorer]] = {
+    "tool_trajectory_avg_score": ToolTrajectory,
+    "response_match_score": ResponseMatch,
+    "final_response_match_v2": FinalResponseMatch,
+    "rubric_based_final_response_quality_v1": RubricBasedFinalResponseQuality,
+    "rubric_based_tool_use_quality_v1": RubricBasedToolUseQuality,
+    "hallucinations_v1": Hallucinations,
+    "safety_v1": Safety,
+    "trajectory_exact_match": TrajectoryExactMatch,
+    "trajectory_in_order_match": TrajectoryInOrderMatch,
+    "trajectory_any_order_match": TrajectoryAnyOrderMatch,
+    "trajectory_precision": TrajectoryPrecision,
+    "trajectory_recall": TrajectoryRecall,
+    "trajectory_single_tool_use": TrajectorySingleToolUse,
+    databricks_names.CORRECTNESS: Correctness,
+    databricks_names.RELEVANCE: RelevanceToQuery,
+    databricks_names.SAFETY: SafetyRating,
+    databricks_names.GROUNDEDNESS: Groundedness,
+    databricks_names.SUFFICIENCY: ContextSufficiency,
+    databricks_names.CHUNK_PRECISION: ChunkRelevancePrecision,
+    databricks_names.RECALL: DocumentRecall,
+    databricks_names.TOTAL_TOKENS: TotalTokenCount,
+    databricks_names.INPUT_TOKENS: InputTokenCount,
+    databricks_names.OUTPUT_TOKENS: OutputTokenCount,
+    databricks_names.LATENCY: Latency,
+    "completeness": Completeness,
+    "keyword_coverage": KeywordCoverage,
+    "content_similarity": ContentSimilarity,
+    "tool_call_accuracy": ToolCallAccuracy,
+}
+
+UNSUPPORTED: dict[str, tuple[float, float] | None] = {
+    "response_evaluation_score": (1.0, 5.0),
+    "multi_turn_task_success_v1": (0.0, 1.0),
+    "multi_turn_trajectory_quality_v1": (0.0, 1.0),
+    "multi_turn_tool_use_quality_v1": (0.0, 1.0),
+    "per_turn_user_simulator_quality_v1": (0.0, 1.0),
+    "rubric_based_multi_turn_trajectory_quality_v1": (0.0, 1.0),
+    "tool_call_count_v1": None,
+    "inference_call_count_v1": None,
+    "token_usage_v1": None,
+    "invocation_duration_v1": None,
+}
+"""Metrics of Google ADK's that nothing here computes, and the range of their thresholds; None: they take none."""
+
+
+class UnusableMetric(LookupError):  # noqa: N818  # says what is unusable, not that something failed
+    """No scorer can be had for a metric; the message says why and what to do."""
+
+
+def scorer_class(metric: str) -> type[Scorer]:
+    """The scorer that computes a metric. A plugin's code is imported only when its metric is asked for.
+
+    Raises:
+        UnusableMetric: nobody offers it, more than one does, or what is offered is no scorer.
+    """
+    metric, asked = full_name(metric), metric
+    names = {metric, asked}
+    offers = sorted((entry for entry in entry_points(group=GROUP) if entry.name in names), key=_package)
+    owners = [_package(entry) for entry in offers]
+    if metric in BUILT_IN:
+        if owners:
+            raise UnusableMetric(
+                f"{metric}: a built-in metric cannot be replaced, but {_listed(owners)} offers one of that name; "
+                "uninstall it or rename its entry point"
+            )
+        return BUILT_IN[metric]
+    if not offers:
+        raise UnusableMetric(f"{metric}: there is no such metric; {did_you_mean(metric, known_metrics())}")
+    if len(offers) > 1:
+        raise UnusableMetric(f"{metric}: {_listed(owners)} both offer it; uninstall one of them")
+    return _loaded(offers[0])
+
+
+def known_metrics() -> set[str]:
+    """The names that a config may give: built-in, short for these, of installed plugins, and what other systems have."""
+    return {*BUILT_IN, *UNSUPPORTED, *ALIASES, *entry_points(group=GROUP).names}
+
+
+def _loaded(entry: EntryPoint) -> type[Scorer]:
+    try:
+        loaded = entry.load()
+    except Exception as error:  # a plugin may fail at import in any way; the others must still be reported on
+        raise UnusableMetric(
+            f"{entry.name}: {entry.value} of {_package(entry)} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Scorer)):
+        raise UnusableMetric(f"{entry.name}: {entry.value} of {_package(entry)} is no subclass of Scorer")
+    return loaded
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(names)

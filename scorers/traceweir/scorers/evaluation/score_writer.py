@@ -1,0 +1,136 @@
+"""Writes Scores down: the only place that decides a status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import orjson
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
+
+from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.candidate import Candidate
+from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.invocation import Level
+from traceweir.schemas.score import Score, Status, result_id
+from traceweir.schemas.session import Session
+from traceweir.scorers.base import Measurement
+from traceweir.scorers.evaluation.metric import Metric
+from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
+from traceweir.scorers.evaluation.plan import GATE_VERSION, Plan
+
+
+def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement, now: datetime) -> Score:
+    """The Score of a trace's value, held against the gate's threshold."""
+    metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(_embedder(candidate)))
+    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now)
+    return writer.score(metric, "trace", candidate.trace.id, measurement)
+
+
+def decision_score(
+    plan: Plan,
+    candidate: Candidate,
+    accepted: bool,
+    reasons: Sequence[str],
+    details: Mapping[str, JsonValue],
+    now: datetime,
+) -> Score:
+    """The Score of the gate's decision: 1 and PASSED if the trace was accepted, else 0 and FAILED with the reasons in `details`."""
+    decision = "accepted" if accepted else "rejected"
+    metric = Metric("gate", 1.0, None, plan.gate_digest(_embedder(candidate)))
+    measured = Measurement(
+        value=1.0 if accepted else 0.0,
+        rationale=": ".join([decision, ", ".join(reasons)]) if reasons else decision,
+        details={**details, "decision": decision, "reasons": list(reasons)},
+    )
+    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now)
+    return writer.score(metric, "trace", candidate.trace.id, measured, version=GATE_VERSION)
+
+
+def _embedder(candidate: Candidate) -> str | None:
+    return candidate.embedding.embedder if candidate.embedding else None
+
+
+class ScoreWriter:
+    """Writes the Scores of one session, or of one candidate, at one moment."""
+
+    def __init__(self, origin: Session | Candidate, occurred_at: datetime, plan: Plan, now: datetime) -> None:
+        self.origin = origin
+        self.occurred_at = occurred_at
+        self.config_digest = plan.digest
+        self.now = now
+
+    def score(self, metric: Metric, level: Level, subject_id: str, outcome: Outcome, version: str = "") -> Score:
+        """The Score of an outcome: PASSED from the threshold on, FAILED below it, NOT_EVALUATED without a value."""
+        if isinstance(outcome, Unmeasured):
+            return self._score(metric, level, subject_id, version, None, "NOT_EVALUATED", outcome)
+        passed = metric.threshold is None or outcome.value >= metric.threshold
+        try:
+            return self._score(
+                metric, level, subject_id, version, float(outcome.value), "PASSED" if passed else "FAILED", outcome
+            )
+        except ValidationError as error:
+            failed = Unmeasured("error", printable(f"the scorer's measurement cannot be published: {explain(error)}"))
+            return self._score(metric, level, subject_id, version, None, "NOT_EVALUATED", failed)
+
+    def _score(
+        self,
+        metric: Metric,
+        level: Level,
+        subject_id: str,
+        version: str,
+        value: float | None,
+        status: Status,
+        outcome: Outcome,
+    ) -> Score:
+        origin = self.origin
+        measured = outcome if isinstance(outcome, Measurement) else None
+        return Score.trusted(
+            result_id=result_id(origin.session_id, origin.segment, level, subject_id, metric.name, metric.digest),
+            revision=origin.revision,
+            session_id=origin.session_id,
+            segment=origin.segment,
+            invocation_id=subject_id if level == "invocation" else None,
+            trace_id=subject_id if level == "trace" else None,
+            level=level,
+            metric=metric.name,
+            value=value,
+            threshold=metric.threshold,
+            status=status,
+            not_evaluated_because=outcome.because if isinstance(outcome, Unmeasured) else None,
+            rationale=outcome.rationale if outcome.rationale.isascii() else _encodable(outcome.rationale),
+            details=_json(measured.details) if measured and measured.details else {},
+            cost=outcome.cost,
+            scorer_version=version or metric.version,
+            config_digest=self.config_digest,
+            occurred_at=self.occurred_at,
+            evaluated_at=self.now,
+        )
+
+
+def _encodable(text: str) -> str:
+    """The text with a question mark for each lone surrogate, which a judge's reply may hold and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _json(details: Mapping[str, JsonValue]) -> JsonObject:
+    """The details, if they are JSON, in a form that UTF-8 can say."""
+    try:
+        text = orjson.dumps(details, option=_AS_JSON)
+    except TypeError:
+        pass
+    else:
+        if b"null" not in text:  # orjson writes NaN like this, too
+            plain: JsonObject = orjson.loads(text)
+            return plain
+    checked = _DETAILS.validate_python(details)
+    try:
+        orjson.dumps(checked)
+    except TypeError:  # a lone surrogate, or a whole number beyond 64 bits, which stays as it is
+        checked = json.loads(_encodable(json.dumps(checked, ensure_ascii=False)))
+    return checked
+
+
+_AS_JSON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+_DETAILS = TypeAdapter(dict[str, JsonValue], config=ConfigDict(strict=True, allow_inf_nan=False))

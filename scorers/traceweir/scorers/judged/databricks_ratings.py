@@ -1,0 +1,139 @@
+"""The ratings that Databricks Agent Evaluation gives of an invocation as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from traceweir.schemas.evaluation_row import CONFLICT
+from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.reference import Reference
+from traceweir.scorers import databricks_names
+from traceweir.scorers.base import Missing
+from traceweir.scorers.databricks_names import lacking
+from traceweir.scorers.judged.evidence import answer_of, retrieved_by
+from traceweir.scorers.judged.safety_v1 import Safety
+from traceweir.scorers.judged.yes_no_rating import Rated, RatingOptions, request_of
+
+
+class Correctness(Rated):
+    """1 if the response says what was expected, all the facts or what the expected response says, and nothing against it; else 0.
+
+    This is `correctness` of Databricks Agent Evaluation, which asks one question about all facts together, too.
+
+    >>> Correctness().judge_model_options.num_samples
+    1
+    """
+
+    metric = databricks_names.CORRECTNESS
+    template, adjective = "correctness", "correct"
+
+    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """The question, what was expected, and the response."""
+        return {
+            "question": request_of(invocation, reference),
+            "expected": _expected(reference),
+            "response": _response(invocation),
+        }
+
+
+class RelevanceToQuery(Rated):
+    """1 if the response is about what was asked, right or wrong, else 0.
+
+    This is `relevance_to_query` of Databricks Agent Evaluation.
+
+    >>> RelevanceToQuery(judge_model_options={"judge_model": "openai/gpt-4o-mini"}).judge_model
+    'openai/gpt-4o-mini'
+    """
+
+    metric = databricks_names.RELEVANCE
+    template, adjective = "relevance_to_query", "relevant to the query"
+
+    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """The question and the response."""
+        return {"question": request_of(invocation, reference), "response": _response(invocation)}
+
+
+class Groundedness(Rated):
+    """1 if all that the response claims is in the retrieved context, or follows from it, else 0.
+
+    This is `groundedness` of Databricks Agent Evaluation. Only chunks with content count.
+
+    >>> Groundedness().judge_model_options.parallelism_limit
+    10
+    """
+
+    metric = databricks_names.GROUNDEDNESS
+    template, adjective = "groundedness", "grounded in the retrieved context"
+
+    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """The question, the retrieved context and the response."""
+        return {
+            "question": request_of(invocation, reference),
+            "context": _context(invocation),
+            "response": _response(invocation),
+        }
+
+
+class ContextSufficiency(Rated):
+    """1 if what was expected could be answered from the retrieved context, whatever the response made of it, else 0.
+
+    This is `context_sufficiency` of Databricks Agent Evaluation. Only chunks with content count.
+
+    >>> ContextSufficiency(judgeModelOptions={"numSamples": 3}).judge_model_options.num_samples
+    3
+    """
+
+    metric = databricks_names.SUFFICIENCY
+    template, adjective = "context_sufficiency", "sufficient"
+
+    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """The question, what was expected, and the retrieved context."""
+        return {
+            "question": request_of(invocation, reference),
+            "expected": _expected(reference),
+            "context": _context(invocation),
+        }
+
+
+class SafetyRating(Safety):
+    """1 if a judge finds the final response within the policy of `safety_v1`, else 0; asked once, where `safety_v1` asks five times.
+
+    This is `safety` of Databricks Agent Evaluation, whose policy is not public.
+
+    >>> SafetyRating().judge_model_options.num_samples
+    1
+    """
+
+    metric = databricks_names.SAFETY
+    judge_model_options: RatingOptions = RatingOptions()
+
+
+def _response(invocation: Invocation) -> str:
+    response = answer_of(invocation)
+    if not response:
+        raise Missing(lacking(invocation, "there is no response"))
+    return response
+
+
+def _expected(reference: Reference | None) -> str:
+    """A response as it is, facts as a line of JSON each: a line break in one cannot look like the next."""
+    if reference is not None and reference.expected_facts is not None:
+        if reference.final_response is not None:
+            raise ValueError(CONFLICT)
+        if not reference.expected_facts:
+            raise Missing("the list of expected facts is empty")
+        return "\n".join(json.dumps(fact, ensure_ascii=False) for fact in reference.expected_facts)
+    if reference is None or reference.final_response is None or not reference.final_response.text:
+        raise Missing("no reference says which response or facts were expected")
+    return reference.final_response.text
+
+
+def _context(invocation: Invocation) -> str:
+    chunks = [chunk for chunk in invocation.retrieved_context or () if chunk.content]
+    if not chunks:
+        without = (
+            "none of the retrieved chunks has content" if invocation.retrieved_context else "nothing was retrieved"
+        )
+        raise Missing(lacking(invocation, without))
+    return retrieved_by(invocation.model_copy(update={"retrieved_context": chunks}))

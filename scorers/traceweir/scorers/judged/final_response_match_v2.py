@@ -1,0 +1,52 @@
+"""Final response match: does the answer say what was expected, in whatever words?"""
+
+from __future__ import annotations
+
+from traceweir.scorers.base import Measurement, Missing, Subject
+from traceweir.scorers.judged.base import Judged, judge_of
+from traceweir.scorers.judged.evidence import answer_of, question_of
+from traceweir.scorers.judged.prompt import prompt
+from traceweir.scorers.judged.replies import ITEM, MATCH_ANSWER, read_match
+from traceweir.scorers.judged.vote import verdict_measurement, vote
+
+
+class FinalResponseMatch(Judged):
+    """1 if a judge finds the final response valid beside the reference's, else 0, by majority of its replies; a tie is a 0.
+
+    A session's value is the share of its invocations that are valid, of those that have a verdict.
+    This is `final_response_match_v2` of Google ADK 2.13 (`evaluation/final_response_match_v2.py`), with a prompt of our own.
+
+    >>> FinalResponseMatch().judge_model_options.num_samples
+    5
+    """
+
+    metric = "final_response_match_v2"
+    include_intermediate_responses_in_final: bool = False
+    """Whether what the agent said before its final response counts as part of it."""
+
+    async def score(self, subject: Subject) -> Measurement:
+        """Ask whether the response is valid.
+
+        Raises:
+            AnswerUnusable: no reply holds a verdict.
+            BudgetSpent: asking is no longer paid for.
+            JudgeFailed: a question was not answered.
+        """
+        invocation, reference, judge = subject.invocation, subject.reference, judge_of(subject)
+        if invocation is None or reference is None or reference.final_response is None:
+            raise Missing("no reference says which final response was expected")
+        text = prompt(
+            self.metric,
+            {
+                "question": reference.question or question_of(invocation),
+                "reference": reference.final_response.text,
+                "response": answer_of(invocation, self.include_intermediate_responses_in_final),
+            },
+        )
+        poll = await vote(
+            lambda sample: judge.ask(self.question(text, MATCH_ANSWER, sample)),
+            read_match,
+            [ITEM],
+            self.judge_model_options,
+        )
+        return verdict_measurement(poll, ITEM, "valid")

@@ -1,0 +1,29 @@
+"""Quality of tool use: do the tool calls have the properties that rubrics ask for?"""
+
+from __future__ import annotations
+
+from traceweir.schemas.invocation import Invocation
+from traceweir.scorers.judged.evidence import question_of, tool_steps_of, tools_of
+from traceweir.scorers.judged.rubrics import RubricBased
+
+
+class RubricBasedToolUseQuality(RubricBased):
+    """The share of the rubrics that the tool calls meet, by a judge that sees them with their responses.
+
+    Rubrics of invocations and references count if their type is `TOOL_USE_QUALITY`.
+    This is `rubric_based_tool_use_quality_v1` of Google ADK 2.13, with a prompt of our own.
+
+    >>> RubricBasedToolUseQuality().rubric_type
+    'TOOL_USE_QUALITY'
+    """
+
+    metric = "rubric_based_tool_use_quality_v1"
+    rubric_type = "TOOL_USE_QUALITY"
+
+    def material(self, invocation: Invocation) -> dict[str, str]:
+        """Tools, question, and the calls with their responses."""
+        return {
+            "tools": tools_of(invocation),
+            "question": question_of(invocation),
+            "steps": tool_steps_of(invocation),
+        }

@@ -1,0 +1,95 @@
+"""What a judge's reply says of each rubric."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.invocation import Rubric
+from traceweir.schemas.normal_form import normal_form
+from traceweir.scorers.judged.replies import TEXT, object_schema, one_of, text_at, whole_object
+from traceweir.scorers.judged.vote import Vote
+
+
+def rubric_text(rubric: Rubric) -> str:
+    """The property that a rubric asks for, empty if it has none."""
+    text = rubric.rubric_content.get("text_property", rubric.rubric_content.get("textProperty"))
+    return text.strip() if isinstance(text, str) else ""
+
+
+def rubrics_answer(rubrics: Sequence[Rubric]) -> JsonObject:
+    """The JSON Schema of an answer about these rubrics."""
+    entry = object_schema(
+        id=one_of(*(rubric.rubric_id for rubric in rubrics)),
+        evidence=TEXT,
+        rationale=TEXT,
+        verdict=one_of("yes", "no"),
+    )
+    return object_schema(verdicts={"type": "array", "items": entry})
+
+
+def read_rubrics(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
+    """The vote on each rubric that the reply names, by id; one that it names several times has its last.
+
+    In an object a rubric is named by its id, in a text by its id or its property. ADK counts a rubric that a reply names twice twice.
+    """
+    answer = whole_object(reply)
+    return _of_text(reply, rubrics) if answer is None else _of_object(answer, rubrics)
+
+
+def _of_object(answer: JsonObject, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
+    known = {rubric.rubric_id for rubric in rubrics}
+    entries = answer.get("verdicts")
+    votes = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and (name := text_at(entry, "id")) in known:
+            verdict = {"yes": True, "no": False}.get(text_at(entry, "verdict").lower())
+            votes[name] = Vote(verdict, text_at(entry, "rationale"))
+    return votes
+
+
+def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
+    """Google ADK's form: blocks of ID, Property, Evidence, Rationale, Verdict. Unequal numbers of these make the whole reply unusable."""
+    properties = list(_PROPERTY.finditer(reply))
+    ids = list(_ID.finditer(reply))
+    rationales, verdicts = _RATIONALE.findall(reply), _VERDICT.findall(reply)
+    if not len(properties) == len(rationales) == len(verdicts):
+        return {}
+    known = {rubric.rubric_id: rubric.rubric_id for rubric in rubrics}
+    by_text = {normalised(rubric_text(rubric)): rubric.rubric_id for rubric in rubrics}
+    votes: dict[str, Vote] = {}
+    after = -1
+    for found, rationale, verdict in zip(properties, rationales, verdicts, strict=True):
+        own = [match[1].strip() for match in ids if after < match.start() < found.start()]
+        after = found.start()
+        rubric = known.get(own[-1]) if own else None
+        rubric = rubric or by_text.get(normalised(found[1]))
+        if rubric is not None:
+            votes[rubric] = Vote(_meaning(verdict), rationale.strip())
+    return votes
+
+
+# `[^\S\n]*`, where ADK has `\s*`: the same matches, and no time lost on thousands of empty lines.
+_PROPERTY = re.compile(r"(?m)^[^\S\n]*Property: (.*)$")
+_ID = re.compile(r"(?m)^[^\S\n]*ID: (.*)$")
+_RATIONALE = re.compile(r"(?<=Rationale: )(.*)")
+_VERDICT = re.compile(r"(?<=Verdict: )(.*)")
+
+
+def _meaning(verdict: str) -> bool | None:
+    said = verdict.lower()
+    return True if "yes" in said else False if "no" in said else None
+
+
+def normalised(text: str) -> str:
+    """The form in which a property that a judge repeats equals the rubric's: NFKC, plain quotes and dashes, no decoration, lower case.
+
+    >>> normalised("**Uses “smart” quotes** ")
+    'uses "smart" quotes'
+    """
+    plain = normal_form("NFKC", text).translate(_PLAIN)
+    return re.sub(r"\s+", " ", plain).strip(" *_`#>-\u2022\"'").lower()
+
+
+_PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})

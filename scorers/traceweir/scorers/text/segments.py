@@ -1,0 +1,89 @@
+"""The words of a text in any script, without a dictionary.
+
+Letters, digits and the marks on them make a word, all else parts words. Where a script writes no blanks between words, two neighbouring
+characters make one element, as search engines cut such text: Chinese characters, hiragana, Thai, Lao, Khmer and Burmese. Katakana stays
+whole, for it writes loan words. Korean words are cut down to their stems.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+
+from traceweir.scorers.text.korean import stem
+
+_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HIRAGANA = "\u3040-\u309f"
+_KATAKANA = "\u30a0-\u30ff\u31f0-\u31ff"
+_HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f"
+_CLUSTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_RUNS = re.compile(
+    f"(?P<pairs>[{_HAN}]+|[{_HIRAGANA}]+|[{_CLUSTERS}]+)|(?P<hangul>[{_HANGUL}]+)|[{_KATAKANA}]+"
+    f"|[^{_HAN}{_HIRAGANA}{_KATAKANA}{_HANGUL}{_CLUSTERS}]+"
+)
+_CAMEL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+
+
+def segments(text: str) -> Iterator[str]:
+    """The words of a text in NFC, in lower case; `camelCase` is two.
+
+    >>> list(segments("device_2의 상태를"))
+    ['device', '2', '의', '상태']
+    >>> list(segments("光合作用 プロセスを สวัสดี"))
+    ['光合', '合作', '作用', 'プロセス', 'を', 'สวั', 'วัส', 'สดี']
+    """
+    for run in text.translate(_spacing()).split():
+        for match in _RUNS.finditer(run):
+            found = match.group()
+            if match["pairs"]:
+                yield from _pairs(found)
+            elif match["hangul"]:
+                yield stem(found)
+            elif any(map(str.isalnum, found)):
+                yield from (piece.casefold() for piece in _CAMEL.split(found))
+
+
+def is_from_pairs(element: str) -> bool:
+    """Whether an element is one or two characters of a script without blanks.
+
+    >>> is_from_pairs("光"), is_from_pairs("a")
+    (True, False)
+    """
+    match = _RUNS.match(element)
+    return match is not None and match["pairs"] is not None
+
+
+def _pairs(run: str) -> Iterator[str]:
+    characters = list(run) if _HAS_NO_MARKS.fullmatch(run) else _clusters(run)
+    if len(characters) == 1:
+        return iter(characters)
+    return map(str.__add__, characters, characters[1:])
+
+
+_HAS_NO_MARKS = re.compile(f"[{_HAN}]+")
+
+
+def _clusters(run: str) -> list[str]:
+    begins = [place for place, character in enumerate(run) if not unicodedata.category(character).startswith("M")]
+    return [run[begin:end] for begin, end in pairwise([*begins, len(run)])]
+
+
+class _Spacing(dict[int, str]):
+    """A character as it stands in a word, or a blank, or nothing if it is not seen; worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        character, category = chr(code), unicodedata.category(chr(code))
+        unseen = (
+            category == "Cf" or 0xFE00 <= code <= 0xFE0F
+        )  # joiners, direction marks, soft hyphens; variants of a sign
+        kept = character.isalnum() or category in ("Mn", "Mc")
+        self[code] = "" if unseen else character if kept else " "
+        return self[code]
+
+
+@cache
+def _spacing() -> _Spacing:
+    return _Spacing()

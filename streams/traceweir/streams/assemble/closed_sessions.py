@@ -1,0 +1,177 @@
+"""Closed sessions: their content for the grace, in which a late event opens them again, and their guards for longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from traceweir.streams.assemble.open_session import OpenSession
+from traceweir.streams.assemble.session_rows import Guard, chunk_key, guard_key, split
+from traceweir.streams.stages.base import Read, Rows
+
+
+class _Content(NamedTuple):
+    segment: int
+    chunks: int
+    events: int
+    size: int
+    until: int
+    """In milliseconds: up to which watermark, and for records up to which timestamp, the session may be opened again."""
+
+
+class _Fresh(NamedTuple):
+    session: OpenSession
+    guard_before: Guard | None
+
+
+class ClosedSessions:
+    """What one partition keeps of its closed sessions.
+
+    Args:
+        read: Reads a row as of the last finished checkpoint.
+        grace: For how long after the moment at which it was due a closed session may be opened again, in milliseconds.
+        guard: For how long after its close a session is remembered, in milliseconds; at least the grace, as content without its guard
+            would pass for an open session's.
+    """
+
+    def __init__(self, read: Read, grace: int, guard: int) -> None:
+        self._read, self._grace, self._guard = read, grace, guard
+        self._published: dict[OpenSession, None] = {}
+        self._fresh: dict[bytes, _Fresh] = {}  # closed since the last cut
+        self._settling: dict[bytes, OpenSession] = {}  # in the last cut, perhaps not readable yet
+        self._fresh_guards: dict[bytes, Guard] = {}
+        self._settling_guards: dict[bytes, Guard] = {}
+        self._guarded: dict[bytes, int] = {}  # when they closed, in that order
+        self._contents: dict[bytes, _Content] = {}
+        self._rows: Rows = []
+
+    def load(self, guards: Iterable[tuple[int, bytes]], contents: Iterable[OpenSession]) -> None:
+        """Start from the guards of the last finished checkpoint, each with the time of its close, and from what is kept of contents."""
+        self._guarded = {name: closed_at for closed_at, name in sorted(guards)}
+        for session in sorted(contents, key=lambda each: each.deadline):
+            self._keep(session)
+
+    def add(self, session: OpenSession, watermark: int) -> None:
+        """A session has closed. If that is for its size it is not opened again, and its content not kept."""
+        name, closed_at = session.id, max(watermark, session.last_record)
+        former = self.guard_of(name) if session.segment or session.revision else None
+        before = self._fresh_guards.get(name)
+        self._fresh_guards[name] = Guard.of(
+            session.segment, session.revision, closed_at, bytes(session.identities), former
+        )
+        self._guarded.pop(name, None)
+        self._guarded[name] = closed_at
+        self._published[session] = None
+        if session.why == "size_limit":
+            self._delete(name, session.segment, session.saved)
+        else:
+            self._fresh[name] = _Fresh(session, before)
+            self._keep(session)
+
+    def guard_of(self, name: bytes) -> Guard | None:
+        """The guard of a session, if it is remembered."""
+        if name not in self._guarded:
+            return None
+        guard = self._fresh_guards.get(name) or self._settling_guards.get(name)
+        if guard is None:
+            row = self._read(guard_key(name))
+            guard = Guard.unpack(row) if row else None
+        return guard
+
+    def take_back(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
+        """A session whose close is not published yet, as if it had not been: a backlog would publish every pause of a session apart.
+
+        Takes and returns what `reopen` does.
+        """
+        if name not in self._fresh or not self._may_open(name, moment, max_events, max_bytes):
+            return None
+        session, guard = self._fresh.pop(name)
+        del self._contents[name], self._published[session], self._fresh_guards[name]
+        if guard is not None:
+            self._fresh_guards[name] = guard
+        session.why = None
+        return session
+
+    def reopen(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
+        """A closed session's next revision.
+
+        Args:
+            name: The session.
+            moment: The watermark, or the timestamp of the record that opens it if that is later.
+            max_events: How many events it may have.
+            max_bytes: How many bytes.
+
+        Returns:
+            None if it has more, if its grace is over, or if there is no such session.
+
+        Raises:
+            RuntimeError: a row is missing from the table.
+        """
+        if not self._may_open(name, moment, max_events, max_bytes):
+            return None
+        content = self._contents.pop(name)
+        session = self._settling.pop(name, None) or self._restored(name, content)
+        session.revision += 1
+        session.why = None
+        return session
+
+    def _may_open(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> bool:
+        content = self._contents.get(name)
+        return (
+            content is not None
+            and moment <= content.until
+            and content.events <= max_events
+            and content.size <= max_bytes
+        )
+
+    def drop_content(self, name: bytes) -> None:
+        """The session is never opened again."""
+        content = self._contents.pop(name, None)
+        if content is not None:
+            self._fresh.pop(name, None)
+            self._settling.pop(name, None)
+            self._delete(name, content.segment, content.chunks)
+
+    def forget(self, watermark: int) -> None:
+        """Drop the contents whose grace is over, and the guards whose time is."""
+        while self._contents and (first := next(iter(self._contents.items())))[1].until < watermark:
+            self.drop_content(first[0])
+        while self._guarded and (oldest := next(iter(self._guarded.items())))[1] < watermark - self._guard:
+            if oldest[0] in self._fresh_guards:
+                break  # it is not written yet
+            del self._guarded[oldest[0]]
+            self._rows.append((guard_key(oldest[0]), None))
+
+    def keeps(self, session: OpenSession) -> bool:
+        """Whether the content of a session that has closed since the last cut is to be written."""
+        fresh = self._fresh.get(session.id)
+        return fresh is not None and fresh.session is session
+
+    def documents(self) -> list[tuple[bytes, bytes]]:
+        """Ids and documents of what was closed since the last cut, in that order. To be asked for before rows are made."""
+        published, self._published = self._published, {}
+        return [(session.id, session.document(self._read)) for session in published]
+
+    def rows(self) -> Rows:
+        """What changed since the last cut, without the contents that are to be written. To be asked for after they are."""
+        rows, self._rows = self._rows, []
+        for name, fresh in self._fresh.items():
+            self._contents[name] = self._contents[name]._replace(chunks=fresh.session.saved)
+        rows += [(guard_key(name), guard.pack()) for name, guard in self._fresh_guards.items()]
+        self._settling = {name: fresh.session for name, fresh in self._fresh.items()}
+        self._fresh = {}
+        self._settling_guards, self._fresh_guards = self._fresh_guards, {}
+        return rows
+
+    def _keep(self, session: OpenSession) -> None:
+        until = session.deadline + self._grace
+        self._contents[session.id] = _Content(session.segment, session.saved, session.count, session.bytes, until)
+
+    def _delete(self, name: bytes, segment: int, chunks: int) -> None:
+        self._rows += [(chunk_key(name, segment, number), None) for number in range(chunks)]
+
+    def _restored(self, name: bytes, content: _Content) -> OpenSession:
+        session = OpenSession(name, content.segment, 0)
+        for number in range(content.chunks):
+            session.restore(number, *split(session.saved_row(number, self._read)))
+        return session

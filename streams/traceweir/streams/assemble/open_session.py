@@ -1,0 +1,150 @@
+"""A session while it is open: what is in memory of it, its rows, and the document it becomes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from operator import itemgetter
+
+import orjson
+
+from traceweir.schemas.session import Closed
+from traceweir.streams.assemble.session_rows import (
+    CHUNK,
+    TRACE,
+    Head,
+    chunk_key,
+    entry_head,
+    identities,
+    is_among,
+    split,
+    unpack,
+)
+from traceweir.streams.stages.base import Read
+
+
+class OpenSession:
+    """A session that is open: the identities of all it joined, and the bytes that are not yet in a sealed chunk."""
+
+    __slots__ = (
+        "bytes",
+        "count",
+        "deadline",
+        "dirty",
+        "due",
+        "ended",
+        "first_record",
+        "id",
+        "identities",
+        "last_record",
+        "new",
+        "revision",
+        "saved",
+        "sealed",
+        "segment",
+        "tail",
+        "why",
+    )
+
+    def __init__(self, session_id: bytes, segment: int, timestamp: int) -> None:
+        self.id, self.segment = session_id, segment
+        self.first_record = self.last_record = self.deadline = self.due = timestamp
+        self.revision = self.count = self.bytes = self.sealed = self.saved = 0
+        self.identities = bytearray()
+        self.tail = b""
+        self.new: list[bytes] = []
+        self.ended = self.dirty = False
+        self.why: Closed | None = None
+
+    def knows(self, identity: bytes) -> bool:
+        """Whether a record of this identity was joined."""
+        return is_among(identity, self.identities)
+
+    def add(self, kind: bytes, identity: bytes, at: float, raw: bytes, timestamp: int) -> None:
+        """Join a record: its place in time in seconds, its own timestamp in milliseconds."""
+        self.new += (entry_head(kind, identity, at, raw), raw)
+        self.identities += identity
+        self.count += 1
+        self.bytes += len(raw) + 1
+        if timestamp < self.first_record:
+            self.first_record = timestamp
+        if timestamp > self.last_record:
+            self.last_record = timestamp
+
+    def key(self, chunk: int) -> bytes:
+        """The key of one of its rows."""
+        return chunk_key(self.id, self.segment, chunk)
+
+    def row(self) -> tuple[bytes, bytes]:
+        """The last chunk with what is new; sealed, and out of memory, once it is large enough."""
+        self.tail = b"".join([self.tail, *self.new])
+        self.new.clear()
+        head = Head(
+            self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended
+        )
+        key, value = self.key(self.sealed), head.pack() + self.tail
+        self.saved = self.sealed + 1
+        if len(self.tail) >= CHUNK:
+            self.sealed += 1
+            self.tail = b""
+        return key, value
+
+    def restore(self, number: int, head: Head, body: bytes) -> None:
+        """Take over a chunk row; rows come in order."""
+        self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
+        self.identities += b"".join(identities(body))
+        self.saved = number + 1
+        self.sealed = number + (len(body) >= CHUNK)
+        self.tail = body if self.sealed == number else b""
+
+    def saved_row(self, chunk: int, read: Read) -> bytes:
+        """One of its rows, as of the last finished checkpoint.
+
+        Raises:
+            RuntimeError: it is missing from the table.
+        """
+        row = read(self.key(chunk))
+        if row is None:
+            raise RuntimeError(f"row {chunk} of session {self.id!r} is gone from the table; the state is damaged")
+        return row
+
+    def document(self, read: Read) -> bytes:
+        """The Session, as JSON: events by `occurred_at`, traces by `created_at` and id, of each trace the content that came last.
+
+        Raises:
+            RuntimeError: a sealed row is missing from the table.
+        """
+        bodies = [split(self.saved_row(number, read))[1] for number in range(self.sealed)]
+        events: list[tuple[float, bytes]] = []
+        traces: list[tuple[float, bytes]] = []
+        for kind, at, raw in unpack(b"".join([*bodies, self.tail, *self.new])):
+            (traces if kind == TRACE else events).append((at, raw))
+        events.sort(key=_AT)  # stable: ties stay as they arrived
+        return _DOCUMENT % {
+            b"id": orjson.dumps(self.id.decode()),
+            b"segment": self.segment,
+            b"revision": self.revision,
+            b"why": (self.why or "idle").encode(),
+            b"first": _moment(self.first_record),
+            b"last": _moment(self.last_record),
+            b"events": b",".join([raw for _, raw in events]),
+            b"traces": b",".join([raw for _, raw in _last_contents(traces)]),
+        }
+
+
+_AT = itemgetter(0)
+_DOCUMENT = (
+    b'{"session_id":%(id)b,"segment":%(segment)d,"revision":%(revision)d,"closed_because":"%(why)b",'
+    b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]}'
+)
+
+
+def _last_contents(traces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+    """One content a trace id, ordered by creation and id."""
+    if len(traces) < 2:
+        return traces
+    last = {str(orjson.loads(raw)["id"]): (at, raw) for at, raw in traces}
+    return [found for _, found in sorted(last.items(), key=lambda item: (item[1][0], item[0]))]
+
+
+def _moment(milliseconds: int) -> bytes:
+    return orjson.dumps(datetime.fromtimestamp(milliseconds / 1000, UTC))

@@ -1,0 +1,48 @@
+"""`traceweir broker`: the embedded broker in the foreground."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import orjson
+
+from traceweir.streams.cli.terminal import complain
+from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import create_topics
+from traceweir.streams.settings import load_settings
+from traceweir.streams.worker import NotReadyError
+
+VARIABLE = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
+NOTICE = """\
+The embedded broker is running; Ctrl-C ends it. It is librdkafka's broker for tests, and no Kafka:
+  - it lives in this process's memory, and everything on it is gone when the process ends;
+  - a partition keeps about 5 MB, then drops its oldest records;
+  - it has no transactions: a worker on it delivers at least once, not exactly once;
+  - it takes connections from this machine only.
+For anything you mean to keep, run Apache Kafka (`docker compose up`)."""
+
+
+def run_broker(*, as_json: bool) -> None:
+    """Run until Ctrl-C. How to reach it is printed on stdout, what it is not on stderr.
+
+    Raises:
+        NotReadyError: the environment asks for topics that this broker cannot have.
+        InvalidSettingsError: the environment cannot be used.
+    """
+    settings = load_settings()
+    with EmbeddedBroker() as broker:
+        settings = settings.model_copy(
+            update={"kafka_bootstrap_servers": broker.bootstrap_servers, "kafka_security_protocol": "PLAINTEXT"}
+        )
+        topics = create_topics(settings)
+        if topics.wrong:
+            raise NotReadyError("\n".join(topics.wrong))
+        if as_json:
+            about = {"bootstrap_servers": broker.bootstrap_servers, "partitions": PARTITIONS, "topics": topics.created}
+            sys.stdout.write(orjson.dumps(about).decode() + "\n")
+        else:
+            sys.stdout.write(f"export {VARIABLE}={broker.bootstrap_servers}\n")
+        sys.stdout.flush()
+        complain(NOTICE)
+        threading.Event().wait()

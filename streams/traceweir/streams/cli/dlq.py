@@ -1,0 +1,215 @@
+"""`traceweir dlq`: what became a dead letter, and a second chance for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from traceweir.schemas.dead_letter import Reason
+from traceweir.streams.topics import STAGES
+
+if TYPE_CHECKING:
+    from traceweir.streams.dead_letters.reader import LetterId, Wanted
+    from traceweir.streams.settings import Settings
+
+REASONS: tuple[str, ...] = get_args(Reason)
+SHOWN = 100
+_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+dlq_app = typer.Typer(help="List, show and replay dead letters.", no_args_is_help=True)
+
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID", help="Ids of dead letters, `<partition>:<offset>`.", show_default=False),
+]
+Reasons = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reason", metavar="REASON", help=f"Only of this reason. May be repeated. One of {', '.join(REASONS)}."
+    ),
+]
+StageNames = Annotated[
+    list[str] | None,
+    typer.Option("--stage", metavar="STAGE", help=f"Only of this stage. May be repeated. One of {', '.join(STAGES)}."),
+]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="Only records that came from this topic, with or without the prefix. May be repeated.",
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Only what was put aside at this time or later: ISO 8601, or so long ago, as `2h` (s, m, h, d, w).",
+    ),
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what was put aside before this time.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")]
+
+
+@dlq_app.command("list")
+def list_letters(
+    ids: Ids = None,
+    reason: Reasons = None,
+    stage: StageNames = None,
+    topic: Sources = None,
+    since: Since = None,
+    until: Until = None,
+    open_only: Annotated[bool, typer.Option("--open", help="Only what was not replayed.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Only so many, the latest. [default: {SHOWN}; with --json all]", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List dead letters, the latest last, with their ids and whether they were replayed.
+
+    Times are UTC, also those that are given without an offset.
+
+    Example: `traceweir dlq list --reason late --since 2h --json | jq -r .id`
+    """
+    from traceweir.streams.cli.dlq_output import list_and_tell
+    from traceweir.streams.settings import load_settings
+
+    settings = load_settings()
+    wanted = _wanted(settings, ids, reason, stage, topic, since, until)
+    list_and_tell(settings, wanted, open_only=open_only, limit=limit or (None if as_json else SHOWN), as_json=as_json)
+
+
+@dlq_app.command()
+def show(
+    letter_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a dead letter, `<partition>:<offset>`.")],
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Write the value alone, byte for byte; for a pipe or a file.")
+    ] = False,
+) -> None:
+    """Show one dead letter: reason, where it came from, headers and value; control characters escaped.
+
+    Of a value above 64 kB the beginning is kept; `--raw` fetches the whole from where it came from, if it is still there. Exit code 1:
+    it is not, or there is no such dead letter.
+
+    Example: `traceweir dlq show 2:17 --raw > record.json`
+    """
+    from traceweir.streams.cli.dlq_output import show_and_tell
+    from traceweir.streams.settings import load_settings
+
+    raise typer.Exit(show_and_tell(load_settings(), _ids([letter_id])[0], raw=raw))
+
+
+@dlq_app.command()
+def replay(
+    ids: Ids = None,
+    reason: Reasons = None,
+    stage: StageNames = None,
+    topic: Sources = None,
+    since: Since = None,
+    until: Until = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them. Without it, name ids or filter.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Send dead letters back to the topics that they came from, each once: what was replayed before is left out.
+
+    Key, value and headers are those of the record; its timestamp is now. A value above 64 kB is fetched from where it came from, if it is
+    still there. Mend the cause first: what is still unusable becomes another dead letter. Exit code 1: one could not be sent, or a named
+    one does not exist.
+
+    Example: `traceweir dlq replay --reason scoring_failed --since 1d --dry-run`
+    """
+    filters = any((reason, stage, topic, since, until))
+    if not (ids or filters or everything):
+        raise typer.BadParameter("name ids, or filter (--reason, --stage, --topic, --since, --until), or say --all")
+    if (ids or filters) and everything:
+        raise typer.BadParameter("with ids or a filter it is not all", param_hint="--all")
+    from traceweir.streams.cli.dlq_output import replay_and_tell
+    from traceweir.streams.settings import load_settings
+
+    settings = load_settings()
+    wanted = _wanted(settings, ids, reason, stage, topic, since, until)
+    raise typer.Exit(replay_and_tell(settings, wanted, again=again, dry_run=dry_run, as_json=as_json))
+
+
+def read_time(text: str, now: datetime) -> int:
+    """A moment in milliseconds since 1970, from ISO 8601 (UTC if it names no offset) or from how long ago it was.
+
+    >>> read_time("2h", datetime(2026, 1, 31, 12, tzinfo=UTC)) == read_time("2026-01-31T10:00Z", datetime.max)
+    True
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if ago := re.fullmatch(r"(\d{1,9})([smhdw])", text):
+        return int(now.timestamp() * 1000) - int(ago[1]) * _UNITS_S[ago[2]] * 1000
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time; for example 2h, 2026-01-31 or 2026-01-31T10:00:00Z") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _wanted(
+    settings: Settings,
+    ids: Sequence[str] | None,
+    reasons: Sequence[str] | None,
+    stages: Sequence[str] | None,
+    topics: Sequence[str] | None,
+    since: str | None,
+    until: str | None,
+) -> Wanted:
+    from traceweir.streams.dead_letters.reader import Wanted
+
+    if ids and any((reasons, stages, topics, since, until)):
+        raise typer.BadParameter("ids say already which ones; leave out the filters, or the ids", param_hint="ID")
+    return Wanted(
+        ids=frozenset(_ids(ids or ())),
+        reasons=_chosen(reasons, REASONS, "--reason"),
+        stages=_chosen(stages, STAGES, "--stage"),
+        topics=frozenset(_topic(settings, name) for name in topics or ()),
+        since=_time(since, "--since"),
+        until=_time(until, "--until"),
+    )
+
+
+def _ids(texts: Sequence[str]) -> list[LetterId]:
+    from traceweir.streams.dead_letters.reader import LetterId
+
+    try:
+        return [LetterId.parse(text) for text in texts]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="ID") from None
+
+
+def _chosen(names: Sequence[str] | None, choices: Sequence[str], option: str) -> frozenset[str]:
+    for name in names or ():
+        if name not in choices:
+            raise typer.BadParameter(f"{name!r} is none; choose from {', '.join(choices)}", param_hint=option)
+    return frozenset(names or ())
+
+
+def _topic(settings: Settings, name: str) -> str:
+    from traceweir.streams.topics import Topics
+
+    topics = Topics.of(settings.topic_prefix)
+    inputs = [each for stage in STAGES for each in topics.inputs_of(stage)]
+    for full in (name, settings.topic_prefix + name):
+        if full in inputs:
+            return full
+    raise typer.BadParameter(f"{name!r} is no input of a stage; choose from {', '.join(inputs)}", param_hint="--topic")
+
+
+def _time(text: str | None, option: str) -> int | None:
+    from traceweir.streams.clock import utc_now
+
+    try:
+        return None if text is None else read_time(text, utc_now())
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

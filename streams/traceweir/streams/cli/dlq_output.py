@@ -1,0 +1,274 @@
+"""What `traceweir dlq` prints. All text of a dead letter is hostile: nothing of it reaches the terminal unescaped, but for `--raw`."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+import logging
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from traceweir.schemas.dead_letter import printable
+from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.dead_letters.originals import Originals
+from traceweir.streams.dead_letters.reader import DeadLetters, Found, LetterId, Wanted
+from traceweir.streams.dead_letters.replay import Step, replay
+from traceweir.streams.settings import Settings
+
+_NAMED = 20
+"""Dead letters that were not sent and are named one by one; `--json` names all."""
+_ESCAPED = len(r"\U0010ffff")
+"""The most characters that one becomes."""
+
+
+def list_and_tell(settings: Settings, wanted: Wanted, *, open_only: bool, limit: int | None, as_json: bool) -> None:
+    """Print those that are meant: the `limit` latest, or all as they come.
+
+    Raises:
+        KafkaUnreachable: no broker answers.
+        DeadLettersError: the topic is missing or wrong or cannot be read.
+    """
+    _quiet()
+    asyncio.run(_list(settings, wanted, open_only, limit, as_json))
+
+
+def show_and_tell(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
+    """Print one, or write its value, and return the exit code.
+
+    Raises:
+        KafkaUnreachable: no broker answers.
+        DeadLettersError: the topic is missing or wrong or cannot be read.
+    """
+    _quiet()
+    found = asyncio.run(_only(settings, letter_id, whole=raw))
+    if found is None:
+        complain(_missing(settings, letter_id))
+        return FAILED
+    if not raw:
+        _page(found)
+        return 0
+    sys.stdout.buffer.write(found.letter.value or b"")
+    if found.letter.size is None:
+        return 0
+    kept = f"these are the first {len(found.letter.value or b'')} of {found.letter.size} bytes"
+    complain(f"{letter_id}: {kept}; {_where(found)} does not hold the whole any more")
+    return FAILED
+
+
+def replay_and_tell(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool, as_json: bool) -> int:
+    """Send those that are meant again, print what became of them, and return the exit code.
+
+    Raises:
+        KafkaUnreachable: no broker answers.
+        DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers stopped answering.
+    """
+    _quiet()
+    return asyncio.run(_replay(settings, wanted, again, dry_run, as_json))
+
+
+async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int | None, as_json: bool) -> None:
+    async with DeadLetters(settings) as letters:
+        meant = (found async for found in letters.matching(wanted) if not (open_only and found.replayed))
+        if limit is None:
+            async for found in meant:
+                _write(_json(found) if as_json else _line(found))
+        else:
+            shown, count = await _latest(meant, limit)
+            _write_all(shown, as_json=as_json)
+            if count > len(shown):
+                complain(f"the latest {len(shown)} of {count}; --limit shows more")
+            elif not count and not as_json:
+                _write("no dead letters" if wanted == Wanted() and not open_only else "no dead letters match")
+        if letters.foreign:
+            complain(
+                f"{letters.topic} holds {letters.foreign} records that are no dead letters of ours; they are left out"
+            )
+
+
+async def _latest(meant: AsyncIterator[Found], limit: int) -> tuple[list[Found], int]:
+    kept: list[tuple[int, LetterId, Found]] = []
+    count = 0
+    async for found in meant:
+        count += 1
+        heapq.heappush(kept, (found.at, found.id, found))
+        if len(kept) > limit:
+            heapq.heappop(kept)
+    return [found for _, _, found in sorted(kept, key=lambda each: each[:2])], count
+
+
+async def _only(settings: Settings, letter_id: LetterId, *, whole: bool) -> Found | None:
+    only = None
+    async with DeadLetters(settings) as letters, Originals(settings) as originals:
+        async for found in letters.matching(Wanted(frozenset({letter_id}))):
+            only = await originals.completed(found) if whole else found
+    return only
+
+
+async def _replay(settings: Settings, wanted: Wanted, again: bool, dry_run: bool, as_json: bool) -> int:
+    counts: Counter[str] = Counter()
+    places: Counter[str] = Counter()
+    missing, refused = set(wanted.ids), list[str]()
+    with progress_bar("dead letters") as advance:
+        async for step in replay(settings, wanted, again=again, dry_run=dry_run):
+            missing.discard(step.found.id)
+            counts[step.outcome] += 1
+            if step.to is not None:
+                places[step.to[0]] += 1
+            if as_json:
+                _write(_step_json(step))
+            elif step.outcome == "would_send":
+                _write(f"would send {_step(step)}")
+            elif step.outcome == "refused" and len(refused) < _NAMED:
+                refused.append(f"{step.found.id} is not sent: {step.because}")
+            advance(counts.total(), None)
+    if not as_json:
+        _write(_summary(counts, places, dry_run))
+        for problem in refused:
+            complain(problem)
+        if counts["refused"] > len(refused):
+            complain(f"and {counts['refused'] - len(refused)} more; --json names all")
+    for letter_id in sorted(missing):
+        complain(_missing(settings, letter_id))
+    return FAILED if counts["refused"] or missing else 0
+
+
+def _summary(counts: Counter[str], places: Counter[str], dry_run: bool) -> str:
+    done, before = counts["would_send" if dry_run else "sent"], counts["already_replayed"]
+    to = ", ".join(f"{count} to {topic}" for topic, count in sorted(places.items()))
+    parts = [f"{done} dead letters {'would be ' if dry_run else ''}sent{f': {to}' if to else ''}"]
+    if before:
+        parts.append(f"{before} were replayed before (--again sends them again)")
+    if counts["refused"]:
+        parts.append(f"{counts['refused']} cannot be sent")
+    return "; ".join(parts)
+
+
+# How one looks
+
+
+def _json(found: Found) -> str:
+    letter = found.letter
+    about = {
+        "id": str(found.id),
+        "state": _state(found),
+        "at": _moment(found.at),
+        "stage": letter.stage,
+        "reason": letter.reason,
+        "detail": letter.detail,
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "timestamp": None if letter.timestamp is None else _moment(letter.timestamp),
+        "key": None if letter.key is None else letter.key.decode(errors="backslashreplace"),
+        "bytes": len(letter.value or b"") if letter.size is None else letter.size,
+        "replay_of": letter.replay_of,
+    }
+    return json.dumps(about)  # in ASCII, so nothing in it moves a cursor
+
+
+def _step_json(step: Step) -> str:
+    topic, partition = step.to or (None, None)
+    letter = step.found.letter
+    about = {"id": str(step.found.id), "outcome": step.outcome, "reason": letter.reason}
+    return json.dumps(about | {"topic": topic, "partition": partition, "because": step.because})
+
+
+def _step(step: Step) -> str:
+    topic, partition = step.to or ("", 0)
+    return f"{step.found.id} ({step.found.letter.reason}) to {topic}[{partition}]"
+
+
+def _line(found: Found) -> str:
+    return "  ".join(_cells(found))
+
+
+def _cells(found: Found) -> Sequence[str]:
+    letter = found.letter
+    return str(found.id), _state(found), _moment(found.at), letter.stage, letter.reason, _where(found), letter.detail
+
+
+def _write_all(shown: Iterable[Found], *, as_json: bool) -> None:
+    stdout = Console(highlight=False)
+    if as_json or not stdout.is_terminal:
+        for found in shown:
+            _write(_json(found) if as_json else _line(found))
+        return
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for name in ("id", "state", "put aside (UTC)", "stage", "reason", "from"):
+        table.add_column(name, overflow="fold")
+    table.add_column("detail", overflow="fold", ratio=1)
+    for found in shown:
+        table.add_row(*(Text(printable(cell)) for cell in _cells(found)))
+    if table.row_count:
+        stdout.print(table)
+
+
+def _page(found: Found) -> None:
+    letter = found.letter
+    about = {
+        "dead letter": f"{found.id} ({_state(found)})",
+        "put aside": f"{_moment(found.at)} by {letter.stage}",
+        "reason": letter.reason,
+        "detail": letter.detail,
+        "from": _where(found),
+        "first from": letter.origin,
+        "timestamp": None if letter.timestamp is None else _moment(letter.timestamp),
+        "replay of": letter.replay_of,
+        "key": None if letter.key is None else _text(letter.key),
+        "sha256": letter.sha256,
+    }
+    for name, text in about.items():
+        if text is not None:
+            _write(f"{name + ':':<13}{text}")
+    for name, content in letter.headers:
+        _write(f"{'header:':<13}{name}: {'(no value)' if content is None else _text(content)}")
+    value = letter.value
+    if value is None:
+        _write(f"{'value:':<13}(none)")
+        return
+    size = f"{len(value)} bytes" if letter.size is None else f"the first {len(value)} of {letter.size} bytes"
+    _write(f"{'value:':<13}{size}")
+    _write(_text(value))
+
+
+def _state(found: Found) -> str:
+    return "replayed" if found.replayed else "open"
+
+
+def _where(found: Found) -> str:
+    return f"{found.letter.topic}[{found.letter.partition}]@{found.letter.offset}"
+
+
+def _text(content: bytes) -> str:
+    return content.decode(errors="backslashreplace")
+
+
+def _moment(milliseconds: int) -> str:
+    try:
+        return (
+            datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        )
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms after 1970"
+
+
+def _missing(settings: Settings, letter_id: LetterId) -> str:
+    return f"{settings.topic_prefix}dead-letters holds no dead letter {letter_id}; `traceweir dlq list` shows those that there are"
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(printable(line, _ESCAPED * len(line)) + "\n")
+
+
+def _quiet() -> None:
+    # What they would say is said by the errors: a fenced producer leaves futures behind that nobody asks any more.
+    for name in ("aiokafka", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

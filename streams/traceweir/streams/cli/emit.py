@@ -1,0 +1,57 @@
+"""`traceweir emit`: a file goes to Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.console import Console
+from rich.text import Text
+
+from traceweir.schemas.dead_letter import printable
+from traceweir.streams.cli.errors import FAILED, INTERRUPTED
+from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.emit import emit
+from traceweir.streams.formats.records import Format, open_input, read_input
+from traceweir.streams.settings import load_settings
+
+
+def emit_file(path: str, format: Format, task_domain: str) -> int:  # noqa: A002
+    """Send a file, say what was sent, and return the exit code.
+
+    Raises:
+        InputError: the file cannot be read.
+        InvalidSettingsError: the environment cannot be used.
+        KafkaUnreachable: no broker answers.
+        EmitError: a topic is missing or wrong, or the brokers stopped answering.
+    """
+    settings = load_settings()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors above
+    with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
+        documents = read_input(stream, format=format, task_domain=task_domain, max_bytes=settings.segment_max_bytes)
+        report = asyncio.run(emit(settings, documents, progress=lambda done: advance(done, None)))
+    sent = ", ".join(f"{count} to {topic}" for topic, count in report.sent.items())
+    Console(highlight=False, soft_wrap=True).print(Text(printable(f"{report.documents} documents: {sent}")))
+    for problem in report.problems:
+        complain(problem)
+    return FAILED if report.problems else 0
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    former = signal.signal(signal.SIGINT, _leave_at_once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def _leave_at_once(number: int, frame: FrameType | None) -> None:
+    # The input is read in a thread, and a thread that waits for a pipe cannot be ended: an orderly end would wait with it.
+    Console(stderr=True).show_cursor()
+    os._exit(INTERRUPTED)

@@ -1,0 +1,141 @@
+"""`traceweir eval`: recorded sessions against eval sets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.clock import utc_now
+from traceweir.streams.evals.configs import clashing, criteria_for
+from traceweir.streams.evals.evaluate import beside
+from traceweir.streams.evals.files import EvalFile, chosen_files, read_eval_file
+from traceweir.streams.evals.junit import junit_xml
+from traceweir.streams.evals.recordings import Runs, read_recordings
+from traceweir.streams.evals.results import Report
+from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.text import detail_lines, failure_lines, shown, summary_lines
+from traceweir.streams.evals.writing import write_whole
+from traceweir.streams.formats.documents import InputError
+from traceweir.streams.judges.offline import judges_from_file
+from traceweir.streams.settings import Settings, load_settings
+
+
+def eval_files(
+    arguments: Sequence[str],
+    *,
+    sessions: Sequence[str],
+    from_kafka: bool,
+    matches: Mapping[str, str],
+    config: Path | None,
+    junit: Path | None,
+    num_runs: int | None,
+    detailed: bool,
+    as_json: bool,
+) -> int:
+    """Score, print what came of it, and return the exit code.
+
+    Raises:
+        InputError: a file cannot be read or written.
+        ConfigError: a config cannot be used.
+        InvalidSettingsError: the environment cannot be used.
+        KafkaUnreachable: no broker answers.
+        SessionsUnreadable: the sessions topic cannot be read.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
+    """
+    settings = load_settings()
+    files = [read_eval_file(each) for each in chosen_files(arguments)]
+    if junit is not None and not junit.absolute().parent.is_dir():
+        raise InputError(f"{junit}: there is no folder {junit.absolute().parent}. Make it, or name another file.")
+    criteria = [criteria_for(file.path, config, alone=len(files) == 1) for file in files]
+    for file, each in zip(files, criteria, strict=True):
+        complain(f"{file.path}: {each.origin}")
+        if file.old:
+            complain(f"{file.path}: is in one of ADK's old formats; `traceweir migrate` rewrites it")
+    runs = _recorded(settings, files, sessions, matches, from_kafka=from_kafka)
+    with judges_from_file([each.plan for each in criteria], settings) as judges:
+        scored = [
+            Scored(file, each.plan, found, matches, judges[each.plan.digest])
+            for file, each, found in zip(files, criteria, runs, strict=True)
+        ]
+        with progress_bar("cases scored") as advance:
+            report = asyncio.run(
+                score_files(
+                    scored,
+                    now=utc_now,
+                    num_runs=num_runs,
+                    timeout_s=settings.score_timeout_s,
+                    judge_timeout_s=settings.judge_timeout_s,
+                    progress=advance,
+                )
+            )
+    if junit is not None:
+        write_whole(junit, junit_xml(report))
+    if as_json:
+        for case in report.cases:
+            sys.stdout.write(json.dumps(case.as_json()) + "\n")  # in ASCII, which can say anything
+    else:
+        _print(report, detailed=detailed)
+    if not report.cases:
+        complain("no case was scored: the eval sets have none")
+    return 0 if report.passed else FAILED
+
+
+def _recorded(
+    settings: Settings,
+    files: Sequence[EvalFile],
+    sessions: Sequence[str],
+    matches: Mapping[str, str],
+    *,
+    from_kafka: bool,
+) -> list[Runs]:
+    if not sessions and not from_kafka:
+        return [beside(file.path) for file in files]
+    names = [(file.path, case.eval_id) for file in files for case in file.cases]
+    clashing(names)
+    there = {name for _, name in names}
+    if unknown := sorted(matches.keys() - there):
+        raise InputError(
+            f"--match: there is no case {', '.join(repr(shown(each)) for each in unknown)} among those to be scored."
+        )
+    wanted = frozenset(matches.get(name, name) for name in there)
+    if not from_kafka:
+        return [read_recordings(sessions, wanted)] * len(files)
+    from traceweir.streams.evals.kafka_sessions import read_sessions
+
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors
+    found = asyncio.run(read_sessions(settings, wanted))
+    return [{name: [run] for name, run in found.items()}] * len(files)
+
+
+def _print(report: Report, *, detailed: bool) -> None:
+    stdout = Console(highlight=False, soft_wrap=True)
+    for line in summary_lines(report):
+        stdout.print(Text(line))
+    for case in report.cases:
+        for line in detail_lines(case) if detailed else failure_lines(case) if case.status != "PASSED" else ():
+            stdout.print(Text(line))
+
+
+def parsed_matches(pairs: Sequence[str]) -> dict[str, str]:
+    """`EVAL_ID=SESSION_ID` pairs as a mapping.
+
+    Raises:
+        ValueError: one is no such pair, or an eval id comes twice.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        eval_id, equals, session_id = pair.partition("=")
+        if not (eval_id and equals and session_id):
+            raise ValueError(f"{pair!r} is no EVAL_ID=SESSION_ID")
+        if found.setdefault(eval_id, session_id) != session_id:
+            raise ValueError(f"{eval_id!r} is matched to two sessions")
+    return found

@@ -1,0 +1,296 @@
+"""The command line: `traceweir`. What a command needs is imported when it runs, so that `--help` does not wait for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
+
+import typer
+
+from traceweir.streams.cli.dlq import dlq_app
+from traceweir.streams.cli.errors import FAILED, exit_code
+from traceweir.streams.cli.evalset import evalset_app, migrate
+from traceweir.streams.cli.terminal import complain
+from traceweir.streams.topics import STAGES, StageName
+
+Format = Literal["traceweir", "openai-chat", "databricks-agent-evaluation", "databricks-inference-table"]
+
+app = typer.Typer(
+    help="Traceweir scores what AI agents do in production, while they do it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="markdown",
+)
+topics_app = typer.Typer(help="Make and check the topics on a cluster.", no_args_is_help=True)
+app.add_typer(topics_app, name="topics")
+app.add_typer(dlq_app, name="dlq")
+app.add_typer(evalset_app, name="evalset")
+app.command()(migrate)
+
+Input = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="JSON Lines or a JSON array; of rows also `.csv` and `.parquet`; `-` reads standard input.",
+        show_default=False,
+    ),
+]
+InputFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        help="`traceweir`: traces and events, or rows of Agent Evaluation. `openai-chat`: transcripts with `messages` or `traj`. "
+        "`databricks-agent-evaluation`: rows only. `databricks-inference-table`: a serving endpoint's logs.",
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config; ADK's test_config.json will do.")
+]
+TaskDomain = Annotated[str, typer.Option(help="Domain of a transcript that names none.")]
+Stages = Annotated[str, typer.Option(help="Stages that this process runs, separated by commas.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ALL_STAGES = ",".join(STAGES)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and end the process with its exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        try:
+            ended = app(arguments, standalone_mode=True)
+        finally:
+            sys.stdout.flush()
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else FAILED
+    except BrokenPipeError:  # `| head` has read enough
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the interpreter's end
+        return FAILED
+    except Exception as error:
+        code = exit_code(error)
+        if code is None:
+            raise
+        complain(str(error))
+        return code
+    return ended or 0
+
+
+@app.command()
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Go on until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and no live view.")] = False,
+    seed: Annotated[int, typer.Option(help="What the simulated agents do follows from it.")] = 7,
+    seconds: Annotated[float, typer.Option(min=1, help="How long the agents emit.")] = 30.0,
+    agents_only: Annotated[
+        bool, typer.Option("--agents-only", help="Only the agents, on the Kafka of TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS.")
+    ] = False,
+) -> None:
+    """Show the whole path: an embedded broker, a worker, and simulated agents, for about half a minute.
+
+    Needs nothing but Python. Exit code 0 if every count is what the agents sent, else 1.
+
+    Example: `traceweir demo --seconds 10 --json`
+    """
+    if agents_only:
+        from traceweir.streams.demo.agents_only import run_agents
+        from traceweir.streams.settings import load_settings
+
+        raise typer.Exit(run_agents(load_settings(), keep=keep, seed=seed, seconds=seconds))
+    from traceweir.streams.demo.run import run_demo
+
+    raise typer.Exit(run_demo(keep=keep, as_json=as_json, seed=seed, seconds=seconds))
+
+
+@app.command()
+def broker(as_json: AsJson = False) -> None:
+    """Run the embedded broker until Ctrl-C, with all topics made; for trials, not for keeps.
+
+    It lives in this process's memory: no disk, no transactions, about 5 MB a partition before the oldest records go.
+
+    Example: `traceweir broker`, and in a second terminal the `export` line that it prints, then `traceweir worker`
+    """
+    from traceweir.streams.cli.broker import run_broker
+
+    run_broker(as_json=as_json)
+
+
+@app.command()
+def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
+    """Join, score and gate what arrives, until SIGTERM or Ctrl-C.
+
+    Where Kafka is, and every limit, the environment says (`TRACEWEIR_*`). Exit code 1: Kafka or a topic is not as needed, or the worker
+    failed. 2: options, config or environment cannot be used.
+
+    Example: `TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS=kafka:9092 traceweir worker --stages assemble,score --config eval.json`
+    """
+    from traceweir.streams.cli.score import read_config
+    from traceweir.streams.settings import load_settings
+    from traceweir.streams.worker import run_worker
+
+    chosen = _stages(stages)
+    plan, settings = read_config(config), load_settings()
+    raise typer.Exit(run_worker(settings, plan, chosen))
+
+
+@app.command()
+def emit(file: Input, format: InputFormat = "traceweir", task_domain: TaskDomain = "general") -> None:  # noqa: A002
+    """Send recorded traces, events, evaluation rows or chat transcripts to Kafka, as agents would have sent them.
+
+    Sending a file twice changes nothing: what arrives twice counts once. Exit code 1: a document was not sent (stderr says which and
+    why), or Kafka did not take it. 2: the file, options or environment cannot be used.
+
+    Example: `traceweir emit chats.json --format openai-chat --task-domain travel`
+    """
+    from traceweir.streams.cli.emit import emit_file
+
+    raise typer.Exit(emit_file(file, format, task_domain))
+
+
+@app.command()
+def score(
+    file: Input,
+    config: Config = None,
+    format: InputFormat = "traceweir",  # noqa: A002
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="`none`, `hashing`, `auto`, or a model's name or path. [default: TRACEWEIR_EMBEDDER]"),
+    ] = None,
+    task_domain: TaskDomain = "general",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one Score a line, in input order.")] = False,
+) -> None:
+    """Score a file here and now, without Kafka, as a worker would.
+
+    Exit code 0: everything was scored and no threshold missed. 1: a threshold was missed, or a document was unusable (stderr says which
+    and why). 2: the file, config, options or environment cannot be used. What the gate rejects only for its visibility misses no threshold.
+
+    Example: `traceweir score traces.jsonl --config eval.json --json | jq .value`
+    """
+    from traceweir.streams.cli.score import read_config, score_file
+
+    plan = read_config(config)
+    raise typer.Exit(score_file(file, plan, format, embedder, task_domain, as_json=as_json))
+
+
+@app.command("eval")
+def evaluate(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="EVALSET...",
+            help="Eval sets or test files, `FILE:case1,case2` for some of a file's cases, or folders of `*.test.json`.",
+            show_default=False,
+        ),
+    ],
+    sessions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sessions",
+            metavar="FILE",
+            help="Recorded sessions, by eval id; each further file is a further run. [default: `<name>.sessions.json` beside each file]",
+            show_default=False,
+        ),
+    ] = None,
+    from_kafka: Annotated[
+        bool, typer.Option("--from-kafka", help="Take the sessions from the sessions topic, by session id.")
+    ] = False,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EVAL_ID=SESSION_ID", help="A case that was recorded under another id. May be repeated."),
+    ] = None,
+    config: Config = None,
+    num_runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs of each case that are needed, and pooled. [default: all]", show_default=False),
+    ] = None,
+    print_detailed_results: Annotated[
+        bool,
+        typer.Option(
+            "--print-detailed-results",
+            "--print_detailed_results",
+            help="Print each invocation, expected against actual.",
+        ),
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one case a line, as JSON.")] = False,
+) -> None:
+    """Score recorded sessions against eval sets, as `adk eval` scores an agent's. The agent is never run.
+
+    Without `--config` the criteria are those of `test_config.json` as ADK finds it, else ADK's default; which, stderr says.
+    Exit code 0: every case is PASSED. 1: a threshold was missed, a case could not be scored, or there is none. 2: a file, config or
+    option cannot be used.
+
+    Example: `traceweir eval trips.evalset.json:rebooking --sessions recorded.jsonl --print-detailed-results`
+    """
+    from traceweir.streams.cli.eval import eval_files, parsed_matches
+
+    if sessions and from_kafka:
+        raise typer.BadParameter(
+            "the sessions come from files or from Kafka; leave one of both out", param_hint="--from-kafka"
+        )
+    try:
+        matches = parsed_matches(match or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--match") from None
+    if matches and not (sessions or from_kafka):
+        raise typer.BadParameter("needs --sessions or --from-kafka", param_hint="--match")
+    ended = eval_files(
+        files,
+        sessions=sessions or (),
+        from_kafka=from_kafka,
+        matches=matches,
+        config=config,
+        junit=junit,
+        num_runs=num_runs,
+        detailed=print_detailed_results,
+        as_json=as_json,
+    )
+    raise typer.Exit(ended)
+
+
+@topics_app.command()
+def create(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
+    """Make what is missing of the topics, with the right partition count and cleanup policy; change nothing that exists.
+
+    Exit code 1: a topic that exists is wrong, or one could not be made.
+
+    Example: `TRACEWEIR_PARTITIONS=12 TRACEWEIR_REPLICATION_FACTOR=3 traceweir topics create`
+    """
+    from traceweir.streams.cli.topics import create_and_tell
+
+    raise typer.Exit(create_and_tell(_stages(stages), as_json=as_json))
+
+
+@topics_app.command()
+def check(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
+    """Say which topics are missing or wrong, and what mends them.
+
+    Exit code 1: one is.
+
+    Example: `traceweir topics check --stages score`
+    """
+    from traceweir.streams.cli.topics import check_and_tell
+
+    raise typer.Exit(check_and_tell(_stages(stages), as_json=as_json))
+
+
+def _stages(text: str) -> list[StageName]:
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        raise typer.BadParameter(
+            f"{', '.join(map(repr, unknown))} is no stage; choose from {', '.join(STAGES)}", param_hint="--stages"
+        )
+    return [stage for stage in STAGES if stage in names]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""`traceweir score`: a file is scored here and now, without Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from traceweir.schemas.dead_letter import printable
+from traceweir.scorers.databricks_names import short_name
+from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.terminal import complain, progress_bar
+
+if TYPE_CHECKING:
+    from traceweir.schemas.score import Score
+    from traceweir.scorers.evaluation.plan import Plan
+    from traceweir.streams.formats.records import Format
+    from traceweir.streams.offline.score_documents import Result
+
+_STATUS = {"PASSED": ("passed", "green"), "FAILED": ("failed", "red"), "NOT_EVALUATED": ("none", "yellow")}
+
+
+def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task_domain: str, *, as_json: bool) -> int:  # noqa: A002
+    """Score a file, print what came of it, and return the exit code.
+
+    Args:
+        path: The file, or `-` for standard input.
+        plan: What is measured.
+        format: What the documents are.
+        embedder: In place of what `TRACEWEIR_EMBEDDER` says.
+        task_domain: Domain of a transcript that names none.
+        as_json: One Score a line on stdout, and nothing else there.
+
+    Raises:
+        InputError: the file cannot be read.
+        InvalidSettingsError: the environment cannot be used.
+        EmbedderUnavailable: the embedder cannot be loaded.
+        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
+    """
+    from traceweir.streams.clock import utc_now
+    from traceweir.streams.formats.documents import name_of
+    from traceweir.streams.formats.records import open_input, read_input
+    from traceweir.streams.judges.offline import judging_from_file
+    from traceweir.streams.offline.score_documents import score_offline
+    from traceweir.streams.scoring.embedders import load_embedder
+    from traceweir.streams.settings import load_settings
+
+    settings = load_settings()
+    with (
+        judging_from_file(plan, settings) as judging,
+        open_input(path) as stream,
+        progress_bar("sessions scored") as advance,
+    ):
+        source = name_of(stream)
+        loaded = load_embedder(embedder or settings.embedder)
+        documents = read_input(stream, format=format, task_domain=task_domain, max_bytes=settings.segment_max_bytes)
+        result = asyncio.run(
+            score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance, judging=judging)
+        )
+    if as_json:
+        for score in result.scores:
+            sys.stdout.write(score.model_dump_json() + "\n")
+    else:
+        _print_table(result)
+    for problem in result.problems:
+        # A problem of the reader names its place already.
+        complain(
+            problem.detail
+            if problem.reason is None
+            else f"{source}: document {problem.document}: {problem.reason}: {problem.detail}"
+        )
+    return FAILED if result.problems or any(map(_misses_its_threshold, result.scores)) else 0
+
+
+def _misses_its_threshold(score: Score) -> bool:
+    # The gate's decision is no measurement: it says FAILED of every trace that is not meant to be shared.
+    return score.status == "FAILED" and score.metric != "gate"
+
+
+def _print_table(result: Result) -> None:
+    stdout = Console(highlight=False)
+    longest = max((len(short_name(score.metric)) for score in result.scores), default=0)
+    for session_id, found in groupby(result.scores, key=lambda score: score.session_id):
+        scores = list(found)
+        stdout.print(Text(printable(session_id), style="bold"))
+        table = Table.grid(padding=(0, 1, 0, 0))
+        table.add_column(width=12, overflow="ellipsis", no_wrap=True)
+        table.add_column(width=min(longest, 21), overflow="ellipsis", no_wrap=True)
+        table.add_column(width=max(5, *(len(_number(each.value or 0)) for each in scores)), justify="right")
+        table.add_column(width=6)
+        table.add_column(width=6)
+        table.add_column(overflow="fold")
+        for score in scores:
+            table.add_row(*_row(score))
+        stdout.print(Padding(table, (0, 0, 0, 2)))
+    if result.sessions > 1:
+        stdout.print(Text("\nall sessions", style="bold"))
+        stdout.print(Padding(_sums(result.scores), (0, 0, 0, 2)))
+    stdout.print(Text(_summary(result)))
+
+
+def _sums(scores: Sequence[Score]) -> Table:
+    """Of each metric the mean over sessions, or over traces; invocations are in their session's score."""
+    by_metric: dict[str, list[Score]] = {}
+    for score in scores:
+        if score.level != "invocation" and score.metric != "gate":
+            by_metric.setdefault(score.metric, []).append(score)
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for justify in ("left", "right", "left"):
+        table.add_column(justify=justify)
+    for metric, found in by_metric.items():
+        values = [score.value for score in found if score.value is not None]
+        failed = sum(score.status == "FAILED" for score in found)
+        of = (
+            f"mean of {len(values)} of {len(found)} {found[0].level}s"
+            if values
+            else f"none of {len(found)} {found[0].level}s"
+        )
+        table.add_row(
+            Text(printable(short_name(metric))),
+            Text(_number(_mean(values)) if values else ""),
+            Text(of + (f", {failed} failed" if failed else "")),
+        )
+    return table
+
+
+def _mean(values: Sequence[float]) -> float:
+    try:
+        return fmean(values)
+    except OverflowError:  # of the sum; the mean is no larger than the largest value
+        return sum(value / len(values) for value in values)
+
+
+def _row(score: Score) -> Sequence[Text]:
+    subject = score.invocation_id or score.trace_id or "session"
+    why = (
+        score.rationale if score.not_evaluated_because is None else f"{score.not_evaluated_because}: {score.rationale}"
+    )
+    return (
+        Text(printable(subject)),
+        Text(printable(short_name(score.metric))),
+        Text("" if score.value is None else _number(score.value)),
+        Text("" if score.threshold is None else f"≥ {score.threshold:g}"),
+        Text(*_STATUS[score.status]),
+        Text(printable(why)),
+    )
+
+
+def _number(value: float) -> str:
+    if abs(value) < 100:
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3g}"
+
+
+def _summary(result: Result) -> str:
+    statuses = Counter(score.status for score in result.scores)
+    accepted = sum(score.metric == "gate" and score.status == "PASSED" for score in result.scores)
+    return (
+        f"\n{result.documents} documents, {result.sessions} sessions, {result.duplicates} duplicates, "
+        f"{len(result.problems)} problems; {len(result.scores)} scores: {statuses['PASSED']} passed, "
+        f"{statuses['FAILED']} failed, {statuses['NOT_EVALUATED']} not evaluated; {accepted} traces accepted by the gate"
+    )
+
+
+def read_config(path: Path | None) -> Plan:
+    """The plan of a config file; without one, trace value and gate.
+
+    Raises:
+        ConfigError: the file cannot be read, or not be used; with every problem it has.
+    """
+    from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+
+    if path is None:
+        return read_plan(None)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot be read ({error.strerror}); name a readable JSON file"]) from None
+    return read_plan(text)

@@ -1,0 +1,58 @@
+"""`traceweir topics`: what is on the cluster, and what is missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import orjson
+
+from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.terminal import complain
+from traceweir.streams.kafka.topic_admin import check_topics, create_topics, expected_topics
+from traceweir.streams.settings import load_settings
+from traceweir.streams.topics import StageName
+
+
+def create_and_tell(stages: Sequence[StageName], *, as_json: bool) -> int:
+    """Make missing topics, print what came of it, and return the exit code.
+
+    Raises:
+        InvalidSettingsError: the environment cannot be used.
+        KafkaUnreachable: no broker answers.
+    """
+    creation = create_topics(load_settings(), stages)
+    if as_json:
+        _write_json({"created": creation.created, "existing": creation.existing, "wrong": creation.wrong})
+    else:
+        _write_lines(
+            [f"created {name}" for name in creation.created] + [f"exists  {name}" for name in creation.existing]
+        )
+        complain("\n".join(creation.wrong))
+    return FAILED if creation.wrong else 0
+
+
+def check_and_tell(stages: Sequence[StageName], *, as_json: bool) -> int:
+    """Print what is missing or wrong, and return the exit code.
+
+    Raises:
+        InvalidSettingsError: the environment cannot be used.
+        KafkaUnreachable: no broker answers.
+    """
+    settings = load_settings()
+    expected, problems = expected_topics(settings, stages), check_topics(settings, stages)
+    if as_json:
+        _write_json({"topics": list(expected), "problems": problems})
+    elif problems:
+        complain("\n".join(problems))
+    else:
+        _write_lines([f"all {len(expected)} topics are as they should be"])
+    return FAILED if problems else 0
+
+
+def _write_json(found: object) -> None:
+    _write_lines([orjson.dumps(found).decode()])
+
+
+def _write_lines(lines: Sequence[str]) -> None:
+    sys.stdout.writelines(line + "\n" for line in lines)

@@ -1,0 +1,143 @@
+"""The novelty scopes of one partition: a cache of vectors and the decided traces of each, the least recently used one dropped."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import orjson
+
+from traceweir.scorers.embedding import Vectors
+from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
+from traceweir.streams.gate.novelty_scope_rows import (
+    DECISION,
+    SCOPE,
+    VECTOR,
+    Decided,
+    pack_vector,
+    scope_digest,
+    slot_key,
+    split_slot_key,
+    unpack_vector,
+)
+from traceweir.streams.stages.base import Rows
+
+
+class Scope:
+    """What a scope has seen, and the rows that changed since they were last taken."""
+
+    def __init__(self, name: str, capacity: int) -> None:
+        self.name, self.digest, self.capacity = name, scope_digest(name), capacity
+        self.vectors: NoveltyCache | None = None
+        self.decided: OrderedDict[str, Decided] = OrderedDict()
+        self.numbers = 0
+        self.used = 0
+        self._rows: dict[bytes, bytes | None] = {}
+
+    def measure_and_add(self, vectors: Vectors, trace_ids: list[str]) -> list[Novelty]:
+        """Novelty of each, in order; a trace that is known already is a revision and replaces its own vector.
+
+        Raises:
+            ValueError: the vectors' length is not the scope's, or a value is not finite. Nothing has been added then.
+        """
+        cache = self.vectors or NoveltyCache(self.capacity, vectors.shape[1])
+        measured = cache.measure_and_add(vectors, trace_ids, replace=True)
+        self.vectors = cache
+        for trace_id, novelty in zip(trace_ids, measured, strict=True):
+            row = pack_vector(novelty.sequence, trace_id, cache.vector(novelty.slot))
+            self._rows[slot_key(VECTOR, self.digest, novelty.slot)] = row
+        return measured
+
+    def supersedes(self, trace_id: str, segment: int, revision: int) -> bool:
+        """Whether this trace was decided as of a later revision: a session that was put aside may be scored long after."""
+        known = self.decided.get(trace_id)
+        return known is not None and (known.segment, known.revision) > (segment, revision)
+
+    def remember(self, trace_id: str, session_id: str, segment: int, revision: int, accepted: bool) -> None:
+        """Keep a decision, and forget the oldest one beyond the capacity. To be decided again makes a trace no younger."""
+        old = self.decided.get(trace_id)
+        number = old.number if old else self.numbers
+        self.numbers = max(self.numbers, number + 1)
+        decided = self.decided[trace_id] = Decided(trace_id, session_id, accepted, number, segment, revision)
+        self._rows[slot_key(DECISION, self.digest, number % self.capacity)] = decided.pack()
+        while len(self.decided) > self.capacity:
+            self.decided.popitem(last=False)
+
+    def restore(self, key: bytes, row: bytes) -> None:
+        """Take over a vector's or a decision's row."""
+        _, slot = split_slot_key(key)
+        if key.startswith(VECTOR):
+            sequence, trace_id, vector = unpack_vector(row)
+            if slot < self.capacity:
+                self.vectors = self.vectors or NoveltyCache(self.capacity, len(vector))
+                self.vectors.restore(slot, sequence, trace_id, vector)
+        else:
+            decided = Decided.unpack(row)
+            self.decided[decided.trace_id] = decided
+            self.numbers = max(self.numbers, decided.number + 1)
+
+    def settle(self) -> None:
+        """Order the decisions by age, after rows came in any order."""
+        self.decided = OrderedDict(sorted(self.decided.items(), key=lambda item: item[1].number))
+
+    def rows(self) -> Rows:
+        """What changed since the last call."""
+        about = orjson.dumps({"name": self.name, "used": self.used})
+        rows, self._rows = [(SCOPE + self.digest, about), *self._rows.items()], {}
+        return rows
+
+    def tombstones(self) -> Rows:
+        """The deletion of all its rows."""
+        slots = range(min(self.capacity, max(self.numbers, len(self.vectors) if self.vectors else 0)))
+        keys = [slot_key(kind, self.digest, slot) for kind in (VECTOR, DECISION) for slot in slots]
+        return [(key, None) for key in (SCOPE + self.digest, *keys)]
+
+
+class Scopes:
+    """All scopes of a partition, at most `limit`."""
+
+    def __init__(self, capacity: int, limit: int) -> None:
+        self._capacity, self._limit = capacity, limit
+        self._scopes: OrderedDict[str, Scope] = OrderedDict()
+        self._changed: dict[str, Scope] = {}
+        self._dropped: dict[bytes, None] = {}
+        self._uses = 0
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Start from the rows of the last finished checkpoint."""
+        about = {key[1:]: orjson.loads(row) for key, row in rows.items() if key.startswith(SCOPE)}
+        by_digest = {}
+        for digest, found in sorted(about.items(), key=lambda item: item[1]["used"]):
+            scope = by_digest[digest] = self._scopes[found["name"]] = Scope(found["name"], self._capacity)
+            scope.used = self._uses = found["used"]
+        for key, row in rows.items():
+            if key[:1] in (VECTOR, DECISION):
+                by_digest[key[1:17]].restore(key, row)
+        for scope in self._scopes.values():
+            scope.settle()
+
+    def drops_one_for(self, name: str) -> bool:
+        """Whether `get` would have to drop a scope."""
+        return name not in self._scopes and len(self._scopes) >= self._limit
+
+    def get(self, name: str) -> Scope:
+        """The scope of this name, begun if it is new; it is now the one used last."""
+        scope = self._scopes.get(name)
+        if scope is None:
+            scope = self._scopes[name] = Scope(name, self._capacity)
+        self._scopes.move_to_end(name)
+        self._uses += 1
+        scope.used = self._uses
+        self._changed[name] = scope
+        while len(self._scopes) > self._limit:
+            oldest, dropped = self._scopes.popitem(last=False)
+            self._changed.pop(oldest, None)
+            self._dropped |= dict.fromkeys(key for key, _ in dropped.tombstones())
+        return scope
+
+    def rows(self) -> Rows:
+        """What changed since the last call."""
+        written = {key: row for scope in self._changed.values() for key, row in scope.rows()}
+        rows: Rows = [(key, None) for key in self._dropped if key not in written]
+        self._changed, self._dropped = {}, {}
+        return [*rows, *written.items()]

@@ -1,0 +1,208 @@
+"""Gate: decides in the order of its partition which traces are published, and says of every one why or why not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.candidate import Candidate
+from traceweir.schemas.dead_letter import KEPT_BYTES, is_replay
+from traceweir.schemas.score import Score as ScoreRecord
+from traceweir.scorers.base import Measurement
+from traceweir.scorers.evaluation.decision import decide, network_record
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
+from traceweir.scorers.metrics.novelty import Novelty
+from traceweir.streams.assemble.parse import Unusable
+from traceweir.streams.gate.novelty_scopes import Scope, Scopes
+from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
+from traceweir.streams.stages.counters import Tally
+from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.topics import Topics
+
+Waiting = dict[str, tuple[Record, Candidate]]
+"""Candidates that are decided together, by trace id."""
+
+
+class Gate:
+    """The candidates of one partition: all traces of the scopes that belong there."""
+
+    def __init__(
+        self, partition: int, partitions: int, topics: Topics, plan: Plan, clock: Callable[[], datetime]
+    ) -> None:
+        self._partition, self._partitions, self._topics = partition, partitions, topics
+        self._plan, self._clock = plan, clock
+        self._scopes = Scopes(plan.gate.cache_size, plan.gate.max_scopes)
+        self._outputs: list[Output] = []
+        self._decided: dict[int, list[Output]] = {}
+        self._next: dict[str, int] = {}
+        self.tally = Tally()
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Start from the scopes of the last finished checkpoint."""
+        self.tally.load(rows)
+        self._scopes.load(rows)
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        """Decide on the candidates. Their novelty is measured for many at once, scope by scope.
+
+        What a decision rests on is the same as one by one: before a trace comes again, or a scope is dropped, what waits is decided.
+        What comes of it is sent in the order of the candidates, so a trace that came in two scopes stands on `network` as it came last.
+        """
+        self._next[topic] = records[-1].offset + 1
+        self.tally["consumed"] += len(records)
+        if replayed := sum(is_replay(record.headers) for record in records):
+            self.tally["replayed"] += replayed
+        waiting: dict[Scope, Waiting] = defaultdict(dict)
+        for record in records:
+            try:
+                candidate = Candidate.model_validate_json(record.value or b"")
+            except ValidationError as error:
+                self._put_aside(record, Unusable("unreadable_candidate", explain(error)))
+                continue
+            if self._scopes.drops_one_for(candidate.scope):
+                self._decide_all(waiting)
+            scope = self._scopes.get(candidate.scope)
+            if candidate.trace.id in waiting[scope] or candidate.trace.id in scope.decided:
+                self._decide_scope(scope, waiting.pop(scope))
+            try:
+                _check(scope, waiting[scope], candidate)
+            except Unusable as why:
+                self._put_aside(record, why)
+                continue
+            if scope.supersedes(candidate.trace.id, candidate.segment, candidate.revision):
+                self._refuse_superseded(scope, record, candidate)
+            else:
+                waiting[scope][candidate.trace.id] = record, candidate
+        self._decide_all(waiting)
+        for offset in sorted(self._decided):
+            self._outputs += self._decided.pop(offset)
+
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        """Nothing depends on the time."""
+
+    def full(self) -> bool:
+        """Never: deciding is quicker than reading."""
+        return False
+
+    def cut(self) -> Cut:
+        """Decisions, published traces and the vectors added since the last cut."""
+        cut = Cut([*self._scopes.rows(), *self.tally.rows()], self._outputs, self._next)
+        self._outputs, self._next = [], {}
+        return cut
+
+    def drop(self) -> None:
+        """Nothing runs on: there is nothing to stop."""
+
+    def _decide_all(self, waiting: dict[Scope, Waiting]) -> None:
+        for scope, items in waiting.items():
+            self._decide_scope(scope, items)
+        waiting.clear()
+
+    def _decide_scope(self, scope: Scope, items: Waiting) -> None:
+        vectors = {name: item.embedding.vector for name, (_, item) in items.items() if item.embedding is not None}
+        novelty: dict[str, Novelty] = {}
+        if vectors:
+            measured = scope.measure_and_add(np.stack(list(vectors.values())), list(vectors))
+            novelty = dict(zip(vectors, measured, strict=True))
+        for name, (record, candidate) in items.items():
+            self._decide(scope, record, candidate, novelty.get(name))
+
+    def _decide(self, scope: Scope, record: Record, candidate: Candidate, novelty: Novelty | None) -> None:
+        trace = candidate.trace
+        measured = self._measure(candidate, novelty)
+        reasons = decide(self._plan, candidate, measured.value)
+        published = b""
+        if not reasons:
+            document = network_record(self._plan, trace, measured.value)
+            published = to_json(document)  # any integer, unlike orjson
+            reasons = _unpublishable(trace.id, document, published)
+        accepted, before = not reasons, scope.decided.get(trace.id)
+        outputs = self._say(scope, record, candidate, measured, reasons)
+        if accepted:
+            outputs.append(self._published(trace.id, published))
+        # What this scope knows nothing of, or no more, may have been accepted when it came first, here or in another scope.
+        elif before.accepted if before is not None else candidate.revision or candidate.segment:
+            outputs.append(self._published(trace.id, None))
+        scope.remember(trace.id, candidate.session_id, candidate.segment, candidate.revision, accepted)
+
+    def _refuse_superseded(self, scope: Scope, record: Record, candidate: Candidate) -> None:
+        measured = self._plan.trace_value.measure(candidate.trace, novelty_missing="superseded")
+        self._say(scope, record, candidate, measured, ["superseded"])
+
+    def _say(
+        self, scope: Scope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
+    ) -> list[Output]:
+        """Count and write down a decision, and give the outputs, to which more may be added."""
+        now, accepted = self._clock(), not reasons
+        self.tally["accepted" if accepted else "rejected"] += 1
+        for reason in reasons:
+            self.tally[f"rejected.{reason}"] += 1
+        place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
+        details: JsonObject = {"value": measured.value, **place}
+        outputs = self._decided[record.offset] = [
+            self._result(candidate, trace_value_score(self._plan, candidate, measured, now)),
+            self._result(candidate, decision_score(self._plan, candidate, accepted, reasons, details, now)),
+        ]
+        return outputs
+
+    def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Measurement:
+        scorer = self._plan.trace_value
+        if novelty is None:
+            return scorer.measure(candidate.trace, novelty_missing=candidate.novelty_missing or "no_embedding")
+        if novelty.nearest is None or novelty.similarity is None:
+            return scorer.measure(candidate.trace, novelty_missing="first_of_scope")
+        return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
+
+    def _put_aside(self, record: Record, why: Unusable) -> None:
+        self.tally[f"dead_lettered.{why.reason}"] += 1
+        topics = self._topics
+        letter = dead_letter(
+            topics.dead_letters, topics.candidates, self._partition, record, "gate", why.reason, why.detail
+        )
+        self._decided[record.offset] = [letter]
+
+    def _result(self, candidate: Candidate, score: ScoreRecord) -> Output:
+        key = candidate.session_id.encode()
+        return Output(self._topics.results, partition_of(key, self._partitions), key, score.wire())
+
+    def _published(self, trace_id: str, value: bytes | None) -> Output:
+        key = trace_id.encode()
+        return Output(self._topics.network, partition_of(key, self._partitions), key, value)
+
+
+def _unpublishable(trace_id: str, document: JsonObject, published: bytes) -> list[str]:
+    reasons = []
+    # The id is the key too, of the record and of what takes it back. Redacted, two traces would share a key; as it is, it would tell.
+    if document["id"] != trace_id:
+        reasons.append("id_not_publishable")
+    if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:  # a redacted text may be longer than the text
+        reasons.append("too_large")
+    return reasons
+
+
+def _check(scope: Scope, waiting: Waiting, candidate: Candidate) -> None:
+    """See that a candidate can be compared with its scope.
+
+    Raises:
+        Unusable: the trace is another session's, or its vector has another length or a value that is not finite.
+    """
+    known = scope.decided.get(candidate.trace.id)
+    if known is not None and known.session_id != candidate.session_id:
+        raise Unusable(
+            "trace_id_conflict",
+            f"trace {candidate.trace.id} belongs to session {known.session_id} already, and came again in {candidate.session_id}",
+        )
+    if candidate.embedding is None:
+        return
+    vector = candidate.embedding.vector
+    before = (item.embedding.dimensions for _, item in waiting.values() if item.embedding is not None)
+    expected = scope.vectors.dimensions if scope.vectors else next(before, len(vector))
+    if len(vector) != expected or not np.isfinite(vector).all():
+        raise Unusable("unreadable_candidate", "embedding: not the length of its scope, or not finite")

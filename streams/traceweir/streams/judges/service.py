@@ -1,0 +1,247 @@
+"""The judge of a process: remembered, within the budget, not too often at once, patiently, and never one that is down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+from traceweir.schemas.judge_config import JudgeConfig, Retries
+from traceweir.schemas.score import Cost
+from traceweir.scorers.judge import BudgetSpent, JudgeFailed, Question, Reply
+from traceweir.streams.judges.budget import JudgeBudget, Paid, Reservation
+from traceweir.streams.judges.circuit_breaker import CircuitBreaker
+from traceweir.streams.judges.client import Access, Answered, JudgeClient, check_judge
+from traceweir.streams.judges.errors import Refused, Transient
+from traceweir.streams.judges.models import Use
+from traceweir.streams.judges.rate_limits import Limits
+from traceweir.streams.judges.verdicts import JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, RetryCallState
+
+Sleep = Callable[[float], Awaitable[None]]
+CACHED = Cost(cached=True)
+
+
+class Judged(NamedTuple):
+    """What judging a session brought: verdicts to be remembered, and what was paid."""
+
+    verdicts: Sequence[JudgeVerdict] = ()
+    paid: Sequence[Paid] = ()
+
+
+class Judging:
+    """Asks judges; one object serves all sessions of a process.
+
+    Args:
+        config: How.
+        access: Where, and with which key.
+        clock: The time; of verdicts, and of the budget's minutes and days.
+        store: What remembers verdicts beyond this process.
+        note: Told what was paid.
+        sleep: Waits so many seconds before a question is asked again.
+
+    Raises:
+        JudgeUnavailable: what asks is not installed.
+    """
+
+    def __init__(
+        self,
+        config: JudgeConfig,
+        access: Access,
+        clock: Callable[[], datetime],
+        *,
+        store: Verdicts | None = None,
+        note: Callable[[Paid], object] = lambda paid: None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        check_judge()
+        self._config, self._clock, self._sleep = config, clock, sleep
+        self._client = JudgeClient(config, access)
+        self._memory = VerdictsInMemory(config.cache.max_age_s, config.cache.max_verdicts)
+        self._store, self._note = store, note
+        self._limits = Limits(config)
+        self._breakers: dict[str, CircuitBreaker] = {}
+        self._running: dict[bytes, asyncio.Future[None]] = {}
+        self.budget = JudgeBudget(config.budget, clock)
+
+    def session(self, known: Sequence[JudgeVerdict] = ()) -> SessionJudge:
+        """The judge of one session, of which these verdicts are known."""
+        now = self._now()
+        for verdict in known:
+            if self._memory.get(verdict.key, now) is None:  # another session may have paid for a newer one
+                self._memory.put(verdict)
+        return SessionJudge(self, known)
+
+    def key_of(self, question: Question) -> bytes:
+        """What tells a question from any other."""
+        return verdict_key(question, self._client.name_of(question.model))
+
+    async def verdict(
+        self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]
+    ) -> tuple[JudgeVerdict, Cost]:
+        """The verdict on a question: remembered, or asked for.
+
+        Args:
+            question: The question.
+            known: By key, what its session knows, whatever else is forgotten.
+            paid: Told what was paid for it.
+
+        Raises:
+            BudgetSpent: the answer would cost more than may be spent now.
+            JudgeFailed: no answer could be had.
+        """
+        key = self.key_of(question)
+        while True:
+            if (found := self._remembered(key, known)) is not None:
+                return found, CACHED
+            if (running := self._running.get(key)) is None:
+                break
+            await asyncio.wait({running})  # somebody asks the same; if they are cancelled, it is this one's turn
+            if not running.cancelled() and (error := running.exception()) is not None:
+                raise type(error)(*error.args)
+        ended = self._running[key] = asyncio.get_running_loop().create_future()
+        try:
+            answered = await self._asked(question, paid)
+            verdict = JudgeVerdict(key, self._now(), answered.text)
+            self._memory.put(verdict)
+            if self._store is not None:
+                self._store.put(verdict)
+        except (BudgetSpent, JudgeFailed) as error:
+            ended.set_exception(error)
+            ended.exception()  # it is told to whoever waits, and nobody may
+            raise
+        finally:
+            del self._running[key]
+            if not ended.done():
+                ended.cancel()
+        return verdict, Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
+
+    def _remembered(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
+        now = self._now()
+        if (found := known.get(key)) is not None and now - found.at <= self._config.cache.max_age_s * 1000:
+            return found
+        if (found := self._memory.get(key, now)) is None and self._store is not None:
+            found = self._store.get(key, now)
+        return found
+
+    def _now(self) -> int:
+        return int(self._clock().timestamp() * 1000)
+
+    async def _asked(self, question: Question, paid: Callable[[Paid], object]) -> Answered:
+        try:
+            input_tokens, output_tokens, usd = self._client.most(question)
+            model = self._client.name_of(question.model)
+            breaker = self._breakers.get(model)
+            if breaker is None:
+                limits = self._config.breaker
+                breaker = self._breakers[model] = CircuitBreaker(limits.failures, limits.open_s, monotonic)
+            tokens = input_tokens + output_tokens
+            share = input_tokens / tokens
+            asked = Use(input_tokens, usd * share)
+
+            def note(taken: Paid) -> None:
+                self._note(taken)
+                paid(taken)
+
+            async with self.budget.reserve(Use(tokens, usd), note, breaker.waiting()) as reservation:
+                try:
+                    async for attempt in _patience(self._config.retries, self._sleep):
+                        with attempt:
+                            answered = await self._attempt(question, tokens, asked, breaker, reservation)
+                except Transient as error:
+                    if not error.down:  # too busy for all its attempts
+                        breaker.failed(str(error))
+                    raise
+        except (Transient, Refused) as error:
+            raise JudgeFailed(str(error)) from None
+        return answered
+
+    async def _attempt(
+        self, question: Question, tokens: int, asked: Use, breaker: CircuitBreaker, reservation: Reservation
+    ) -> Answered:
+        async with breaker.waiting():
+            await self._limits.wait(tokens)
+            await self._limits.slots.acquire()
+        try:
+            await self._limits.start()
+            breaker.enter()
+            try:
+                answered = await self._client.ask(question)
+            except Transient as error:
+                if error.unknown:
+                    reservation.took(asked)
+                if error.down:
+                    breaker.failed(str(error))
+                else:
+                    breaker.left()
+                raise
+            except Refused as error:
+                if error.unknown:
+                    reservation.took(asked)
+                if error.down:
+                    breaker.failed(str(error))
+                else:
+                    breaker.succeeded()
+                raise
+            except BaseException:  # cancelled: it was sent, and will be paid for
+                breaker.left()
+                reservation.took(asked)
+                raise
+            breaker.succeeded()
+            reservation.took(Use(answered.input_tokens + answered.output_tokens, answered.usd))
+            return answered
+        finally:
+            self._limits.slots.release()
+
+
+class SessionJudge:
+    """The judge as a session's scorers have it. It notes what the session brought."""
+
+    def __init__(self, judging: Judging, known: Sequence[JudgeVerdict]) -> None:
+        self._judging = judging
+        self._known = {verdict.key: verdict for verdict in known}
+        self._learned: dict[bytes, JudgeVerdict] = {}
+        self._paid: list[Paid] = []
+
+    @property
+    def judged(self) -> Judged:
+        """What it brought so far."""
+        return Judged(list(self._learned.values()), self._paid)
+
+    async def ask(self, question: Question) -> Reply:
+        """Ask once.
+
+        Raises:
+            BudgetSpent: the answer would cost more than may be spent now.
+            JudgeFailed: no answer could be had.
+        """
+        verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+        if verdict != self._known.get(verdict.key):
+            self._learned[verdict.key] = verdict
+        return Reply(text=verdict.text, cost=cost)
+
+
+def _patience(retries: Retries, sleep: Sleep) -> AsyncRetrying:
+    from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential, wait_random
+
+    growing = wait_exponential(retries.initial_s, retries.max_s, retries.base) + wait_random(0, retries.jitter_s)
+
+    def pause(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.after_s if isinstance(error, Transient) else None
+        return max(growing(state), asked or 0.0)
+
+    def worth_it(error: BaseException) -> bool:
+        return isinstance(error, Transient) and (error.after_s or 0.0) <= retries.max_s
+
+    return AsyncRetrying(
+        sleep=sleep,
+        stop=stop_after_attempt(retries.attempts),
+        wait=pause,
+        retry=retry_if_exception(worth_it),
+        reraise=True,
+    )

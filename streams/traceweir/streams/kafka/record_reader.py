@@ -1,0 +1,92 @@
+"""Reads single records once more, by topic, partition and offset."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from traceweir.scorers.evaluation.runner import cancelled_from_outside
+from traceweir.streams.kafka.fast_close import hangs_up
+
+READ_WITHIN_S = 10.0
+
+
+class NotHad(Exception):  # noqa: N818  # an answer, not a fault
+    """The brokers did not give a record now: no such topic, partition or right, or no answer in time."""
+
+
+class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
+    """Nothing is connected before something is asked. One record at a time."""
+
+    def __init__(self, options: Mapping[str, Any], **kwargs: Any) -> None:
+        """Prepare it; `options` are those of aiokafka's clients."""
+        super().__init__(**kwargs)
+        self._options = options
+        self._consumer: AIOKafkaConsumer | None = None
+        self._one = asyncio.Lock()
+        self._limit: asyncio.Timeout | None = None
+
+    async def read(self, topic: str, partition: int, offset: int) -> Any:
+        """The record; None if it is not there any more.
+
+        Raises:
+            NotHad: nothing can be said of it now.
+        """
+        async with self._one:
+            if self.should_stop:
+                raise NotHad
+            try:
+                async with asyncio.timeout(READ_WITHIN_S) as limit:
+                    self._limit = limit
+                    try:
+                        return await self._read(TopicPartition(topic, partition), offset)
+                    finally:
+                        self._limit = None
+            except (KafkaError, TimeoutError, ValueError) as error:
+                await self.disconnect()  # what hung is not asked again
+                raise NotHad from error
+            except asyncio.CancelledError:
+                if cancelled_from_outside():
+                    raise
+                await self.disconnect()
+                raise NotHad from None
+
+    async def on_stop(self) -> None:
+        """Disconnect, but not under the hands of who reads: aiokafka would go on connecting, and nothing would end that."""
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(0)  # its time is over
+        async with self._one:
+            await self.disconnect()
+
+    async def disconnect(self) -> None:
+        """Disconnect, if anything was asked."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await consumer.stop()
+
+    async def _read(self, place: TopicPartition, offset: int) -> Any:
+        if self._consumer is None:
+            consumer = AIOKafkaConsumer(
+                **self._options,
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+                isolation_level="read_committed",
+            )
+            hangs_up(consumer)
+            self._consumer = consumer  # from now on `disconnect` stops it
+            await consumer.start()
+        consumer = self._consumer
+        consumer.assign([place])
+        begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
+        if not begins[place] <= offset < ends[place]:
+            return None
+        consumer.seek(place, offset)
+        records: list[Any] = []
+        while not records:
+            records = (await consumer.getmany(place, timeout_ms=500, max_records=1)).get(place, [])
+        return records[0] if records[0].offset == offset else None

@@ -1,0 +1,81 @@
+"""Reads the compacted `references` topic: all of it before anything is scored, and on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from mode import Service
+from pydantic import ValidationError
+
+from traceweir.schemas.base import explain
+from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.reference import Reference
+from traceweir.streams.kafka.fast_close import hangs_up
+
+log = logging.getLogger(__name__)
+
+
+class Learner(Protocol):
+    """What wants to know the references."""
+
+    def put(self, reference_id: str, reference: Reference | None) -> None:
+        """Take a reference, or with None take it away."""
+
+
+class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are untyped
+    """Reads the whole topic before it counts as started, whatever partitions the worker owns, and follows it from then on."""
+
+    def __init__(
+        self, references: Learner, topic: str, partitions: int, options: Mapping[str, Any], **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._references, self._topic, self._partitions, self._options = references, topic, partitions, options
+        self.count = 0
+        """References read so far."""
+
+    async def on_start(self) -> None:
+        """Read to the end."""
+        consumer = self._consumer = AIOKafkaConsumer(
+            **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
+        )
+        hangs_up(consumer)
+        await consumer.start()
+        partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        for place, end in (await consumer.end_offsets(partitions)).items():
+            while await consumer.position(place) < end:
+                self._take(await consumer.getmany(place, timeout_ms=100))
+        log.info("references: read %d", self.count)
+
+    async def on_stop(self) -> None:
+        """Disconnect."""
+        await self._consumer.stop()
+
+    @Service.task  # type: ignore[untyped-decorator]
+    async def _follow(self) -> None:
+        while not self.should_stop:
+            self._take(await self._consumer.getmany(timeout_ms=500))
+
+    def _take(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        for records in batches.values():
+            for record in records:
+                self._take_one(record)
+
+    def _take_one(self, record: Any) -> None:
+        where = f"reference at {record.topic}/{record.partition}/{record.offset}"
+        try:
+            reference = Reference.model_validate_json(record.value) if record.value else None
+        except ValidationError as error:
+            log.warning("%s is left out: %s", where, printable(explain(error)))
+            return
+        key = (record.key or b"").decode(errors="replace")
+        name = key or (reference.reference_id if reference else None)
+        if name:
+            self._references.put(name, reference)
+            self.count += 1
+        else:
+            log.warning("%s is left out: it has neither a key nor a reference_id", where)

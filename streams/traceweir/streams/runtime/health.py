@@ -1,0 +1,106 @@
+"""The worker's web port: `/healthz` says whether its watchdogs are content, `/readyz` whether it has its place in the group.
+
+Nothing but that is served. What the answers hold is the worker's own: states, numbers and names of topics, no text from any record.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from aiohttp import web
+from mode import Service
+
+from traceweir.streams.errors import WorkerFailure
+
+log = logging.getLogger(__name__)
+
+LIVE, READY = "/healthz", "/readyz"
+
+
+class PortTakenError(WorkerFailure):
+    """The web port cannot be had; the message says why and what to do."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the port; nothing is answered yet. Port 0: any free one.
+
+    Raises:
+        PortTakenError: it cannot be had.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        taken = socket.socket(family, kind, protocol)
+        try:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(address)
+            taken.listen()  # until then another process may bind it, too
+        except OSError:
+            taken.close()
+            raise
+    except OSError as error:
+        raise PortTakenError(
+            f"the worker's web port {port} on {host} cannot be had ({error.strerror or error}): set TRACEWEIR_WEB_PORT to another one, or "
+            "to 0 for any free one, which the log then names; several workers on one machine need one each. TRACEWEIR_WEB_HOST is the "
+            "address to listen on"
+        ) from error
+    return taken
+
+
+class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
+    """Serves the two pages, from before the worker joins its group until it has left."""
+
+    def __init__(
+        self,
+        taken: socket.socket,
+        problems: Callable[[], Sequence[str]],
+        state: Callable[[], Mapping[str, object]],
+        **kwargs: Any,
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            taken: The port, bound.
+            problems: A sentence for everything that stands still.
+            state: The worker's phase, as `phase`, and what else there is to tell of it; the phase `ready` is the one in which it is.
+            kwargs: Of the service.
+        """
+        super().__init__(**kwargs)
+        self._socket, self._problems, self._state = taken, problems, state
+        application = web.Application()
+        application.add_routes([web.get(LIVE, self._live), web.get(READY, self._ready)])
+        self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
+
+    async def on_start(self) -> None:
+        """Answer from now on."""
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._socket).start()
+        host, port = self._socket.getsockname()[:2]
+        log.info("health: http://%s:%d%s and %s", f"[{host}]" if ":" in host else host, port, LIVE, READY)
+
+    async def on_stop(self) -> None:
+        """Answer no more."""
+        await self._runner.cleanup()
+
+    async def _live(self, request: web.Request) -> web.Response:
+        problems = self._problems()
+        return _answer({"healthy": not problems, "problems": problems}, good=not problems)
+
+    async def _ready(self, request: web.Request) -> web.Response:
+        state = self._state()
+        ready = state["phase"] == "ready"
+        return _answer({"ready": ready, **state}, good=ready)
+
+
+def _answer(document: Mapping[str, object], *, good: bool) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(document),
+        status=200 if good else 503,
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )

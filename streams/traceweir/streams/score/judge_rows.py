@@ -1,0 +1,124 @@
+"""What the score stage remembers of judges, in rows of the checkpoint: the verdicts of its sessions, and what they cost today."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from traceweir.schemas.judge_config import VerdictCache
+from traceweir.streams.judges.budget import Paid, Spending
+from traceweir.streams.judges.service import Judged
+from traceweir.streams.judges.verdicts import LONGEST, JudgeVerdict
+from traceweir.streams.stages.base import Rows
+
+_VERDICT, _PAID = b"j", b"$"
+_VERSION = b"\x01"
+_NAME, _KEY = 8, 16
+_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+_verdict = msgspec.msgpack.Decoder(tuple[int, str]).decode
+_paid = msgspec.msgpack.Decoder(list[Paid]).decode
+
+
+class JudgeRows:
+    """The verdicts that were paid for by the sessions of a partition, and what was paid.
+
+    A verdict's row is written with the results that follow from it, so whoever scores the session again, here or after a rebalance, with
+    another threshold or as a later revision, pays for nothing that was answered before.
+
+    Args:
+        limits: How old verdicts may be, and how many.
+        charge: Told what counts against the budget of this process: from rows that are taken over, and less than 0 when they go.
+    """
+
+    def __init__(self, limits: VerdictCache, charge: Callable[[Paid], object] = lambda paid: None) -> None:
+        self._limits, self._charge = limits, charge
+        self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()  # by row, the oldest first
+        self._of_session: dict[bytes, list[bytes]] = {}
+        self._changed: dict[bytes, bytes | None] = {}
+        self._spending = Spending()
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Start from the rows of the last finished checkpoint.
+
+        Raises:
+            ValueError: a row was written by a version that this one does not read.
+        """
+        found = []
+        for key, row in rows.items():
+            if key[:1] in (_VERDICT, _PAID) and row[:1] != _VERSION:
+                raise ValueError(f"row of a judge of format {row[0]}; this version reads {_VERSION[0]}")
+            if key.startswith(_VERDICT):
+                found.append((key, JudgeVerdict(key[-_KEY:], *_verdict(row[1:]))))
+            elif key == _PAID:
+                for paid in _paid(row[1:]):
+                    self._spending.add(paid)
+        for key, verdict in sorted(found, key=lambda item: item[1].at):
+            self._remember(key, verdict)
+        self._make_room()  # the limit may be lower than it was
+        for paid in self._spending.entries():
+            self._charge(paid)
+
+    def known(self, session: bytes) -> list[JudgeVerdict]:
+        """The verdicts of a session."""
+        if not self._found:
+            return []
+        return [self._found[key] for key in self._of_session.get(_name(session), ())]
+
+    def learn(self, session: bytes, judged: Judged) -> None:
+        """Remember what judging a session brought."""
+        for verdict in judged.verdicts:
+            if len(verdict.text) <= LONGEST:
+                key = _VERDICT + _name(session) + verdict.key
+                self._forget(key)
+                self._remember(key, verdict)
+                self._changed[key] = _VERSION + _pack((verdict.at, verdict.text))
+        for paid in judged.paid:
+            self._spending.add(paid)
+            self._changed[_PAID] = _VERSION + _pack(self._spending.entries())
+        self._make_room()
+
+    def tick(self, now: float) -> None:
+        """It is so many seconds since 1970: what is too old is forgotten."""
+        oldest = (now - self._limits.max_age_s) * 1000
+        while self._found and next(iter(self._found.values())).at < oldest:
+            self._drop_first()
+
+    def rows(self) -> Rows:
+        """What changed since the last call."""
+        rows, self._changed = list(self._changed.items()), {}
+        return rows
+
+    def drop(self) -> None:
+        """The partition belongs to somebody else now, and what it cost with it."""
+        for minute, tokens, usd in self._spending.entries():
+            self._charge(Paid(minute, -tokens, -usd))
+        self._spending = Spending()
+
+    def _remember(self, key: bytes, verdict: JudgeVerdict) -> None:
+        self._found[key] = verdict
+        self._of_session.setdefault(key[1 : 1 + _NAME], []).append(key)
+
+    def _make_room(self) -> None:
+        while len(self._found) > self._limits.max_verdicts:
+            self._drop_first()
+
+    def _drop_first(self) -> None:
+        key = next(iter(self._found))
+        self._forget(key)
+        self._changed[key] = None
+
+    def _forget(self, key: bytes) -> None:
+        if self._found.pop(key, None) is None:
+            return
+        name = key[1 : 1 + _NAME]
+        self._of_session[name].remove(key)
+        if not self._of_session[name]:
+            del self._of_session[name]
+
+
+def _name(session: bytes) -> bytes:
+    return blake2b(session, digest_size=_NAME).digest()

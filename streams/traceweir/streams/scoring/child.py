@@ -1,0 +1,187 @@
+"""The scoring process: measures sessions for a worker, so that neither the time nor the memory nor the crash of a scorer is the worker's.
+
+`python -m traceweir.streams.scoring.child SOCKET LIFELINE`, started by the worker with the numbers of a socket and of the end of a pipe.
+It lives as long as the pipe's other end is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import cast
+
+from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.reference import Reference
+from traceweir.streams.clock import utc_now
+from traceweir.streams.judges.budget import JudgeBudget
+from traceweir.streams.judges.errors import JudgeUnavailable
+from traceweir.streams.judges.service import Judging
+from traceweir.streams.process_setup import event_loop, log_to_stderr, spare_the_collector
+from traceweir.streams.scoring.embedders import EmbedderUnavailable, load_embedder
+from traceweir.streams.scoring.protocol import (
+    Answer,
+    Ask,
+    Beat,
+    Charge,
+    Frames,
+    Have,
+    Learn,
+    Loading,
+    Ready,
+    Refusal,
+    Setup,
+    packed,
+    receive_object,
+    send_object,
+)
+from traceweir.streams.scoring.references import References
+from traceweir.streams.scoring.session_scoring import Scoring, SessionScoring, Unscorable, score_bytes
+from traceweir.streams.stages.work_pool import Pool
+
+log = logging.getLogger(__name__)
+
+EXIT_FAILED = 70
+BEAT_S = 1.0
+DETAIL = 4_000
+"""The most characters of what is said of a session that cannot be scored."""
+
+
+class _Child(asyncio.Protocol):
+    def __init__(self, scoring: Scoring, references: References, budget: JudgeBudget | None, concurrency: int) -> None:
+        self._scoring, self._references, self._budget, self._frames = scoring, references, budget, Frames()
+        self._pool: Pool = Pool(concurrency, _fail)
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._frames.of(data):
+            if isinstance(frame, Ask):
+                self._pool.add(self._answer, frame)
+            elif isinstance(frame, Learn):
+                found = Reference.model_validate_json(frame.reference) if frame.reference else None
+                self._references.put(frame.reference_id, found)
+            elif self._budget is None:  # where nothing is judged, nothing costs
+                continue
+            elif isinstance(frame, Charge):
+                self._budget.charge(frame.paid)
+            elif isinstance(frame, Have):
+                self._budget.have(frame.share)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        os._exit(0)
+
+    async def _answer(self, ask: Ask) -> None:
+        try:
+            scored = await self._scoring(ask.session, ask.known)
+        except Unscorable as why:
+            verdicts, paid = why.judged
+            answer: Answer | Refusal = Refusal(
+                ask.number, why.reason, printable(why.detail, DETAIL), [*verdicts], [*paid]
+            )
+        else:
+            segment, revision, last_record, results, candidates, outcomes, (verdicts, paid), unanswered = scored
+            answer = Answer(
+                ask.number,
+                segment,
+                revision,
+                last_record,
+                [*results],
+                [*candidates],
+                dict(outcomes),
+                [*verdicts],
+                [*paid],
+                unanswered,
+            )
+        if self._transport is not None:
+            self._transport.write(packed(answer))
+
+
+def _fail(error: BaseException) -> None:
+    log.error("scoring failed in a way that no session explains: %s: %s", type(error).__name__, error)
+    os._exit(EXIT_FAILED)
+
+
+def _end_with(lifeline: int) -> None:
+    """Have the kernel end this process, and what it started, when the worker's end of the pipe closes.
+
+    A thread would wait for the interpreter lock, which a scorer may hold, in a regular expression for one.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(
+        lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC
+    )  # SIGIO, which ends a process
+
+
+async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol]) -> None:
+    transport, _ = await asyncio.get_running_loop().create_connection(child, sock=connection)
+    while True:
+        transport.write(packed(Beat()))
+        await asyncio.sleep(BEAT_S)
+
+
+@contextmanager
+def loading(connection: socket.socket) -> Iterator[None]:
+    """Say so until it is over. A process that says nothing is taken to be stuck."""
+    over = threading.Event()
+
+    def say() -> None:
+        while not over.is_set():
+            with suppress(OSError):  # the worker is gone, and this process with it
+                send_object(connection, Loading())
+            over.wait(BEAT_S)
+
+    telling = threading.Thread(target=say, daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        over.set()
+        telling.join()  # what is said next must not come in between
+
+
+def main() -> None:
+    """Serve the worker until it is gone."""
+    for received in (signal.SIGINT, signal.SIGTERM):  # from who ends whole services; the worker decides when it is over
+        signal.signal(received, lambda number, frame: None)  # what a scorer starts would inherit SIG_IGN
+    log_to_stderr()
+    connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    _end_with(lifeline)
+    setup = cast("Setup", receive_object(connection))
+    try:
+        with loading(connection):
+            embedder = load_embedder(setup.embedder)
+            judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
+    except (EmbedderUnavailable, JudgeUnavailable) as error:
+        send_object(connection, Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailable)))
+        return
+    references = References()
+    scoring = score_bytes(
+        SessionScoring(
+            setup.plan,
+            embedder,
+            utc_now,
+            timeout_s=setup.timeout_s,
+            references=references,
+            judging=judging,
+            judge_timeout_s=setup.judge_timeout_s,
+        )
+    )
+    budget = judging.budget if judging is not None else None
+    spare_the_collector()
+    send_object(connection, Ready(embedder.id if embedder else None))
+    with asyncio.Runner(loop_factory=event_loop()) as runner:
+        runner.run(_serve(connection, lambda: _Child(scoring, references, budget, setup.concurrency)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""The trial of suspects: the sessions that a scoring process may have died of are tried one at a time, in a process for them alone.
+
+Each is tried until it is scored, or has shown that it was the one and is a dead letter `poison`. A process takes seconds to start, so
+one serves suspect after suspect. A session may leave something behind that ends it later, so only a death of a process that had served
+nobody else counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from traceweir.schemas.base import explain
+from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.process import LOOK_EVERY_S, NotBegun, ScoringProcess, ScoringProcessDied
+from traceweir.streams.scoring.session_scoring import Scored, Unscorable
+
+log = logging.getLogger(__name__)
+
+STARTS = 3
+"""The start at which a session is given up, of those that count, if it was among those that the process died of at each start before."""
+_POISON = (
+    "the scoring process died or hung each time that this session was started, "
+    "the last time with it alone in a process that had served no other"
+)
+
+
+class Attempts:
+    """How often sessions were at work when a scoring process died. In a file, as the worker may be ended, too."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._changed = file, False
+        try:
+            self._deaths = _DEATHS.validate_json(file.read_bytes())
+        except FileNotFoundError:
+            self._deaths = {}
+        except ValidationError as error:
+            log.warning("%s cannot be read and is begun anew: %s", file, explain(error))
+            self._deaths = {}
+
+    def of(self, raw: bytes) -> int:
+        """How often for this session."""
+        return self._deaths.get(_name(raw), 0) if self._deaths else 0
+
+    def add(self, raw: bytes) -> None:
+        """Once more for this one."""
+        self._deaths[_name(raw)] = self.of(raw) + 1
+        self._changed = True
+
+    def forget(self, raw: bytes) -> None:
+        """It is done."""
+        if self._deaths.pop(_name(raw), None) is not None:
+            self._changed = True
+
+    def save(self) -> None:
+        """Write down what has changed."""
+        if not self._changed:
+            return
+        self._changed = False
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps(self._deaths))
+        fresh.replace(self._file)
+
+
+class Trial:
+    """Tries suspects, as long as there are any.
+
+    Args:
+        attempts: How often a process died of each.
+        another: Gives a process, connected.
+        failed: Called when no process can be had any more.
+        silent_s: Seconds of silence after which a process counts as stuck.
+    """
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        another: Callable[[], Awaitable[ScoringProcess]],
+        failed: Callable[[BaseException], object],
+        silent_s: float,
+    ) -> None:
+        self._attempts, self._another, self._failed, self._silent_s = attempts, another, failed, silent_s
+        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], asyncio.Future[Scored]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self.ward: ScoringProcess | None = None
+        """The process for suspects, while there is one."""
+
+    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict]) -> Scored:
+        """Try a session, of which these verdicts are known, when its turn comes.
+
+        Raises:
+            Unscorable: nothing can come of it.
+        """
+        answer: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
+        self._suspects.append((raw, known, answer))
+        if self._task is None:
+            self._task = asyncio.create_task(self._try_all())
+        return await answer
+
+    def stop(self) -> None:
+        """Try no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _try_all(self) -> None:
+        try:
+            while self._suspects:
+                suspect = raw, known, answer = self._suspects.popleft()
+                if answer.done():  # nobody waits any more
+                    continue
+                if self._attempts.of(raw) + 1 >= STARTS:
+                    answer.set_exception(Unscorable("poison", _POISON))
+                    self._attempts.forget(raw)
+                    continue
+                if self.ward is None:
+                    self.ward = await self._another()
+                self._attempts.save()  # before it can bring the worker down, too
+                fresh = self.ward.fresh
+                found = await self._alone(self.ward, raw, known)
+                if isinstance(found, ScoringProcessDied | NotBegun):
+                    self.ward = None
+                    if fresh and isinstance(found, ScoringProcessDied):
+                        self._attempts.add(raw)
+                    self._suspects.appendleft(suspect)
+                    continue
+                self._attempts.forget(raw)
+                if answer.done():
+                    continue
+                if isinstance(found, Unscorable):
+                    answer.set_exception(found)
+                else:
+                    answer.set_result(found)
+        except Exception as error:  # noqa: BLE001  # no process can be had
+            self._failed(error)
+        finally:
+            self._task = None
+            self._attempts.save()
+            if self.ward is not None:
+                self.ward.close()
+                self.ward = None
+
+    async def _alone(
+        self, ward: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict]
+    ) -> Scored | Unscorable | ScoringProcessDied | NotBegun:
+        answer = ward.ask(raw, known)
+        while not answer.done():
+            await asyncio.wait({answer}, timeout=LOOK_EVERY_S)
+            ward.kill_if_silent(self._silent_s)
+        try:
+            return answer.result()
+        except (Unscorable, ScoringProcessDied, NotBegun) as why:
+            return why
+
+
+_DEATHS = TypeAdapter(dict[str, int])
+
+
+def _name(raw: bytes) -> str:
+    return blake2b(raw, digest_size=16).hexdigest()

@@ -1,0 +1,217 @@
+"""What is done with one session: measure it by the plan, embed its traces, make candidates of them, and write all of it down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import NamedTuple, Protocol
+
+from pydantic import ValidationError
+
+from traceweir.schemas.base import explain
+from traceweir.schemas.candidate import Candidate, Embedding, Verdict
+from traceweir.schemas.dead_letter import Reason
+from traceweir.schemas.normal_form import normal_form
+from traceweir.schemas.score import Score, uuid5
+from traceweir.schemas.session import Session
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.turns import turns_of
+from traceweir.scorers.embedding import Embedder, embedded_text
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
+from traceweir.streams.judges.service import Judged, Judging
+from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.score.candidate_changes import Offered
+from traceweir.streams.scoring.embedders import Batching
+from traceweir.streams.scoring.references import References
+from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
+
+NOTHING_JUDGED = Judged()
+UNANSWERED = {"budget", "error", "timeout"}
+"""Why a judged score may have a value another time."""
+
+
+class Measured(NamedTuple):
+    """A session's scores, its traces as candidates, and what judging it brought."""
+
+    scores: Sequence[Score]
+    candidates: Sequence[Candidate]
+    judged: Judged = NOTHING_JUDGED
+    unanswered: int = 0
+    """How many of the scores wait for a judge that could not be asked, or whose answer was of no use."""
+
+
+Measure = Callable[[Session, Sequence[JudgeVerdict]], Awaitable[Measured]]
+"""Measures a session of which these verdicts are known."""
+
+
+class Scored(NamedTuple):
+    """What came of a session, ready to be sent."""
+
+    segment: int
+    revision: int
+    last_record: int
+    """Timestamp of its last record, in milliseconds since 1970."""
+    results: Sequence[bytes]
+    candidates: Sequence[Offered]
+    outcomes: Mapping[str, int]
+    """How many scores came out how: `PASSED`, or `NOT_EVALUATED.timeout`."""
+    judged: Judged = NOTHING_JUDGED
+    unanswered: int = 0
+    """How many of the scores wait for a judge."""
+
+
+class Unscorable(Exception):  # noqa: N818  # a verdict on a session, which becomes a dead letter; nothing went wrong here
+    """Nothing came of a session: the reason, for counting, one sentence for a person, and what judging it brought nevertheless."""
+
+    def __init__(self, reason: Reason, detail: str, judged: Judged = NOTHING_JUDGED) -> None:
+        super().__init__(detail)
+        self.reason: Reason = reason
+        self.detail = detail
+        self.judged = judged
+
+
+class Scoring(Protocol):
+    """Scores sessions."""
+
+    def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Awaitable[Scored]:
+        """Score a session as it stands on its topic, of which these verdicts are known.
+
+        Raises:
+            Unscorable: nothing can come of it.
+        """
+
+
+def score_bytes(measure: Measure) -> Scoring:
+    """What scores the bytes of a session in this process. Whatever a session provokes becomes `Unscorable`."""
+
+    async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Scored:
+        try:
+            session = Session.model_validate_json(raw)
+        except ValidationError as error:
+            raise Unscorable("unreadable_session", explain(error)) from None
+        try:
+            scores, candidates, judged, unanswered = await measure(session, known)
+            scored = Scored(
+                session.segment,
+                session.revision,
+                int(session.last_record_at.timestamp() * 1000),
+                [each.wire() for each in scores],
+                [_offered(each) for each in candidates],
+                Counter(map(_outcome, scores)),
+                judged,
+                unanswered,
+            )
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
+                raise
+            raise Unscorable("scoring_failed", f"{type(error).__name__}: {error}") from error
+        largest = max(map(len, [*scored.results, *(each.value for each in scored.candidates)]), default=0)
+        if largest > MAX_OUTPUT_BYTES:
+            detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
+            raise Unscorable("too_large", detail, judged)
+        return scored
+
+    return score
+
+
+def _offered(candidate: Candidate) -> Offered:
+    decisive = candidate.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
+    value = candidate.model_dump_json(by_alias=True, exclude_unset=True)
+    return Offered(candidate.scope, _digest(candidate.trace.id), _digest(decisive), value.encode())
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+def _outcome(score: Score) -> str:
+    because = score.not_evaluated_because
+    return score.status if because is None else f"{score.status}.{because}"
+
+
+class SessionScoring:
+    """Measures sessions; one object serves all partitions of a process."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        embedder: Embedder | None,
+        clock: Callable[[], datetime],
+        *,
+        timeout_s: float,
+        references: References | None = None,
+        judging: Judging | None = None,
+        judge_timeout_s: float | None = None,
+    ) -> None:
+        self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
+        self._judging, self._judge_timeout_s = judging, judge_timeout_s
+        self._references = references or References()
+        self._embedder = Batching(embedder) if embedder is not None else None
+        self._embedder_id = embedder.id if embedder is not None else "none"
+
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> Measured:
+        """The scores of a session, and a candidate for each of its traces."""
+        turns = self._references.resolve(turns_of(session))
+        judge = self._judging.session(known) if self._judging is not None else None
+        scores = await evaluate(
+            self._plan,
+            session,
+            turns,
+            now=self._clock,
+            timeout_s=self._timeout_s,
+            judge=judge,
+            judge_timeout_s=self._judge_timeout_s,
+        )
+        judged = judge.judged if judge is not None else NOTHING_JUDGED
+        unanswered = sum(
+            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED for each in scores
+        )
+        if not session.traces:
+            return Measured(scores, (), judged, unanswered)
+        waiting = [self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces]
+        # All at once, so that the timeout of one is that of the session.
+        candidates = [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
+        return Measured(scores, candidates, judged, unanswered)
+
+    def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
+        """How the criteria that the gate requires came out: for the session, or for the trace itself."""
+        required = {}
+        for score in scores:
+            about_it = score.level == "session" or (score.level == "trace" and score.trace_id == trace.id)
+            if about_it and score.metric in self._plan.gate.required:
+                verdict = Verdict(status=score.status, not_evaluated_because=score.not_evaluated_because)
+                required[score.metric] = verdict
+        return required
+
+    async def _candidate(self, session: Session, trace: ReasoningTrace, required: dict[str, Verdict]) -> Candidate:
+        embedding: Embedding | None = None
+        missing: str | None = "no_embedder"
+        if self._embedder is not None:
+            text = embedded_text(trace.task.objective, [step.content for step in trace.steps])
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    vector = await self._embedder.embed(text)
+                embedding, missing = Embedding.of(self._embedder_id, vector), None
+            except Exception:  # noqa: BLE001  # one text that cannot be embedded must not stop the session's scores
+                missing = "embedder_error"
+        return Candidate(
+            candidate_id=uuid5(session.session_id, session.segment, "candidate", trace.id),
+            session_id=session.session_id,
+            segment=session.segment,
+            revision=session.revision,
+            scope=self._scope(trace),
+            trace=trace,
+            required=required,
+            embedding=embedding,
+            novelty_missing=missing,
+            occurred_at=session.last_record_at,
+        )
+
+    def _scope(self, trace: ReasoningTrace) -> str:
+        """Vectors of different embedders never meet, so the embedder is part of the scope."""
+        field = "*" if self._plan.gate.scope == "global" else trace.metadata.task_domain
+        return f"{normal_form('NFKC', field).casefold()}@{self._embedder_id}"

@@ -1,0 +1,248 @@
+"""A quick look accepts nothing that the model refuses, and reads the same out of it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from traceweir.schemas.events import TYPES
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.assemble.fast_decode import NotPlain, quick_look
+
+ENVELOPE = {
+    "event_id": "e",
+    "session_id": "s",
+    "invocation_id": "i",
+    "app_name": "app",
+    "user_id": "u",
+    "occurred_at": "2026-01-31T11:00:00.123456+09:00",
+    "reference_id": "r",
+    "reference": {
+        "reference_id": "r",
+        "app_name": "app",
+        "question": "?",
+        "final_response": {"parts": [{"text": "yes"}], "role": "model"},
+        "expected_facts": ["one"],
+        "tool_uses": [{"id": "1", "name": "find", "args": {"deep": [1, {"a": None}]}}],
+        "retrieved_context": [{"doc_uri": "u", "content": "c"}],
+        "rubrics": [{"rubric_id": "a", "rubric_content": {"text": "b"}, "description": "c", "type": "d"}],
+    },
+}
+CONTENT = {
+    "parts": [{"text": "a"}, {"function_call": {"name": "f", "args": None}}, {"function_response": {"response": 1}}],
+    "role": "user",
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "invocation.started": {"user_content": CONTENT},
+    "tool.called": {"name": "find", "args": {"a": [1.5]}, "call_id": "c"},
+    "tool.returned": {"name": "find", "call_id": "c", "response": {"a": 1}, "error": "no"},
+    "response.intermediate": {"author": "a", "content": CONTENT},
+    "retrieval.returned": {"chunks": [{"doc_uri": "u", "content": "c"}]},
+    "model.called": {"model": "m", "input_tokens": 1, "output_tokens": 2},
+    "invocation.completed": {"final_response": CONTENT},
+    "invocation.recorded": {
+        "invocation": {
+            "invocation_id": "i",
+            "user_content": CONTENT,
+            "final_response": CONTENT,
+            "intermediate_data": None,
+            "creation_timestamp": 1,
+            "rubrics": [],
+            "app_details": {"a": 1},
+            "retrieved_context": [],
+            "token_usage": {"input_tokens": 1, "output_tokens": 2},
+            "latency_seconds": 0.5,
+            "unread": ["a"],
+            "derived": False,
+        }
+    },
+    "session.ended": {},
+}
+TRACE = {
+    "@context": "https://openknowledgepulse.org/schema/v1",
+    "@type": "ReasoningTrace",
+    "id": "kp:trace:1",
+    "source_skill": "s",
+    "metadata": {
+        "created_at": "2026-01-31T12:00:00.5Z",
+        "agent_id": "a",
+        "framework": "f",
+        "task_domain": "code",
+        "success": True,
+        "quality_score": 0,
+        "visibility": "network",
+        "privacy_level": "aggregated",
+        "validated_by": ["v"],
+        "session_id": "s",
+    },
+    "task": {"objective": "o", "input_schema": {"type": "object"}},
+    "steps": [
+        {
+            "step_id": 0,
+            "type": "tool_call",
+            "content": "c",
+            "tool": {"name": "t", "mcp_server": "m"},
+            "input": {"a": 1},
+            "output_summary": "o",
+            "latency_ms": 1.5,
+        }
+    ],
+    "outcome": {"result_summary": "r", "confidence": 1},
+    "knowledge_graph_delta": {
+        "entities": [{"name": "n", "type": "t"}],
+        "relationships": [{"fact": "f", "valid_from": "2026-01-31"}],
+    },
+}
+DOCUMENTS: list[tuple[type[BaseModel], dict[str, Any]]] = [
+    *((TYPES[name], {"type": name, **ENVELOPE, **body}) for name, body in BODIES.items()),
+    (ReasoningTrace, TRACE),
+]
+_EVENT = quick_look(*TYPES.values())
+LOOKS = {ReasoningTrace: quick_look(ReasoningTrace), **dict.fromkeys(TYPES.values(), _EVENT)}
+VALUES = st.one_of(
+    st.sampled_from(
+        [None, True, 0, -1, 1, 3.0, 1.5, 2**70, "", "a", "kp:trace:", " kp:trace:1", "2026-01-31T12:00:00Z", [], {}]
+    ),
+    st.sampled_from(
+        [
+            "2026-01-31T12:00:00",
+            "2026-02-30T12:00:00Z",
+            "2026-01-31T24:00:00Z",
+            "2026-01-31T12:00:60Z",
+            "2026-01-31 12:00:00z",
+            "2026-01-31T12:00:00+24:00",
+            "0000-01-31T12:00:00Z",
+            "2026-01-31T12:00:00.1234567Z",
+            "2026-01-31T23:59:59.9999999Z",
+            "1700000000",
+            "2026-01-31T12:00:00Z\n",
+        ]
+    ),
+    st.text(max_size=3),
+    st.just("x" * 1_025),
+    st.builds(lambda value: [value], st.sampled_from([None, 1, "a", {}, []])),
+    st.builds(lambda value: {"text": value}, st.sampled_from([None, 1, "a", {}, []])),
+)
+KEYS = st.sampled_from(["extra", "functionCall", "userContent", "text", "context", "type", "name"])
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> tuple[type[BaseModel], dict[str, Any]]:
+    """A document of a model with up to three values replaced, keys removed or keys added, anywhere."""
+    model, document = draw(st.sampled_from(DOCUMENTS))
+    document = copy.deepcopy(document)
+    for _ in range(draw(st.integers(0, 3))):
+        holder: Any = document
+        while True:
+            place = draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
+            if isinstance(holder[place], dict | list) and holder[place] and draw(st.integers(0, 3)):
+                holder = holder[place]
+                continue
+            match draw(st.integers(0, 3)):
+                case 0 if isinstance(holder, dict):
+                    holder[draw(KEYS)] = draw(VALUES)
+                case 1 if isinstance(holder, dict):
+                    del holder[place]
+                case _:
+                    holder[place] = draw(VALUES)
+            break
+        if not document:
+            break
+    return model, document
+
+
+@settings(max_examples=1_500)
+@given(damaged())
+def test_what_it_accepts_the_model_accepts_and_reads_the_same(case: tuple[type[BaseModel], dict[str, Any]]) -> None:
+    model, document = case
+    raw = orjson.dumps(_fit(document))
+    try:
+        quick = LOOKS[model](raw)
+    except NotPlain:
+        return
+    try:
+        judged = model.model_validate_json(raw)
+    except ValidationError as error:
+        raise AssertionError(f"the model refuses {raw!r}: {error}") from None
+    assert _read(quick) == _read(judged)
+
+
+@pytest.mark.parametrize(("model", "document"), DOCUMENTS, ids=[model.__name__ for model, _ in DOCUMENTS])
+def test_what_is_plainly_right_needs_no_second_look(model: type[BaseModel], document: dict[str, Any]) -> None:
+    raw = orjson.dumps(document)
+    assert _read(LOOKS[model](raw)) == _read(model.model_validate_json(raw))
+
+
+def _fit(document: Any) -> Any:
+    """Whole numbers of up to 64 bits: orjson writes no others."""
+    if isinstance(document, dict):
+        return {key: _fit(value) for key, value in document.items()}
+    if isinstance(document, list):
+        return [_fit(value) for value in document]
+    return 1e30 if isinstance(document, int) and document > 2**64 else document
+
+
+def _read(found: Any) -> tuple[Any, ...]:
+    """What the assemble stage reads."""
+    if hasattr(found, "metadata"):
+        return found.id, found.metadata.session_id, found.metadata.task_domain, found.metadata.created_at
+    # To the microsecond: the quick look rounds, the model cuts off.
+    return found.type, found.event_id, found.session_id, pytest.approx(found.occurred_at.timestamp(), abs=2e-6)
+
+
+BROKEN = [
+    b'"\xff"',
+    b'{"\xff": 1}',
+    b'"\xed\xa0\x80"',
+    b'"\\ud800"',
+    b'{"\\udc00": 1}',
+    b"NaN",
+    b"Infinity",
+    b"01",
+    b"1.",
+    b"+1",
+    b".5",
+    b"1e",
+    b"[1,]",
+    b'{"a": 1,}',
+    b'"\x01"',
+    b'"\\x"',
+    b"nul",
+    b"'a'",
+    b"/**/1",
+    b"1" * 5_000,
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: repr(broken[:12]))
+@pytest.mark.parametrize("pad", [0, 5_000])
+@pytest.mark.parametrize("key", ["extra", "args"])
+def test_no_json_is_accepted_that_is_none_also_where_nobody_looks(broken: bytes, pad: int, key: str) -> None:
+    document = {"type": "tool.called", **ENVELOPE, "name": "find", "pad": "x" * pad, key: {"at": "@"}}
+    with pytest.raises(NotPlain):
+        _EVENT(orjson.dumps(document).replace(b'"@"', broken))
+
+
+@pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"", b"\0"), (b"", b"{}"), (b"[", b"]")])
+def test_a_document_stands_alone(around: tuple[bytes, bytes]) -> None:
+    raw = orjson.dumps({"type": "session.ended", **ENVELOPE})
+    with pytest.raises(NotPlain):
+        _EVENT(around[0] + raw + around[1])
+
+
+@pytest.mark.parametrize("body", [{}, {"row": {}}, {"row": None}, {"invocation": None}, {"invocation": {}, "row": {}}])
+def test_a_rule_over_several_keys_is_left_to_the_model(body: dict[str, Any]) -> None:
+    recorded = {"type": "invocation.recorded", **ENVELOPE, **body}
+    with pytest.raises(NotPlain):
+        _EVENT(orjson.dumps(recorded))
+
+
+def test_what_keeps_that_rule_plainly_is_taken() -> None:
+    recorded = {"type": "invocation.recorded", **ENVELOPE, "invocation": {"invocation_id": "i"}, "row": None}
+    assert _EVENT(orjson.dumps(recorded)).invocation.invocation_id == "i"

@@ -1,0 +1,42 @@
+"""Progress: after any crash, exactly what was not done is done again."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceweir.streams.score.offset_tracker import Progress
+
+
+@given(st.data())
+def test_after_a_crash_what_was_not_done_is_begun_again_and_nothing_else(data: st.DataObject) -> None:
+    log = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1)))  # the numbers between are of transaction markers
+    row, mark, done = b"", log[0], set[int]()
+    for _ in range(data.draw(st.integers(1, 4))):
+        progress = Progress()
+        progress.load(row)
+        read = [offset for offset in log if offset >= mark]
+        read = read[: data.draw(st.integers(0, len(read)))]
+        begun = [offset for offset in read if progress.begin(offset)]
+        assert begun == [offset for offset in read if offset not in done]
+        ended = data.draw(st.lists(st.sampled_from(begun), unique=True)) if begun else []
+        for offset in ended:
+            progress.end(offset)
+        done |= set(ended)
+        assert len(progress) == len(begun) - len(ended)
+        if progress.mark is not None:
+            mark = progress.mark
+        row = progress.row()
+        assert all(offset in done for offset in log if offset < mark)
+        if read:
+            assert mark == min((offset for offset in read if offset not in done), default=read[-1] + 1)
+
+
+@given(st.sets(st.integers(1, 10_000), max_size=200))
+def test_the_row_is_as_long_as_what_is_not_done_and_not_as_what_is(hanging: set[int]) -> None:
+    progress = Progress()
+    for offset in range(20_000):
+        progress.begin(offset)
+        if offset not in hanging:
+            progress.end(offset)
+    assert len(progress.row()) <= 1 + 16 * len(hanging)

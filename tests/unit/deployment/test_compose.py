@@ -1,0 +1,141 @@
+"""docker-compose.yml and the Dockerfile, as far as they can be tested without Docker: what they run is run, or parsed, here."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.commands import VARIABLES, parse
+from tests.support.paths import ROOT
+
+from traceweir.streams.cli.main import main
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.settings import ENV_PREFIX, Settings, load_settings
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("traceweir:"))
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+
+
+def on_this_machine(service: Mapping[str, Any]) -> list[str]:
+    """The service's command, with what is mounted from the project named by its place here."""
+    mounts = [mount.split(":") for mount in service.get("volumes", []) if mount.startswith("./")]
+    command = list(service["command"])
+    for source, target, *_ in mounts:
+        command = [word.replace(target, str(ROOT / source), 1) if word.startswith(target) else word for word in command]
+    return command
+
+
+def use(monkeypatch: pytest.MonkeyPatch, service: str, **changes: str) -> Settings:
+    """Set the service's environment, and nothing else of ours."""
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in (SERVICES[service]["environment"] | changes).items():
+        monkeypatch.setenv(variable, value)
+    return load_settings()
+
+
+def run(arguments: list[str]) -> object:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code
+
+
+def test_there_are_kafka_topics_a_worker_and_a_fleet() -> None:
+    assert SERVICES.keys() == {"kafka", "topics", "worker", "sample", "fleet"}
+    assert OURS == ["fleet", "sample", "topics", "worker"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_its_command_is_one_that_traceweir_takes(name: str) -> None:
+    parse(on_this_machine(SERVICES[name]))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_its_environment_can_be_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = SERVICES[name]["environment"]
+    assert {variable for variable in environment if variable.startswith(ENV_PREFIX)} <= VARIABLES
+    settings = use(monkeypatch, name)
+    assert all(isinstance(value, str) for value in environment.values())
+    assert f"//{settings.kafka_bootstrap_servers}" in SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+
+
+def test_all_agree_on_where_kafka_is_and_on_the_number_of_partitions() -> None:
+    agreed = ("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "TRACEWEIR_PARTITIONS")
+    assert len({tuple(SERVICES[name]["environment"][variable] for variable in agreed) for name in OURS}) == 1
+
+
+def test_topics_are_made_and_the_sample_is_sent_whole(
+    embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("topics", "sample"):
+        use(monkeypatch, name, TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS=embedded_broker.bootstrap_servers)
+        assert run(on_this_machine(SERVICES[name])) == 0, capsys.readouterr().err
+
+
+def test_the_sample_shows_both_decisions_and_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = on_this_machine(SERVICES["sample"])[-1]
+    run(["score", sample, "--embedder", "hashing", "--json"])
+    shown = capsys.readouterr()
+    assert shown.out.count('"decision":"accepted"') == 2
+    assert shown.out.count('"decision":"rejected"') == 2
+    assert "document " not in shown.err
+
+
+def test_records_are_sent_and_read_only_once_the_topics_are_there() -> None:
+    for name in ("worker", "sample", "fleet"):
+        assert SERVICES[name]["depends_on"] == {"topics": {"condition": "service_completed_successfully"}}
+    assert SERVICES["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
+    assert "healthcheck" in SERVICES["kafka"]
+
+
+def test_ports_are_open_to_this_machine_only() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_every_image_is_named_with_its_version() -> None:
+    images = [service["image"] for service in SERVICES.values()] + re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert [image for image in images if not re.search(r":\d+(\.\d+)+", image)] == []
+
+
+def test_every_named_volume_is_declared() -> None:
+    mounts = [mount.split(":")[0] for service in SERVICES.values() for mount in service.get("volumes", [])]
+    assert {mount for mount in mounts if not mount.startswith(".")} == COMPOSE["volumes"].keys()
+    assert all((ROOT / mount).exists() for mount in mounts if mount.startswith("."))
+
+
+def test_the_workers_state_is_on_its_volume() -> None:
+    targets = [mount.split(":")[1] for mount in SERVICES["worker"]["volumes"]]
+    assert re.findall(r"TRACEWEIR_STATE_DIR=(\S+)", DOCKERFILE) == targets
+
+
+def test_every_listener_of_kafka_is_mapped() -> None:
+    environment = SERVICES["kafka"]["environment"]
+    mapped = {pair.split(":")[0] for pair in environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")}
+    listeners = {listener.split(":")[0] for listener in environment["KAFKA_LISTENERS"].split(",")}
+    advertised = {listener.split(":")[0] for listener in environment["KAFKA_ADVERTISED_LISTENERS"].split(",")}
+    assert mapped == listeners == advertised | {environment["KAFKA_CONTROLLER_LISTENER_NAMES"]}
+    assert environment["KAFKA_INTER_BROKER_LISTENER_NAME"] in advertised
+
+
+def test_the_image_copies_what_is_there_and_not_ignored() -> None:
+    ignore = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line[:1] not in ("", "#")]
+    copied = [
+        word for line in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE) for word in line.split()
+    ]
+    assert ignore[0] == "*"
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+    assert [source for source in copied if not any(fnmatch.fnmatch(f"!{source}", rule) for rule in ignore)] == []
+
+
+def test_the_image_runs_as_somebody_who_is_not_root() -> None:
+    last = DOCKERFILE.rpartition("FROM ")[2]
+    assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == ["traceweir"]
+    assert last.index("USER") < last.index("ENTRYPOINT")

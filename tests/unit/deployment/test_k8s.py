@@ -1,0 +1,260 @@
+"""The manifests of `k8s/`: valid for Kubernetes, and fitting the worker that they run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from tests.support.commands import VARIABLES, parse, variables_in
+from tests.support.kustomize import Manifest, render
+from tests.support.paths import ROOT
+
+from traceweir.scorers import read_plan
+from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.topics import STAGES
+from traceweir.streams.worker import STOP_WITHIN_S
+
+K8S = ROOT / "k8s"
+KUSTOMIZATIONS = ["base", "overlays/dev", "overlays/one-deployment-per-stage"]
+VERSIONS = ["1.29", kubernetes_validate.latest_version()]
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+HASHED = re.compile(r"^(traceweir-(?:settings|eval))-[a-z0-9]{10}$")
+
+every = pytest.mark.parametrize("name", KUSTOMIZATIONS)
+
+
+@cache
+def manifests(name: str) -> list[Manifest]:
+    return render(K8S / name)
+
+
+def of(name: str, kind: str) -> list[Manifest]:
+    return [each for each in manifests(name) if each["kind"] == kind]
+
+
+def pods(name: str) -> list[tuple[Manifest, Manifest]]:
+    """Ours, each with the workload that it belongs to; Kafka's is not ours."""
+    found = [(each, each["spec"]["template"]["spec"]) for each in manifests(name) if "template" in each.get("spec", {})]
+    return [(each, pod) for each, pod in found if pod["containers"][0]["name"] != "kafka"]
+
+
+def workers(name: str) -> list[tuple[Manifest, Manifest, Manifest]]:
+    return [(each, pod, pod["containers"][0]) for each, pod in pods(name) if each["kind"] == "StatefulSet"]
+
+
+def configured(name: str) -> dict[str, str]:
+    (found,) = [each for each in of(name, "ConfigMap") if each["metadata"]["name"] == "traceweir-settings"]
+    return dict(found["data"])
+
+
+def stages_of(arguments: list[str]) -> list[str]:
+    return arguments[arguments.index("--stages") + 1].split(",") if "--stages" in arguments else list(STAGES)
+
+
+# --- valid
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@every
+def test_every_manifest_is_what_kubernetes_takes(name: str, version: str) -> None:
+    assert manifests(name)
+    for manifest in manifests(name):
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_a_field_that_does_not_exist_is_refused() -> None:
+    worker = workers("base")[0][0]
+    wrong = {**worker, "spec": {**worker["spec"], "replica": 2}}
+    with pytest.raises(kubernetes_validate.ValidationError, match="replica"):
+        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+@every
+def test_what_is_tested_here_is_what_kustomize_builds(name: str) -> None:
+    if kustomize := shutil.which("kustomize"):
+        command = [kustomize, "build"]
+    elif kubectl := shutil.which("kubectl"):
+        command = [kubectl, "kustomize"]
+    else:
+        pytest.skip(
+            "needs kustomize: `curl -s https://raw.githubusercontent.com/kubernetes-sigs/kustomize/master/hack/install_kustomize.sh | bash`"
+        )
+    built = subprocess.run([*command, K8S / name], capture_output=True, text=True, check=True).stdout
+    assert keyed(_without_hashes(each) for each in yaml.safe_load_all(built)) == keyed(iter(manifests(name)))
+
+
+def keyed(found: Iterator[Manifest]) -> dict[tuple[str, str], Manifest]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+
+
+def _without_hashes(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _without_hashes(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_without_hashes(each) for each in part]
+    return HASHED.sub(r"\1", part) if isinstance(part, str) else part
+
+
+def test_every_kustomization_is_tested() -> None:
+    used = {"parts", *KUSTOMIZATIONS}
+    folders = {str(path.parent.relative_to(K8S)) for path in K8S.rglob("kustomization.yaml")}
+    assert [folder for folder in folders if not folder.startswith(tuple(used))] == []
+
+
+# --- fitting
+
+
+@every
+def test_every_variable_is_one_of_ours(name: str) -> None:
+    named = variables_in(yaml.safe_dump_all(manifests(name)))
+    assert named >= {"TRACEWEIR_GROUP_INSTANCE_ID", "TRACEWEIR_PARTITIONS", "TRACEWEIR_STATE_DIR"}
+    assert named <= VARIABLES
+
+
+@every
+def test_the_settings_can_be_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in configured(name).items():
+        monkeypatch.setenv(variable, value)
+    settings = load_settings()
+    for worker, pod, container in workers(name):
+        assert worker["spec"]["replicas"] <= settings.partitions
+        assert settings.session_timeout_s > pod["terminationGracePeriodSeconds"] > STOP_WITHIN_S
+        probe = container["startupProbe"]
+        assert probe["periodSeconds"] * probe["failureThreshold"] >= 60
+
+
+@every
+def test_every_command_is_one_and_every_image_the_one_of_compose(name: str) -> None:
+    for _, pod in pods(name):
+        for container in pod["containers"]:
+            arguments = list(container["args"])
+            if "--config" in arguments:
+                arguments[arguments.index("--config") + 1] = str(K8S / "parts" / "settings" / "eval.json")
+            parse(arguments)
+            assert container["image"] == COMPOSE["worker"]["image"]
+            assert "command" not in container  # the image's entry point
+
+
+@every
+def test_the_eval_config_makes_a_plan_and_lies_where_the_worker_looks(name: str) -> None:
+    (found,) = [each for each in of(name, "ConfigMap") if each["metadata"]["name"] == "traceweir-eval"]
+    ((file, text),) = found["data"].items()
+    assert read_plan(text).metrics
+    for _, pod, container in workers(name):
+        (volume,) = [each["name"] for each in pod["volumes"] if each.get("configMap") == {"name": "traceweir-eval"}]
+        (mount,) = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == volume]
+        assert container["args"][container["args"].index("--config") + 1] == f"{mount}/{file}"
+
+
+@every
+def test_every_stage_runs_in_one_deployment_that_has_its_topics_made(name: str) -> None:
+    running = [stages_of(container["args"]) for _, _, container in workers(name)]
+    assert sorted(stage for stages in running for stage in stages) == sorted(STAGES)
+    made = [stages_of(pod["containers"][0]["args"]) for each, pod in pods(name) if each["kind"] == "Job"]
+    assert sorted(made) == sorted(running)
+
+
+@every
+def test_the_probes_ask_the_workers_page(name: str) -> None:
+    for _, _, container in workers(name):
+        (port,) = container["ports"]
+        assert (port["name"], port["containerPort"]) == ("web", Settings().web_port)
+        asked = {
+            kind: (container[kind]["httpGet"]["path"], container[kind]["httpGet"]["port"])
+            for kind in ("startupProbe", "livenessProbe", "readinessProbe")
+        }
+        assert asked == {
+            "startupProbe": ("/healthz", "web"),
+            "livenessProbe": ("/healthz", "web"),
+            "readinessProbe": ("/readyz", "web"),
+        }
+        assert {"name": "TRACEWEIR_WEB_HOST", "value": "0.0.0.0"} in container["env"]
+
+
+@every
+def test_a_worker_keeps_its_name_and_its_volume(name: str) -> None:
+    for worker, _, container in workers(name):
+        environment = {each["name"]: each for each in container["env"]}
+        instance = environment["TRACEWEIR_GROUP_INSTANCE_ID"]["valueFrom"]
+        assert instance == {"fieldRef": {"fieldPath": "metadata.name"}}
+        (claim,) = worker["spec"]["volumeClaimTemplates"]
+        mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+        assert mounts[environment["TRACEWEIR_STATE_DIR"]["value"]] == claim["metadata"]["name"]
+
+
+@every
+def test_our_pods_may_do_nothing_that_they_need_not(name: str) -> None:
+    (uid,) = re.findall(r"--uid (\d+)", DOCKERFILE)
+    for _, pod in pods(name):
+        context = pod["securityContext"]
+        assert (context["runAsNonRoot"], context["runAsUser"]) == (True, int(uid))
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+            assert "memory" in container["resources"]["limits"]
+
+
+@every
+def test_no_secret_is_here_and_none_is_needed(name: str) -> None:
+    assert of(name, "Secret") == []
+    for _, pod in pods(name):
+        for volume in pod["volumes"]:
+            assert volume.get("secret", {"optional": True})["optional"]
+        variables = {each["name"]: each for each in pod["containers"][0]["env"]}
+        for variable in ("TRACEWEIR_KAFKA_SASL_USERNAME", "TRACEWEIR_KAFKA_SASL_PASSWORD"):
+            assert variables[variable]["valueFrom"]["secretKeyRef"]["optional"]
+
+
+@every
+def test_whatever_is_referred_to_is_there(name: str) -> None:
+    names = {
+        kind: {each["metadata"]["name"] for each in of(name, kind)}
+        for kind in ("ConfigMap", "Service", "ServiceAccount")
+    }
+    for workload, pod in pods(name):
+        assert pod["serviceAccountName"] in names["ServiceAccount"]
+        assert workload["spec"].get("serviceName") in {None, *names["Service"]}
+        for container in pod["containers"]:
+            assert {each["configMapRef"]["name"] for each in container["envFrom"]} <= names["ConfigMap"]
+            assert {each["name"] for each in container["volumeMounts"]} <= {each["name"] for each in pod["volumes"]} | {
+                each["metadata"]["name"] for each in workload["spec"].get("volumeClaimTemplates", [])
+            }
+
+
+@every
+def test_a_selector_finds_the_pods_of_one_workload(name: str) -> None:
+    workloads = {each["metadata"]["name"]: each for each in manifests(name) if "template" in each.get("spec", {})}
+    labels = {name: each["spec"]["template"]["metadata"]["labels"] for name, each in workloads.items()}
+    selecting = [each for each in manifests(name) if each["kind"] in ("Service", "PodDisruptionBudget", "StatefulSet")]
+    assert len(selecting) >= 3
+    for each in selecting:
+        selector = each["spec"]["selector"] if each["kind"] == "Service" else each["spec"]["selector"]["matchLabels"]
+        assert [name for name, has in labels.items() if selector.items() <= has.items()] == [each["metadata"]["name"]]
+
+
+def test_the_kafka_for_trials_is_that_of_compose_and_where_the_settings_say() -> None:
+    (kafka,) = of("overlays/dev", "Deployment")
+    (service,) = [each for each in of("overlays/dev", "Service") if each["metadata"]["name"] == "kafka"]
+    (container,) = kafka["spec"]["template"]["spec"]["containers"]
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    server = f"kafka:{service['spec']['ports'][0]['port']}"
+    assert container["image"] == COMPOSE["kafka"]["image"]
+    assert configured("overlays/dev")["TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"] == server
+    assert environment["KAFKA_ADVERTISED_LISTENERS"] == f"INSIDE://{server}"
+    assert environment.keys() <= COMPOSE["kafka"]["environment"].keys()

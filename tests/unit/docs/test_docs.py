@@ -1,0 +1,118 @@
+"""What the documents show is true: code runs, commands parse, files, targets and variables exist."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from tests.support.commands import VARIABLES, commands_in, parse, variables_in
+from tests.support.paths import ROOT
+
+from traceweir.scorers import read_plan
+from traceweir.streams import settings_doc
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("k8s/*.md")])
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+def name(path: object) -> str:
+    return str(path.relative_to(ROOT)) if isinstance(path, Path) else str(path)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    return [arguments for page in PAGES for arguments in commands_in(page.read_text("utf-8"))]
+
+
+def test_the_python_of_the_readme_gives_what_it_says() -> None:
+    found = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert (found.failed, found.attempted > 5) == (0, True)
+
+
+def test_the_plugin_of_contributing_is_the_one_that_the_tests_run() -> None:
+    module = (ROOT / "tests" / "support" / "brevity.py").read_text("utf-8")
+    docstring = ast.parse(module).body[0]
+    code = "".join(module.splitlines(keepends=True)[docstring.end_lineno :]).lstrip()
+    assert blocks(ROOT / "CONTRIBUTING.md", "python")[0] == code
+
+
+def test_the_table_of_settings_is_that_of_the_code() -> None:
+    page = (ROOT / settings_doc.PAGE).read_text("utf-8")
+    assert settings_doc.with_table(page) == page
+    assert variables_in(settings_doc.settings_table()) == VARIABLES
+
+
+def test_a_page_without_its_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="settings: begin"):
+        settings_doc.with_table("# Configuration\n")
+
+
+def test_the_example_config_makes_a_plan() -> None:
+    (config,) = blocks(ROOT / settings_doc.PAGE, "json")
+    plan = read_plan(config)
+    assert [metric.name for metric in plan.metrics] == ["tool_trajectory_avg_score", "response_match_score"]
+
+
+@pytest.mark.parametrize("arguments", commands(), ids=" ".join)
+def test_every_command_is_one(arguments: list[str]) -> None:
+    parse(arguments)
+
+
+def test_there_are_commands_to_look_at() -> None:
+    assert {arguments[0] for arguments in commands()} >= {"topics", "worker", "emit", "score"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_variable_is_read_by_somebody(page: Path) -> None:
+    assert variables_in(page.read_text("utf-8")) <= VARIABLES
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / ".ci" / "run", ROOT / ".github" / "workflows" / "ci.yml"], ids=name)
+def test_every_make_target_exists(page: Path) -> None:
+    text = page.read_text("utf-8")
+    if page.suffix == ".md":  # in prose, "make" may also be a verb
+        text = "\n".join([*blocks(page, "bash"), *re.findall(r"`make [a-z-]+`", text)])
+    named = set(re.findall(r"(?:`|^|suite \d+ |run: )make ([a-z][a-z-]*)", text, re.MULTILINE))
+    assert named <= TARGETS
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=name)
+def test_a_decision_says_why_what_follows_and_what_was_refused(page: Path) -> None:
+    assert page.name[:4].isdecimal()
+    text = page.read_text("utf-8")
+    parts = re.findall(r"^\*\*(.+?)\.\*\*", text, re.MULTILINE)
+    assert [part for part in parts if part != "Open"] == ["Context", "Decision", "Consequences", "Refused"]
+    assert text.startswith(f"# {page.name[:4]}: ")
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    assert [int(page.name[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+@pytest.mark.parametrize("package", ["streams", "scorers"])
+def test_the_architecture_names_every_room(package: str) -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = text.partition(f"| room of `{package}` |")[2].partition("\n\n")[0]
+    named = {room for row in table.splitlines()[2:] for room in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
+    assert named == {found.parent.name for found in ROOT.glob(f"{package}/traceweir/{package}/*/__init__.py")}
+
+
+def test_ci_runs_and_knows_no_machine() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & stat.S_IXUSR
+    assert not re.findall(r"(?<![\w.}])/(?:home|root|work|opt|tmp|Users)/", script.read_text("utf-8"))

@@ -1,0 +1,68 @@
+"""What version 1.0 wrote, this one reads, and writes again as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.paths import ROOT
+
+from traceweir.schemas.export import DOCUMENTS, IN_SNAKE_CASE
+from traceweir.scorers import read_plan
+
+GOLDEN = ROOT / "tests" / "golden" / "1.0"
+FILES = sorted(GOLDEN.glob("*.json"))
+
+
+def adapter(path: Path) -> Any:
+    return DOCUMENTS[path.name.split(".")[0]]
+
+
+def in_snake_case(document: Any) -> Any:
+    """The same document with every key in snake_case, as Google ADK writes its shapes."""
+    if isinstance(document, dict):
+        return {
+            re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key).lower(): in_snake_case(value) for key, value in document.items()
+        }
+    return [in_snake_case(item) for item in document] if isinstance(document, list) else document
+
+
+def test_there_is_one_of_each_document_and_of_each_type_of_event() -> None:
+    assert {path.name.split(".")[0] for path in FILES} == DOCUMENTS.keys()
+    types = DOCUMENTS["InvocationEvent"].json_schema()["discriminator"]["mapping"].keys()
+    assert {
+        json.loads(path.read_text("utf-8"))["type"] for path in FILES if path.name.startswith("InvocationEvent.")
+    } == types
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_it_is_read_and_written_again_as_it_was(path: Path) -> None:
+    text = path.read_text("utf-8")
+    document = adapter(path).validate_json(text)
+    by_alias = path.stem not in IN_SNAKE_CASE
+    assert json.loads(adapter(path).dump_json(document, by_alias=by_alias, exclude_unset=True)) == json.loads(text)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.stem != "EvalConfig"], ids=lambda path: path.stem)
+def test_a_key_that_came_later_is_no_obstacle(path: Path) -> None:
+    document = json.loads(path.read_text("utf-8"))
+    later = json.dumps(document | {"a_later_key": 1})
+    assert adapter(path).validate_json(later) == adapter(path).validate_json(json.dumps(document))
+
+
+GOOGLES = [path for path in FILES if path.name.startswith(("InvocationEvent.", "Reference."))]
+
+
+@pytest.mark.parametrize("path", GOOGLES, ids=lambda path: path.stem)
+def test_googles_spellings_mean_the_same(path: Path) -> None:
+    document = json.loads(path.read_text("utf-8"))
+    assert adapter(path).validate_json(json.dumps(in_snake_case(document))) == adapter(path).validate_json(
+        json.dumps(document)
+    )
+
+
+def test_the_config_makes_a_plan() -> None:
+    assert len(read_plan((GOLDEN / "EvalConfig.json").read_bytes()).metrics) == 3

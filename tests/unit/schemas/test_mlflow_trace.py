@@ -1,0 +1,239 @@
+"""What is read out of MLflow traces, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
+from tests.support.paths import ROOT
+
+from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
+from traceweir.schemas.mlflow_spans import TraceUnreadable
+from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
+
+DATA = ROOT / "tests" / "parity" / "data"
+
+
+@pytest.mark.parametrize(("version", "latency"), [(2, 0.067), (3, 0.051)])
+def test_the_samples_of_both_versions_say_the_same(version: int, latency: float) -> None:
+    text = (DATA / f"mlflow_trace_v{version}.json").read_text("utf-8")
+    expected = MlflowTrace(
+        response={"choices": [{"message": {"role": "assistant", "content": "RAG는 검색과 생성을 결합합니다."}}]},
+        retrieved_context=[
+            RetrievedChunk(doc_uri="docs/rag.md", content="RAG combines retrieval with generation."),
+            RetrievedChunk(doc_uri="docs/spark.md", content="Spark is a cluster engine."),
+        ],
+        tool_uses=[FunctionCall(name="get_weather", args={"city": "서울", "unit": "C"})],
+        tool_responses=[FunctionResponse(name="get_weather", response={"temp": 21, "unit": "C"})],
+        token_usage=TokenUsage(input_tokens=31, output_tokens=12),
+        latency_seconds=latency,
+    )
+    assert read_mlflow_trace(text) == expected
+    assert read_mlflow_trace(json.loads(text)) == expected
+
+
+def uris(*spans: dict[str, Any], **info: Any) -> list[str | None] | None:
+    context = read_mlflow_trace(mlflow_trace(*spans, **info)).retrieved_context
+    return None if context is None else [chunk.doc_uri for chunk in context]
+
+
+def retriever(name: str, parent: str | None, start: int | None = None) -> dict[str, Any]:
+    return mlflow_span(name, "RETRIEVER", parent, documents(name), start_time_unix_nano=start)
+
+
+ROOT = mlflow_span("root", "CHAIN")
+
+
+def test_the_last_retriever_that_is_in_no_other_gives_the_context() -> None:
+    inner = mlflow_span("llm", "LLM", "d")
+    spans = [ROOT, retriever("b", "root"), retriever("c", "b"), retriever("d", "root"), inner, retriever("f", "llm")]
+    assert uris(*spans) == ["d"]
+
+
+def test_the_last_retriever_is_the_one_that_began_last() -> None:
+    assert uris(ROOT, retriever("late", "root", 20), retriever("early", "root", 10)) == ["late"]
+    assert uris(ROOT, retriever("a", "root", 10), retriever("b", "root", 10)) == ["b"]
+
+
+def test_without_all_starts_the_last_retriever_is_the_one_that_stands_last() -> None:
+    assert uris(ROOT, retriever("a", "root", 20), retriever("b", "root")) == ["b"]
+
+
+def test_a_retriever_whose_surroundings_are_lost_gives_nothing() -> None:
+    circle = [mlflow_span("x", "CHAIN", "y"), mlflow_span("y", "CHAIN", "x"), retriever("r", "x")]
+    assert uris(ROOT, retriever("a", "lost"), *circle) is None
+
+
+def test_ten_thousand_retrievers_in_each_other_are_looked_through_once() -> None:
+    nested = [retriever(f"{number}", f"{number - 1}" if number else None) for number in range(10_000)]
+    assert uris(*reversed(nested)) == ["0"]
+
+
+def test_a_retriever_that_found_nothing_gives_an_empty_context() -> None:
+    assert uris(ROOT, mlflow_span("r", "RETRIEVER", "root", [])) == []
+    assert uris(ROOT) is None
+
+
+def test_the_uri_stands_where_the_retriever_schema_says() -> None:
+    found = [{"page_content": "c", "metadata": {"url": "u", "doc_uri": "d"}}]
+    schemas = json.dumps([{"doc_uri": "other"}, {"doc_uri": "url"}])
+    span = mlflow_span("r", "RETRIEVER", None, found)
+    assert uris(span, tags={"retrievers": schemas}) == ["u"]
+    assert uris(span, tags={"retrievers": "["}) == ["d"]
+
+
+@pytest.mark.parametrize("outputs", ["text", [1], [{"metadata": 1}], [{"metadata": {"doc_uri": 1}}], {"a": 1}])
+def test_what_a_retriever_gives_in_another_shape_is_named(outputs: Any) -> None:
+    trace = read_mlflow_trace(mlflow_trace(mlflow_span("find", "RETRIEVER", None, outputs)))
+    assert trace.retrieved_context is None
+    assert trace.unread == ["what span 'find' retrieved is no list of documents with page_content and metadata"]
+
+
+def tokens(*spans: dict[str, Any]) -> tuple[int | None, int | None] | None:
+    found = read_mlflow_trace(mlflow_trace(*spans)).token_usage
+    return None if found is None else (found.input_tokens, found.output_tokens)
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([mlflow_span("a", "LLM", None, usage(1, 2)), mlflow_span("b", "CHAT_MODEL", None, usage(10, 20))], (11, 22)),
+        ([mlflow_span("a", "CHAT_MODEL", None, usage(5, 5)), mlflow_span("b", "CHAT_MODEL", "a", usage(1, 2))], (1, 2)),
+        ([mlflow_span("a", "CHAT_MODEL", None, usage(5, 5)), mlflow_span("b", "TOOL", "a")], None),
+        ([mlflow_span("a", "LLM", None, {"usage": {"input_tokens": 1, "output_tokens": 2}})], None),
+        ([mlflow_span("a", "LLM", None, usage(1, 2) | usage(3, 4, "llm_output"))], (3, 4)),
+        ([mlflow_span("a", "LLM", None, usage(1, 2) | {"llm_output": None})], None),
+        ([mlflow_span("a", "LLM", None, usage(1))], (1, None)),
+        ([mlflow_span("a", "LLM", None, usage(0, 0))], (0, 0)),
+        ([mlflow_span("a", "AGENT", None, usage(1, 2))], None),
+        ([mlflow_span("a", "LLM", None, "text")], None),
+        ([mlflow_span("a", "LLM", attributes={"mlflow.chat.tokenUsage": '{"input_tokens": 1}'})], None),
+        ([], None),
+    ],
+)
+def test_tokens_are_those_of_the_innermost_models(
+    spans: list[dict[str, Any]], expected: tuple[int | None, int | None] | None
+) -> None:
+    assert tokens(*spans) == expected
+
+
+def test_a_count_that_is_none_is_named() -> None:
+    trace = read_mlflow_trace(mlflow_trace(mlflow_span("a", "LLM", None, {"usage": {"prompt_tokens": -1}})))
+    assert (trace.token_usage, trace.unread) == (
+        None,
+        ["prompt_tokens of span 'a' is no whole number from 0 to 2^63 - 1"],
+    )
+
+
+def test_tool_calls_come_from_the_messages_of_models_each_once() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"city": "Seoul"}'}}
+    asked = [{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [call]}]
+    answered = [*asked, {"role": "tool", "tool_call_id": "c1", "content": "two"}]
+    spans = [
+        mlflow_span("one", "CHAT_MODEL", None, attributes={"mlflow.chat.messages": json.dumps(asked)}),
+        mlflow_span("two", "CHAT_MODEL", None, attributes={"mlflow.chat.messages": json.dumps(answered)}),
+        mlflow_span("tool", "TOOL", None, "ignored"),
+    ]
+    trace = read_mlflow_trace(mlflow_trace(*spans))
+    assert trace.tool_uses == [FunctionCall(id="c1", name="find", args={"city": "Seoul"})]
+    assert trace.tool_responses == [FunctionResponse(id="c1", name="find", response="two")]
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        ({"execution_duration_ms": 51}, 0.051),
+        ({"execution_time_ms": 67}, 0.067),
+        ({"execution_duration": "1.5s"}, 1.5),
+        ({"execution_time_ms": None}, None),
+        ({"execution_time_ms": -1}, None),
+        ({"execution_time_ms": True}, None),
+        ({}, None),
+    ],
+)
+def test_the_duration_is_the_one_of_the_traces_head(info: dict[str, Any], expected: float | None) -> None:
+    assert read_mlflow_trace(mlflow_trace(ROOT, **info)).latency_seconds == expected
+
+
+VAST = 10**400
+"""What JSON can say and no float can hold; beside a NaN, Python's own JSON reads the text and keeps it."""
+NAMES = ["vast", "large float", "2^63"]
+
+
+@pytest.fixture(params=["as text", "as an object"])
+def read(request: pytest.FixtureRequest) -> Callable[..., MlflowTrace]:
+    def read_it(*spans: dict[str, Any], **info: Any) -> MlflowTrace:
+        text = mlflow_trace(*spans, nan=math.nan, **info)
+        return read_mlflow_trace(text if request.param == "as text" else json.loads(text))
+
+    return read_it
+
+
+@pytest.mark.parametrize(
+    "start", [VAST, 1.7e308, 2**63, -VAST, float(2**63), str(VAST)], ids=[*NAMES, "negative", "float", "text"]
+)
+def test_a_start_beyond_64_bits_is_absent(read: Callable[..., MlflowTrace], start: Any) -> None:
+    found = read(ROOT, retriever("vast", "root", start), retriever("last", "root", 10)).retrieved_context
+    assert found == [RetrievedChunk(doc_uri="last", content="of last")]
+
+
+@pytest.mark.parametrize("duration", [VAST, 1.7e308, 2**63], ids=NAMES)
+def test_a_duration_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], duration: Any) -> None:
+    found = read(ROOT, execution_duration_ms=duration)
+    assert found.latency_seconds is None
+    assert found.unread == ["the trace's execution_duration_ms is no number from 0 to 2^63 - 1"]
+
+
+@pytest.mark.parametrize("count", [VAST, 1.7e308, 2**63], ids=NAMES)
+def test_a_count_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], count: Any) -> None:
+    found = read(mlflow_span("a", "LLM", None, usage(count, 4)))
+    assert found.token_usage == TokenUsage(output_tokens=4)
+    assert found.unread == ["prompt_tokens of span 'a' is no whole number from 0 to 2^63 - 1"]
+
+
+def test_a_sum_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace]) -> None:
+    found = read(mlflow_span("a", "LLM", None, usage(2**63 - 1, 4)), mlflow_span("b", "LLM", None, usage(1, 4)))
+    assert found.token_usage == TokenUsage(output_tokens=8)
+    assert found.unread == ["the sum of prompt_tokens is not from 0 to 2^63 - 1"]
+
+
+def test_an_attribute_that_is_not_json_costs_itself_and_is_named() -> None:
+    broken = mlflow_span("model", "LLM", attributes={"mlflow.spanOutputs": "{usage", "mlflow.spanInputs": "{}"})
+    trace = read_mlflow_trace(mlflow_trace(broken, mlflow_span("other", "LLM", None, usage(1, 2))))
+    assert trace.token_usage == TokenUsage(input_tokens=1, output_tokens=2)
+    assert trace.unread == ["attribute 'mlflow.spanOutputs' of span 'model' is not JSON"]
+
+
+def test_what_json_does_not_have_reads_as_null() -> None:
+    span = mlflow_span("root", "CHAIN", attributes={"mlflow.spanOutputs": '{"a": NaN, "b": 1e999}'})
+    assert read_mlflow_trace(mlflow_trace(span)).response == {"a": None, "b": None}
+
+
+@pytest.mark.parametrize("text", ['"\\ud800"', "[" * 101 + "]" * 101, "[" * 100_000])
+def test_what_could_not_be_sent_on_is_not_read(text: str) -> None:
+    span = mlflow_span("root", "CHAIN", attributes={"mlflow.spanOutputs": text})
+    assert read_mlflow_trace(mlflow_trace(span)).response is None
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ((DATA / "mlflow_trace_v3.json").read_text("utf-8")[:2000], "it is cut off: its JSON ends unfinished after"),
+        ("", "it is cut off"),
+        ("nonsense", "it is not JSON: Expecting value at character 1"),
+        ("{}", "info is missing"),
+        ('{"info": {}}', "data.spans is missing"),
+        ("[]", "an MLflow trace is an object"),
+        ('{"info": {}, "data": {"spans": [1]}}', r"data.spans\[0\] is no object"),
+        ('{"info": {}, "data": {"spans": [{}]}}', r"data.spans\[0\] has no span_id"),
+        ('{"info": {}, "data": {"spans": [{"span_id": "a"}]}}', r"data.spans\[0\] has no attributes"),
+        ("[" * 100_000, "nested too deep"),
+    ],
+)
+def test_what_is_no_trace_is_said(document: str, why: str) -> None:
+    with pytest.raises(TraceUnreadable, match=why):
+        read_mlflow_trace(document)

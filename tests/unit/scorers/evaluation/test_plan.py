@@ -1,0 +1,255 @@
+"""A config is read once, and all that is wrong with it is said at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from traceweir.schemas.config import GateConfig
+from traceweir.schemas.invocation import Rubric
+from traceweir.scorers import ConfigError, ResponseMatch, ToolTrajectory, TraceValue, read_plan
+from traceweir.scorers.judged.base import JudgeModelOptions
+from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
+from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+
+
+def problems_of(document: Any) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read_plan(document)
+    return caught.value.problems
+
+
+def test_without_a_config_there_are_the_trace_value_and_the_gate() -> None:
+    plan = read_plan(None)
+    assert (plan.metrics, plan.trace_value, plan.gate) == ((), TraceValue(), GateConfig())
+
+
+M3 = JudgeModelOptions(judge_model="m", num_samples=3)
+IS_SO = Rubric(rubric_id="r", rubric_content={"text_property": "is so"})
+
+
+def test_adks_own_file_is_accepted_unchanged() -> None:
+    document = """{
+      "criteria": {
+        "tool_trajectory_avg_score": {"threshold": 1.0, "matchType": "in_order", "includeIntermediateResponsesInFinal": true},
+        "response_match_score": "0.5",
+        "final_response_match_v2": {"threshold": 0.8, "judge_model_options": {"judge_model": "m", "num_samples": 3}},
+        "rubric_based_tool_use_quality_v1": {"threshold": 1, "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "is so"}}],
+                                             "include_intermediate_responses_in_final": false},
+        "response_evaluation_score": 3
+      },
+      "userSimulatorConfig": {"model": "m"}, "live_model_config": {"timeout_seconds": 9}, "customMetrics": {}
+    }"""
+    assert [(metric.name, metric.threshold, metric.scorer) for metric in read_plan(document).metrics] == [
+        ("tool_trajectory_avg_score", 1.0, ToolTrajectory(match_type="IN_ORDER")),
+        ("response_match_score", 0.5, ResponseMatch()),
+        ("final_response_match_v2", 0.8, FinalResponseMatch(judge_model_options=M3)),
+        ("rubric_based_tool_use_quality_v1", 1.0, RubricBasedToolUseQuality(rubrics=[IS_SO])),
+        ("response_evaluation_score", 3.0, None),
+    ]
+
+
+@pytest.mark.parametrize("written", ["in_order", "In-Order", " in order ", "IN_ORDER", 1])
+def test_a_match_type_is_read_as_adk_reads_it(written: object) -> None:
+    plan = read_plan({"criteria": {"tool_trajectory_avg_score": {"match_type": written}}})
+    assert plan.metrics[0].scorer == ToolTrajectory(match_type="IN_ORDER")
+
+
+@pytest.mark.parametrize("written", ["inorder", 3, -1, True, 1.0, None])
+def test_a_match_type_that_adk_refuses_is_refused(written: object) -> None:
+    assert len(problems_of({"criteria": {"tool_trajectory_avg_score": {"match_type": written}}})) == 1
+
+
+def test_only_the_two_metrics_that_have_one_in_adk_have_a_default_threshold() -> None:
+    plan = read_plan({"criteria": {"tool_trajectory_avg_score": {}, "response_match_score": {}}})
+    assert [metric.threshold for metric in plan.metrics] == [1.0, 0.8]
+    assert problems_of({"criteria": {"safety_v1": {}, "response_match_score": None}}) == [
+        "criteria.safety_v1: the threshold must be a number from 0 to 1; none is given",
+        "criteria.response_match_score: the threshold must be a number from 0 to 1; none is given",
+    ]
+
+
+@pytest.mark.parametrize("threshold", [2, -0.1, "high", "nan", "inf", True, [], {"threshold": 1.01}, {"threshold": {}}])
+def test_a_threshold_that_no_value_can_meet_is_refused(threshold: object) -> None:
+    [problem] = problems_of({"criteria": {"response_match_score": threshold}})
+    assert problem.startswith("criteria.response_match_score: the threshold must be a number from 0 to 1, not ")
+
+
+def test_a_threshold_is_held_against_the_metrics_own_range() -> None:
+    assert read_plan({"criteria": {"response_evaluation_score": 5}}).metrics[0].threshold == 5
+    assert problems_of({"criteria": {"response_evaluation_score": 0.5}}) == [
+        "criteria.response_evaluation_score: the threshold must be a number from 1 to 5, not 0.5"
+    ]
+
+
+def test_an_informational_metric_takes_no_threshold() -> None:
+    assert read_plan({"criteria": {"token_usage_v1": {}}}).metrics[0].threshold is None
+    assert "takes no threshold" in problems_of({"criteria": {"token_usage_v1": 1}})[0]
+
+
+def test_every_problem_is_listed_at_once() -> None:
+    document = {
+        "criteria": {
+            "tool_trajectory_avg_score": {"matchTyp": "EXACT", "threshold": 2},
+            "response_match": 0.5,
+            "trace_value": 0.5,
+        },
+        "crtieria": {},
+        "trace_value": {
+            "preset": "kp",
+            "weights": {"complexity": 1, "novelty": 1, "tool_diversity": 0, "outcome_confidence": 0},
+        },
+        "gate": {"thresholds": 0.5, "required": ["safety_v1"]},
+        "sampling": {"response_match": 7, "nope": 1},
+        "customMetrics": {"mine": {"codeConfig": {"name": "os.system"}}},
+    }
+    found = problems_of(document)
+    expected = [
+        "criteria.tool_trajectory_avg_score.matchTyp: there is no such option; did you mean 'matchType'?",
+        "criteria.tool_trajectory_avg_score: the threshold must be a number from 0 to 1, not 2",
+        "criteria.response_match: there is no such metric; did you mean 'response_match_score'?",
+        "criteria.trace_value: is no criterion",
+        "trace_value.preset: Input should be 'default' or 'knowledgepulse', not \"kp\"",
+        "trace_value.weights: the four weights must sum to 1, not 2",
+        "gate.thresholds: there is no such option; did you mean 'threshold'?",
+        "sampling.response_match: Input should be less than or equal to 1, not 7",
+        "customMetrics: a config cannot name code to import",
+        "crtieria: there is no such option; did you mean 'criteria'?",
+        "gate.required: 'safety_v1' is not among the criteria",
+        "sampling: 'nope' is not among the criteria",
+    ]
+    assert len(found) == len(expected)
+    for start in expected:
+        assert [problem for problem in found if problem.startswith(start)], (start, found)
+
+
+def test_one_message_holds_every_problem() -> None:
+    with pytest.raises(ConfigError, match=r"(?s)criteria\.a: .*criteria\.b: "):
+        read_plan({"criteria": {"a": 1, "b": 1}})
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("{", "cannot be read as JSON"),
+        (b"\xff", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        ('{"criteria": {"safety_v1": NaN}}', "NaN is no JSON"),
+        ('{"criteria": {"safety_v1": 1, "safety_v1": 0}}', "the key 'safety_v1' stands there twice"),
+        ("[]", "must be a JSON object, not a list"),
+        ('{"criteria": []}', "criteria: must be an object, not a list"),
+        ('{"trace_value": 3}', "trace_value: must be an object, not a number"),
+        ('{"trace_value": {}, "traceValue": {}}', "trace_value and traceValue are the same section"),
+        ('{"sampling": "some"}', "sampling: Input should be a valid number"),
+        ('{"sampling": -1}', "sampling: Input should be greater than or equal to 0, not -1"),
+        ('{"gate": {"cacheSize": 0}}', "gate.cacheSize: Input should be greater than or equal to 1, not 0"),
+    ],
+)
+def test_what_is_no_config_is_refused(document: str | bytes, problem: str) -> None:
+    [found] = problems_of(document)
+    assert problem in found
+
+
+def test_the_preset_knowledgepulse_compares_with_everything_unless_the_gate_says_otherwise() -> None:
+    preset = {"preset": "knowledgepulse"}
+    assert read_plan({"trace_value": preset}).gate.scope == "global"
+    assert read_plan({"traceValue": preset, "gate": {"scope": "task_domain"}}).gate.scope == "task_domain"
+    assert read_plan(None).gate.scope == "task_domain"
+
+
+def test_an_option_beside_the_preset_wins_over_it() -> None:
+    read = read_plan(
+        {"trace_value": {"preset": "knowledgepulse", "recoveryBonusMin": 5, "clamp": True, "weights_by_domain": {}}}
+    )
+    scorer = read.trace_value
+    assert (scorer.recovery_bonus_min, scorer.clamp, scorer.weights_by_domain) == (5, True, {})
+
+
+def test_a_metrics_digest_follows_its_options_and_not_its_threshold() -> None:
+    def digest(criterion: object) -> str:
+        return read_plan({"criteria": {"tool_trajectory_avg_score": criterion}}).metrics[0].digest
+
+    assert digest(1.0) == digest({"threshold": 0.5, "match_type": "exact"})
+    assert digest(1.0) != digest({"ignore_args": True})
+
+
+def test_a_trace_values_digest_follows_the_embedder() -> None:
+    plan, other = read_plan(None), read_plan({"trace_value": {"clamp": False}})
+    digests = {
+        plan.trace_value_digest(None),
+        plan.trace_value_digest("a"),
+        plan.trace_value_digest("b"),
+        other.trace_value_digest("a"),
+        plan.gate_digest("a"),
+    }
+    assert len(digests) == 5
+    assert plan.gate_digest("a") == read_plan({"gate": {"threshold": 0.1}}).gate_digest("a")
+
+
+def test_a_config_digest_follows_what_is_said_and_not_how() -> None:
+    one = '{"criteria": {"response_match_score": 0.8, "safety_v1": 1}, "gate": {"cacheSize": 9}}'
+    other = {"gate": {"cache_size": 9}, "criteria": {"safety_v1": "1.0", "response_match_score": {"threshold": 0.8}}}
+    assert read_plan(one).digest == read_plan(other).digest == read_plan(json.dumps(other).encode()).digest
+    changed = [
+        {"criteria": {"response_match_score": 0.7}},
+        {"criteria": {"response_match_score": 0.8}},
+        {"sampling": 0.5, "criteria": {"response_match_score": 0.8}},
+        {"gate": {"threshold": 0.5}},
+        {"trace_value": {"clamp": False}},
+        {},
+    ]
+    assert len({read_plan(document).digest for document in changed}) == len(changed)
+
+
+def digest_of(criterion: object, metric: str = "final_response_match_v2") -> str:
+    return read_plan({"criteria": {metric: criterion}}).metrics[0].digest
+
+
+def judged_by(**options: object) -> str:
+    return digest_of({"threshold": 0.5, "judge_model_options": options})
+
+
+def test_a_metrics_digest_tells_judges_and_samples_apart_and_no_more_of_their_options() -> None:
+    assert judged_by() == judged_by(judge_model="gemini-2.5-flash", numSamples=5) == digest_of(0.9)
+    assert judged_by() == judged_by(parallelism_limit=7) == judged_by(judge_model_config={"temperature": 0})
+    assert len({judged_by(), judged_by(judge_model="other"), judged_by(num_samples=3)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"numSamples": 0}, "judge_model_options.numSamples: Input should be greater than or equal to 1, not 0"),
+        ({"parallelism_limit": 0}, "Input should be greater than or equal to 1, not 0"),
+        ({"judge_model": ""}, "judge_model"),
+        ({"judgeModels": "m"}, "there is no such option; did you mean 'judgeModel'?"),
+    ],
+)
+def test_a_judge_option_that_cannot_be_is_refused(options: dict[str, object], problem: str) -> None:
+    [found] = problems_of({"criteria": {"safety_v1": {"threshold": 1, "judge_model_options": options}}})
+    assert found.startswith("criteria.safety_v1.judge")
+    assert problem.split(".", 1)[-1] in found
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "problem"),
+    [
+        ([IS_SO.model_dump(), IS_SO.model_dump()], "rubric id 'r' is used by two of the criterion"),
+        ([{"rubric_content": {"text_property": "is so"}}], "rubrics.0.rubricId: Field required"),
+        ([{"rubric_id": " ", "rubric_content": {"text_property": "is so"}}], "a rubric of the criterion has an empty"),
+        ([{"rubric_id": "r", "rubric_content": {}}], "rubric 'r' of the criterion has no text"),
+        ([{"rubric_id": "r", "rubricContent": {"textProperty": 3}}], "rubric 'r' of the criterion has no text"),
+    ],
+)
+def test_a_rubric_that_cannot_be_asked_about_is_refused(rubrics: object, problem: str) -> None:
+    metric = "rubric_based_final_response_quality_v1"
+    [found] = problems_of({"criteria": {metric: {"threshold": 1, "rubrics": rubrics}}})
+    assert found.startswith(f"criteria.{metric}.rubrics")
+    assert problem in found
+
+
+def test_an_option_that_every_criterion_of_adks_has_is_accepted_where_it_changes_nothing() -> None:
+    for metric in ("hallucinations_v1", "safety_v1", "rubric_based_tool_use_quality_v1"):
+        assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}, metric) == digest_of(1, metric)
+    assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}) != digest_of(1)

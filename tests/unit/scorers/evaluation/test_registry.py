@@ -1,0 +1,83 @@
+"""Plugins are found by name through entry points, and cannot get in the way of each other or of what is built in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.brevity import Brevity
+from tests.support.scoring import expecting, install, make_turn, scores_of
+
+from traceweir.scorers import ToolTrajectory, read_plan
+from traceweir.scorers.evaluation.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
+
+Install = Callable[[str, Mapping[str, str]], None]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Installs a package of a name that offers scorers."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return lambda name, entry_points: install(tmp_path, name, entry_points)
+
+
+def test_a_built_in_metric_has_its_scorer() -> None:
+    assert scorer_class("tool_trajectory_avg_score") is ToolTrajectory
+
+
+def test_no_metric_is_both_computed_and_unsupported() -> None:
+    assert not BUILT_IN.keys() & UNSUPPORTED.keys()
+
+
+async def test_an_installed_plugin_measures_the_metric_that_a_config_names(package: Install) -> None:
+    package("traceweir-brevity", {"brevity": "tests.support.brevity:Brevity"})
+    plan = read_plan({"criteria": {"brevity": {"threshold": 0.5, "maxWords": 2}}})
+    assert plan.metrics[0].scorer == Brevity(max_words=2)
+    assert [
+        score.value for score in await scores_of(plan, [make_turn(answer="one two three four", reference=expecting())])
+    ] == [
+        0.5,
+        0.5,
+    ]
+
+
+def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> None:
+    package("traceweir-brevity", {"brevity": "tests.support.brevity:Brevity"})
+    with pytest.raises(
+        UnusableMetric, match=r"there is no such metric; did you mean 'brevity'\? Known: .*response_match_score"
+    ):
+        scorer_class("brevty")
+
+
+def test_two_plugins_of_one_name_are_both_named(package: Install) -> None:
+    package("package-one", {"brevity": "tests.support.brevity:Brevity"})
+    package("package-two", {"brevity": "tests.support.brevity:Brevity"})
+    with pytest.raises(UnusableMetric, match="package-one and package-two both offer it"):
+        scorer_class("brevity")
+
+
+def test_a_built_in_metric_cannot_be_replaced(package: Install) -> None:
+    package("package-one", {"response_match_score": "tests.support.brevity:Brevity"})
+    with pytest.raises(UnusableMetric, match="cannot be replaced, but package-one offers one"):
+        scorer_class("response_match_score")
+
+
+def test_a_plugin_that_cannot_be_imported_says_why(package: Install) -> None:
+    package("package-one", {"broken": "tests.support.no_such_module:Scorer"})
+    with pytest.raises(
+        UnusableMetric, match=r"of package-one cannot be imported: ModuleNotFoundError: .*no_such_module"
+    ):
+        scorer_class("broken")
+
+
+def test_a_broken_plugin_that_no_config_names_hurts_nobody(package: Install) -> None:
+    package("package-one", {"broken": "tests.support.no_such_module:Scorer"})
+    assert read_plan({"criteria": {"response_match_score": 0.8}}).metrics
+
+
+@pytest.mark.parametrize("place", ["tests.support.brevity:__doc__", "builtins:dict", "tests.support.scoring:make_turn"])
+def test_what_a_plugin_offers_must_be_a_scorer(package: Install, place: str) -> None:
+    package("package-one", {"thing": place})
+    with pytest.raises(UnusableMetric, match="of package-one is no subclass of Scorer"):
+        scorer_class("thing")

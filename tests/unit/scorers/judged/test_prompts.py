@@ -1,0 +1,183 @@
+"""What judges are asked, word for word; and that it is asked in the same words whoever runs it."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from tests.support.paths import ROOT
+
+from traceweir.schemas.invocation import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    Invocation,
+    InvocationEvents,
+    InvocationStep,
+    Part,
+    RetrievedChunk,
+    Rubric,
+)
+from traceweir.schemas.reference import Reference
+from traceweir.scorers import Scorer, Subject
+from traceweir.scorers.evaluation.registry import BUILT_IN
+from traceweir.scorers.judge import Question
+from traceweir.scorers.judged.chunk_relevance import ChunkRelevancePrecision
+from traceweir.scorers.judged.databricks_ratings import (
+    ContextSufficiency,
+    Correctness,
+    Groundedness,
+    RelevanceToQuery,
+    SafetyRating,
+)
+from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
+from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
+from traceweir.scorers.judged.prompt import fill
+from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from traceweir.scorers.judged.safety_v1 import Safety
+from traceweir.scorers.judged.yes_no_rating import AsksForRatings
+from traceweir.scorers.scripted_judge import AgreeableJudge, ScriptedJudge
+
+GOLDEN = ROOT / "tests" / "golden" / "prompts"
+
+CALL = FunctionCall(id="c1", name="find_trains", args={"to": "부산", "note": "{curly} [[tag]]"})
+RETURNED = FunctionResponse(id="c1", name="find_trains", response={"trains": ["KTX 121", "KTX 127"]})
+FULL = Invocation(
+    invocation_id="full",
+    user_content=Content.of("Is there a train to Busan? {name}"),
+    final_response=Content(
+        parts=[Part(text="Yes: KTX 121."), Part(text="부산행 열차가 있습니다. {0} %s")], role="model"
+    ),
+    intermediate_data=InvocationEvents(
+        invocation_events=[
+            InvocationStep(author="clerk", content=Content(parts=[Part(text="Looking."), Part(function_call=CALL)])),
+            InvocationStep(
+                author="clerk",
+                content=Content(parts=[Part(function_response=RETURNED)]),
+                grounding_metadata={"web_search_queries": ["trains to Busan"]},
+            ),
+        ]
+    ),
+    retrieved_context=[RetrievedChunk(doc_uri="timetable.md", content="KTX 121 leaves at 9.")],
+    app_details={
+        "agent_details": {
+            "clerk": {"instructions": "Be brief.", "tool_declarations": [{"name": "find_trains"}]},
+            "porter": {"instructions": ""},
+        }
+    },
+)
+EMPTY = Invocation(invocation_id="empty")
+RUBRICS = [
+    Rubric(rubric_id="brief", rubric_content={"text_property": "The answer is one sentence."}),
+    Rubric(rubric_id="조사", rubric_content={"text_property": "The tool is asked before the answer is given."}),
+]
+MATCH, WITH_STEPS = FinalResponseMatch(), FinalResponseMatch(include_intermediate_responses_in_final=True)
+QUALITY = RubricBasedFinalResponseQuality(rubrics=RUBRICS)
+TOOL_USE = RubricBasedToolUseQuality(rubrics=RUBRICS)
+ASKED: dict[str, tuple[Scorer, Invocation, int]] = {
+    "final_response_match_v2": (MATCH, FULL, 0),
+    "final_response_match_v2.with_intermediate": (WITH_STEPS, FULL, 0),
+    "final_response_match_v2.empty": (MATCH, EMPTY, 0),
+    "rubric_based_final_response_quality_v1": (QUALITY, FULL, 0),
+    "rubric_based_final_response_quality_v1.empty": (QUALITY, EMPTY, 0),
+    "rubric_based_tool_use_quality_v1": (TOOL_USE, FULL, 0),
+    "rubric_based_tool_use_quality_v1.empty": (TOOL_USE, EMPTY, 0),
+    "hallucinations_v1.sentences": (Hallucinations(), FULL, 0),
+    "hallucinations_v1.labels": (Hallucinations(), FULL, 1),
+    "safety_v1": (Safety(), FULL, 0),
+    "safety_v1.rating": (SafetyRating(), FULL, 0),
+    "correctness": (Correctness(), FULL, 0),
+    "correctness.facts": (Correctness(), FULL, 0),
+    "relevance_to_query": (RelevanceToQuery(), FULL, 0),
+    "groundedness": (Groundedness(), FULL, 0),
+    "context_sufficiency": (ContextSufficiency(), FULL, 0),
+    "chunk_relevance": (ChunkRelevancePrecision(), FULL, 0),
+}
+VARIANTS = (".empty", ".with_intermediate", ".rating", ".facts")
+FACTS = Reference(expected_facts=["KTX 121 goes to Busan.", 'A fact of two lines,\n"and quotes".'])
+
+
+async def asked(name: str) -> list[Question]:
+    scorer, invocation, _ = ASKED[name]
+    agreeable = AgreeableJudge()
+    replies = []
+
+    class Listening:
+        async def ask(self, question: Question):  # type: ignore[no-untyped-def]
+            replies.append(question)
+            return await agreeable.ask(question)
+
+    expected = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."))
+    reference = FACTS if name.endswith(".facts") else expected
+    await scorer.score(Subject(invocation=invocation, reference=reference, judge=Listening()))  # type: ignore[misc]
+    return replies
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_the_prompt_is_the_golden_one(name: str) -> None:
+    """To accept a change on purpose: raise the scorer's version, delete the file and run this twice."""
+    scorer, _, number = ASKED[name]
+    question = (await asked(name))[number]
+    path = GOLDEN / f"{name}.txt"
+    if not path.exists():
+        path.write_text(question.prompt, "utf-8")
+        pytest.fail(f"{path.name} was not there and is now; read it")
+    assert question.prompt == path.read_text("utf-8")
+    metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
+    assert (question.metric, question.version, question.model) == (metric, "1", "gemini-2.5-flash")
+
+
+def test_every_judged_metric_has_its_golden_prompt_and_every_template_a_user() -> None:
+    judged = {kind for kind in BUILT_IN.values() if kind.judged}
+    assert {type(scorer) for scorer, _, _ in ASKED.values()} == judged
+    templates = {Path(path.name).stem for path in (files("traceweir.scorers.judged") / "prompts").iterdir()}
+    assert templates == {name for name in ASKED if not name.endswith(VARIANTS)}
+    assert {path.stem for path in GOLDEN.iterdir()} == ASKED.keys()
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_the_same_question_is_asked_again_and_each_sample_bears_its_number(name: str) -> None:
+    first, again = await asked(name), await asked(name)
+    assert first == again
+    if isinstance(ASKED[name][0], AsksForRatings | SafetyRating):
+        assert [question.sample for question in first] == [0]
+    elif name.startswith("hallucinations"):
+        assert [question.sample for question in first] == [0, 0]
+    else:
+        of_one_item, of_two_of_which_one_is_answered = [0, 1, 2], [0, 1, 2, 3, 4]
+        expected = of_two_of_which_one_is_answered if name.startswith("rubric") else of_one_item
+        assert [question.sample for question in first] == expected
+        assert len({question.prompt for question in first}) == 1
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_every_question_says_which_json_it_wants_in_the_form_that_strict_modes_take(name: str) -> None:
+    schema = (await asked(name))[ASKED[name][2]].answer
+    assert schema is not None
+    objects = [schema]
+    while objects:
+        one = objects.pop()
+        if one["type"] == "object":
+            assert isinstance(one["properties"], dict)
+            assert (one["additionalProperties"], one["required"]) == (False, list(one["properties"]))
+            objects += one["properties"].values()  # type: ignore[arg-type]
+        elif one["type"] == "array":
+            objects.append(one["items"])  # type: ignore[arg-type]
+
+
+def test_each_text_has_a_tag_of_its_own_that_stands_nowhere_in_it() -> None:
+    def tag(text: str) -> str:
+        return fill("[[tag]]", {"a": text})
+
+    tags = {tag(f"text {number}") for number in range(1_000)}
+    assert len(tags) == 1_000
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in tags)
+    assert fill("[[tag]]", {"a": "x", "b": ""}) != fill("[[tag]]", {"a": "", "b": "x"})
+
+
+async def test_a_judge_in_a_script_says_when_it_is_asked_too_often() -> None:
+    with pytest.raises(AssertionError, match="question 1 is not in the script"):
+        await ScriptedJudge().ask(Question(metric="m", version="1", model="m", prompt="p"))

@@ -1,0 +1,248 @@
+"""Ratings of Databricks Agent Evaluation: what is asked, what a yes and a no are worth, and when there is no number."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.scoring import make_session, scores_of
+
+from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import read_plan
+from traceweir.scorers.databricks_names import RUNS_ON, short_name
+from traceweir.scorers.judge import BudgetSpent, JudgeFailed
+from traceweir.scorers.judged.yes_no_rating import read_rating
+from traceweir.scorers.scripted_judge import PRICE, AgreeableJudge, ScriptedJudge
+
+YES, NO = '{"rationale": "it is so", "result": "yes"}', '{"rationale": "it is not", "result": "no"}'
+UNKNOWN = '{"rationale": "who knows", "result": "maybe"}'
+CHUNKS = [
+    RetrievedChunk(doc_uri="a", content="KTX 121 leaves at 9."),
+    RetrievedChunk(doc_uri="b", content="Buses leave hourly."),
+    RetrievedChunk(doc_uri="c"),
+]
+ANSWERED = Invocation(
+    invocation_id="i",
+    user_content=Content.of("Which train?"),
+    final_response=Content.of("KTX 121."),
+    retrieved_context=CHUNKS,
+)
+FACTS = Reference(expected_facts=["It is KTX 121.", "It leaves\nat 9."])
+RATINGS = ["correctness", "relevance_to_query", "groundedness", "context_sufficiency"]
+SINGLE = [*RATINGS, "safety"]
+PRECISION = "chunk_relevance_precision"
+
+
+async def rated(metric: str, judge: Any, *turns: Turn, **options: Any) -> list[Score]:
+    plan = read_plan({"criteria": {metric: {"threshold": 0.5, **options}}})
+    return await scores_of(plan, turns or [Turn(ANSWERED, FACTS)], make_session(), judge=judge)
+
+
+def without(**changes: Any) -> Turn:
+    return Turn(ANSWERED.model_copy(update=changes), FACTS)
+
+
+@pytest.mark.parametrize("metric", RATINGS)
+async def test_a_yes_is_1_and_a_no_0_with_the_reason_and_what_it_cost(metric: str) -> None:
+    for reply, value, said in ((YES, 1.0, "it is so"), (NO, 0.0, "it is not")):
+        judge = ScriptedJudge(reply)
+        score, session = await rated(metric, judge)
+        assert (score.value, session.value, score.cost, session.cost) == (value, value, PRICE, Cost())
+        assert score.rationale.endswith(said)
+        assert score.details["votes"] == {"yes": int(value), "no": int(not value), "neither": 0}
+
+
+async def test_an_answer_is_safe_by_the_policy_of_safety_v1_asked_once() -> None:
+    judge = ScriptedJudge('{"reasoning": "no harm", "is_the_agent_response_safe": "yes"}')
+    score, _ = await rated("safety", judge)
+    assert (score.value, score.rationale) == (1.0, "1 of 1 votes find it safe: no harm")
+
+
+@pytest.mark.parametrize("metric", RATINGS)
+async def test_more_samples_vote(metric: str) -> None:
+    score, _ = await rated(metric, ScriptedJudge(NO, YES, YES), judge_model_options={"num_samples": 3})
+    assert (score.value, score.details["spread"]) == (1.0, pytest.approx(1 / 3))
+
+
+@pytest.mark.parametrize("metric", RATINGS)
+async def test_a_judge_that_cannot_tell_gives_no_number(metric: str) -> None:
+    score, _ = await rated(metric, ScriptedJudge(UNKNOWN))
+    assert (score.value, score.not_evaluated_because, score.cost) == (None, "error", PRICE)
+    assert score.rationale == "AnswerUnusable: the judge cannot tell: 'who knows'"
+    score, _ = await rated(metric, ScriptedJudge("Well."))
+    assert score.rationale == "AnswerUnusable: none of 1 replies holds a verdict; the first: 'Well.'"
+
+
+@pytest.mark.parametrize("metric", [*SINGLE, PRECISION])
+async def test_a_spent_budget_and_a_failing_judge_are_told_apart(metric: str) -> None:
+    for failure, because in ((BudgetSpent("spent"), "budget"), (JudgeFailed("down"), "error")):
+        score, _ = await rated(metric, ScriptedJudge(failure, failure))
+        assert (score.value, score.not_evaluated_because) == (None, because)
+
+
+NOTHING = "no reference says which response or facts were expected"
+CONTENTLESS = "none of the retrieved chunks has content"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "turn", "why"),
+    [
+        (["correctness", "context_sufficiency"], Turn(ANSWERED), NOTHING),
+        (["correctness", "context_sufficiency"], Turn(ANSWERED, Reference(retrieved_context=CHUNKS)), NOTHING),
+        (["correctness"], Turn(ANSWERED, Reference(final_response=Content.of(""))), NOTHING),
+        (["correctness"], Turn(ANSWERED, Reference(expected_facts=[])), "the list of expected facts is empty"),
+        ([*RATINGS, PRECISION], without(user_content=None), "there is no request"),
+        (["correctness", "relevance_to_query", "groundedness"], without(final_response=None), "there is no response"),
+        (["safety"], without(final_response=None), "there is no final response that could be unsafe"),
+        (["groundedness", "context_sufficiency", PRECISION], without(retrieved_context=None), "nothing was retrieved"),
+        (["groundedness", "context_sufficiency", PRECISION], without(retrieved_context=[]), "nothing was retrieved"),
+        (["groundedness", "context_sufficiency", PRECISION], without(retrieved_context=CHUNKS[2:]), CONTENTLESS),
+        (
+            ["groundedness"],
+            without(retrieved_context=None, unread=["span 's' is not JSON"]),
+            "nothing was retrieved; span 's' is not JSON",
+        ),
+    ],
+)
+async def test_what_is_lacking_is_said_and_nobody_is_asked(metrics: list[str], turn: Turn, why: str) -> None:
+    for metric in metrics:
+        score, _ = await rated(metric, ScriptedJudge(), turn)
+        assert (score.not_evaluated_because, score.rationale) == ("missing_input", why), metric
+
+
+async def test_facts_and_a_response_together_are_a_conflict_as_in_agent_evaluation() -> None:
+    both = Reference(final_response=Content.of("KTX 121."), expected_facts=["121"])
+    for metric in ("correctness", "context_sufficiency"):
+        score, _ = await rated(metric, ScriptedJudge(), Turn(ANSWERED, both))
+        assert score.not_evaluated_because == "error"
+        assert "Conflicting field(s): more than one of [expected_response or expected_facts]" in score.rationale
+
+
+async def test_facts_stand_in_the_prompt_a_line_each() -> None:
+    judge = ScriptedJudge(YES)
+    await rated("correctness", judge)
+    assert '>\n"It is KTX 121."\n"It leaves\\nat 9."\n</expected' in judge.asked[0].prompt
+
+
+async def test_only_chunks_with_content_are_shown() -> None:
+    for metric in ("groundedness", "context_sufficiency"):
+        judge = ScriptedJudge(YES)
+        await rated(metric, judge)
+        assert "Buses leave hourly." in judge.asked[0].prompt
+        assert '"doc_uri": "c"' not in judge.asked[0].prompt
+
+
+async def test_each_chunk_is_asked_about_on_its_own_and_one_without_content_is_left_out() -> None:
+    judge = ScriptedJudge(YES, NO)
+    score, session = await rated(PRECISION, judge)
+    assert (score.value, session.value) == (0.5, 0.5)
+    assert score.rationale == "1 of 2 chunks are relevant, and 1 have no rating"
+    assert score.details == {
+        "k": 3,
+        "relevant": 1,
+        "rated": 2,
+        "chunks": [
+            {"doc_uri": "a", "rating": "yes", "rationale": "it is so"},
+            {"doc_uri": "b", "rating": "no", "rationale": "it is not"},
+            {"doc_uri": "c", "rating": None, "rationale": "the chunk has no content"},
+        ],
+    }
+    assert score.cost == Cost(input_tokens=200, output_tokens=20, usd=0.002)
+    assert ["KTX 121 leaves" in question.prompt for question in judge.asked] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("replies", "value"),
+    [
+        ((YES, JudgeFailed("down")), 1.0),
+        ((YES, "Well."), 1.0),
+        ((YES, UNKNOWN), 0.5),
+        ((UNKNOWN, UNKNOWN), 0.0),
+        ((NO, NO), 0.0),
+    ],
+)
+async def test_a_failed_question_is_left_out_and_an_unknown_counts(replies: tuple[Any, ...], value: float) -> None:
+    score, _ = await rated(PRECISION, ScriptedJudge(*replies))
+    assert score.value == value
+
+
+async def test_a_chunk_whose_question_failed_says_why() -> None:
+    score, _ = await rated(PRECISION, ScriptedJudge(YES, JudgeFailed("down")))
+    assert score.details["chunks"][1] == {"doc_uri": "b", "rating": None, "error": "down"}  # type: ignore[index,call-overload]
+
+
+async def test_a_budget_spent_halfway_gives_no_number() -> None:
+    score, _ = await rated(PRECISION, ScriptedJudge(YES, BudgetSpent("spent")))
+    assert (score.value, score.not_evaluated_because) == (None, "budget")
+
+
+async def test_no_more_chunks_are_asked_about_at_once_than_the_limit_says() -> None:
+    class Counting(AgreeableJudge):
+        now = most = 0
+
+        async def ask(self, question: Any) -> Any:
+            import asyncio
+
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0)
+            self.now -= 1
+            return await super().ask(question)
+
+    turn = without(retrieved_context=CHUNKS[:1] * 9)
+    for limit in (1, 4):
+        judge = Counting()
+        await rated(PRECISION, judge, turn, judge_model_options={"parallelism_limit": limit, "num_samples": 5})
+        assert judge.most == limit
+
+
+@pytest.mark.parametrize(("options", "asked"), [({}, 100), ({"max_chunks": 7}, 7), ({"max_chunks": 200}, 120)])
+async def test_of_many_chunks_the_first_are_asked_about_and_a_hundred_named(
+    options: dict[str, int], asked: int
+) -> None:
+    judge = ScriptedJudge(*[YES] * asked)
+    score, _ = await rated(PRECISION, judge, without(retrieved_context=CHUNKS[:1] * 120), **options)
+    assert (score.value, len(judge.asked), score.details["k"], score.details["rated"]) == (1.0, asked, 120, asked)
+    assert len(score.details["chunks"]) == min(100, asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict"),
+    [("YES ", True), (True, True), (1, True), ("pass", True), ("No", False), (False, False), (0, False), (None, False)],
+)
+def test_words_that_mean_yes_or_no_count_as_such(result: Any, verdict: bool) -> None:
+    found = read_rating(json.dumps({"rationale": "r", "result": result}))
+    assert found is not None
+    assert found.verdict is verdict
+
+
+@pytest.mark.parametrize("reply", ['{"rationale": "yes"}', '{"result": ["yes"]}', '["yes"]', "yes", ""])
+def test_a_reply_without_a_rating_has_none(reply: str) -> None:
+    assert read_rating(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "judged"),
+    [
+        (None, ["relevance_to_query", "safety", "groundedness", PRECISION]),
+        (FACTS, ["relevance_to_query", "safety", "groundedness", PRECISION, "correctness", "context_sufficiency"]),
+        (Reference(retrieved_context=CHUNKS), []),
+    ],
+)
+async def test_what_was_expected_decides_which_ratings_run(reference: Reference | None, judged: list[str]) -> None:
+    options = {"judge_model_options": {"judge_model": "openai/local"}}
+    for wanted, asked in ({"judged": False}, []), ("auto", judged), (options, judged):
+        plan = read_plan({"agent_evaluation": wanted})
+        scores = await scores_of(plan, [Turn(ANSWERED, reference)], make_session(), judge=AgreeableJudge())
+        found = [score for score in scores if score.level == "invocation"]
+        assert [short_name(score.metric) for score in found if "llm_judged" in score.metric] == asked
+        assert all(score.value == 1.0 for score in found if "llm_judged" in score.metric)
+        assert plan.judged == {name for name in RUNS_ON if "llm_judged" in name and wanted != {"judged": False}}
+        models = {metric.scorer.judge_model for metric in plan.metrics if metric.scorer and metric.scorer.judged}
+        assert models == (
+            {"openai/local"} if wanted is options else {"gemini-2.5-flash"} if asked or plan.judged else set()
+        )

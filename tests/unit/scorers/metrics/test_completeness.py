@@ -1,0 +1,165 @@
+"""Completeness and the other metrics of Mastra's: what they say of texts of any script, and of what is not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.scoring import make_turn, scores_of
+
+from traceweir.schemas.invocation import Content, FunctionCall, Invocation, Part
+from traceweir.schemas.score import Score
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import ConfigError, Plan, read_plan
+from traceweir.scorers.metrics.completeness import completeness
+from traceweir.scorers.metrics.content_similarity import dice
+from traceweir.scorers.metrics.keyword_coverage import keywords
+from traceweir.scorers.text.elements import elements
+
+
+def plan_of(metric: str, **options: Any) -> Plan:
+    return read_plan({"criteria": {metric: {"threshold": 0.5, **options}}})
+
+
+def turn(question: str | None, answer: str | None) -> Turn:
+    return Turn(
+        Invocation(
+            user_content=None if question is None else Content.of(question),
+            final_response=None if answer is None else Content.of(answer),
+        )
+    )
+
+
+async def score_of(metric: str, question: str | None, answer: str | None, **options: Any) -> Score:
+    return (await scores_of(plan_of(metric, **options), [turn(question, answer)]))[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "on_the_point", "beside_it"),
+    [
+        ("침실의 조명을 꺼 주세요", "침실 조명을 껐습니다.", "오늘 서울의 날씨는 맑습니다."),
+        ("请解释光合作用", "光合作用是植物制造养分的过程。", "今天的天气很好。"),
+        ("東京の天気を教えて", "東京の天気は晴れです。", "会議は十時に始まる予定。"),
+        ("สภาพอากาศในกรุงเทพ", "กรุงเทพอากาศร้อน", "ฉันชอบกินข้าว"),
+        ("Какая погода в Москве?", "Погода в Москве ясная.", "Спасибо за покупку!"),
+        ("ما هو الطقس في القاهرة؟", "الطقس في القاهرة مشمس.", "شكرا لك"),
+    ],
+    ids=["Korean", "Chinese", "Japanese", "Thai", "Russian", "Arabic"],
+)
+def test_an_answer_on_the_point_covers_more_than_one_beside_it(
+    question: str, on_the_point: str, beside_it: str
+) -> None:
+    right, wrong = completeness(question, on_the_point).score, completeness(question, beside_it).score
+    assert right >= 0.3
+    assert wrong <= right - 0.25
+    assert completeness(question, question).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("She has been working", ["she", "work"]),
+        ("It wasn't booked", ["it", "not", "book"]),
+        ("I'm sure that they’ll go", ["i", "be", "sure", "that", "they", "go"]),
+        ("getUserName and HTTPServer2", ["get", "user", "name", "and", "httpserver2"]),
+        ("Café Straße", ["cafe", "strasse"]),
+        ("ﬁne ½ ＡＢＣ", ["fine", "1", "2", "abc"]),
+        ("שָׁלוֹם", ["שלום"]),
+        ("👩‍👩‍👧 ❤️ 1️⃣", ["1"]),
+        ("a\u200db \u202eabc\u202c soft\u00adware", ["ab", "abc", "software"]),
+        ("한글", ["한글"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("東", ["東"]),
+    ],
+)
+def test_elements(text: str, found: list[str]) -> None:
+    assert elements(text) == found
+
+
+def test_one_character_is_covered_by_a_pair_that_has_it() -> None:
+    assert completeness("水", "喝水").score == 1.0
+
+
+async def test_details_name_the_elements_and_count_them() -> None:
+    score = await score_of("completeness", "The lazy dog", "A dog")
+    assert score.value == pytest.approx(1 / 3)
+    assert score.details == {
+        "input_elements": ["the", "lazy", "dog"],
+        "output_elements": ["a", "dog"],
+        "missing_elements": ["the", "lazy"],
+        "element_counts": {"input": 3, "output": 2},
+    }
+
+
+async def test_details_stay_small_however_long_the_texts_are() -> None:
+    long = " ".join(f"{'x' * 100}{number}" for number in range(2000))
+    score = await score_of("completeness", long, "no")
+    assert [len(score.details[name]) for name in ("input_elements", "missing_elements")] == [100, 100]  # type: ignore[arg-type]
+    assert len(str(score.details)) < 20_000
+    assert score.details["element_counts"] == {"input": 2000, "output": 1}
+
+
+@pytest.mark.parametrize("metric", ["completeness", "keyword_coverage", "content_similarity"])
+async def test_without_user_content_there_is_no_value(metric: str) -> None:
+    score = await score_of(metric, None, "hello")
+    assert (score.status, score.not_evaluated_because) == ("NOT_EVALUATED", "missing_input")
+    assert "user content" in score.rationale
+
+
+@pytest.mark.parametrize("metric", ["completeness", "keyword_coverage"])
+@pytest.mark.parametrize("nothing", ["", "?!", "..."])
+async def test_a_question_without_words_gives_a_value_only_as_in_mastra(metric: str, nothing: str) -> None:
+    assert (await score_of(metric, nothing, "hello")).not_evaluated_because == "missing_input"
+    assert (await score_of(metric, nothing, "?", compat="mastra")).value == 1.0
+
+
+async def test_no_response_is_an_empty_one() -> None:
+    assert (await score_of("completeness", "hello", None)).value == 0.0
+    assert (await score_of("keyword_coverage", "refund", None)).value == 0.0
+
+
+async def test_only_mastra_reads_the_last_text_part_alone() -> None:
+    parts = Content(parts=[Part(text="alpha"), Part(text="beta"), Part(function_call=FunctionCall(name="find"))])
+    asked = [Turn(Invocation(user_content=parts, final_response=Content.of("beta")))]
+    assert (await scores_of(plan_of("completeness"), asked))[0].value == 0.5
+    assert (await scores_of(plan_of("completeness", compat="mastra"), asked))[0].value == 1.0
+
+
+def test_keywords_are_of_any_script_and_no_stop_words() -> None:
+    assert list(keywords("I don't know the price of 침실의 조명 2 光合")) == ["price", "침실", "조명", "光合"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "value"), [("", "", 1.0), ("a", "b", 0.0), ("ab", "ab", 1.0), ("aaaa", "aa", 0.5)]
+)
+def test_dice(one: str, other: str, value: float) -> None:
+    assert dice(one, other) == value
+
+
+async def test_similarity_takes_two_spellings_of_a_character_for_one() -> None:
+    assert (await score_of("content_similarity", "na\u00efve", "nai\u0308ve")).value == 1.0
+    assert (await score_of("content_similarity", "na\u00efve", "nai\u0308ve", compat="mastra")).value != 1.0
+
+
+def test_tool_call_accuracy_must_be_told_what_to_expect() -> None:
+    with pytest.raises(ConfigError, match="expected_tool or expected_tool_order must be given"):
+        plan_of("tool_call_accuracy")
+    with pytest.raises(ConfigError, match="expectedToolOrder"):
+        plan_of("tool_call_accuracy", expectedToolOrder=[])
+
+
+async def test_tool_call_accuracy_says_what_was_called() -> None:
+    called = [make_turn(tools=[FunctionCall(name="book")])]
+    score = (await scores_of(plan_of("tool_call_accuracy", expectedTool="find"), called))[0]
+    assert (score.value, score.details) == (0.0, {"called": ["book"]})
+
+
+def test_only_mastra_can_be_compatible_with() -> None:
+    with pytest.raises(ConfigError, match="compat"):
+        plan_of("completeness", compat="ragas")
+
+
+async def test_long_texts_are_compared_beside_other_work() -> None:
+    long = "dog " * 20_000
+    assert (await score_of("completeness", long, long)).value == 1.0
+    assert (await score_of("completeness", "?" * 60_000, "")).not_evaluated_because == "missing_input"

@@ -1,0 +1,96 @@
+"""Patterns of one's own: what they take out, what they must leave, and which are refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.scoring import make_trace
+
+from traceweir.scorers import ConfigError, read_plan
+from traceweir.scorers.evaluation.decision import network_record
+from traceweir.scorers.redaction.custom_patterns import redact_own
+from traceweir.scorers.redaction.redaction import redact
+
+
+@pytest.mark.parametrize(
+    ("text", "patterns", "redacted"),
+    [
+        ("EMP-1, EMP-2", {"employee": "EMP-[0-9]+"}, "[REDACTED:employee], [REDACTED:employee]"),
+        ("직원-12님", {"employee": r"직원-\d+"}, "[REDACTED:employee]님"),
+        ("a b", {"first": "a", "second": "b"}, "[REDACTED:first] [REDACTED:second]"),
+        ("aba", {"first": "a", "word": "[A-Z]+|[a-z]+"}, "[REDACTED:first][REDACTED:word][REDACTED:first]"),
+        ("Ab", {"any": "(?i)a"}, "[REDACTED:any]b"),
+        ("one\ntwo", {"line": "(?m)^two$"}, "one\n[REDACTED:line]"),
+        ("x]", {"bracket": "]|x"}, "[REDACTED:bracket][REDACTED:bracket]"),
+        (r"\1 \g<0>", {"digit": "[0-9]"}, r"\[REDACTED:digit] \g<[REDACTED:digit]>"),
+        ("nothing here", {"employee": "EMP"}, "nothing here"),
+    ],
+)
+def test_matches_become_tokens_of_their_kind_and_tokens_stay(
+    text: str, patterns: dict[str, str], redacted: str
+) -> None:
+    assert redact_own(text, patterns) == redacted
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "[REDACTED:email]", "[REDACTED:", "]", ":", "ED"]), max_size=12).map("".join)
+)
+def test_what_is_redacted_already_stays(text: str) -> None:
+    token = re.compile(r"\[REDACTED:email\]")
+    redacted = redact_own(text, {"one": "a", "two": "[^b]", "three": ".*:"})
+    assert token.findall(redacted) == token.findall(text)
+
+
+def test_a_pattern_that_would_make_a_backtracking_engine_hang_is_done_at_once() -> None:
+    text = "a" * 100_000 + "!"
+    assert redact_own(text, {"evil": "(a+)+b", "worse": "(a|a|aa)*b"}) == text
+
+
+def test_of_a_long_text_every_piece_is_redacted_and_nothing_else_changes() -> None:
+    text = " ".join(f"EMP-{number} works" for number in range(5_000))
+    redacted = redact_own(text, {"employee": "EMP-[0-9]+"})
+    assert redacted == " ".join(["[REDACTED:employee] works"] * 5_000)
+    assert redact_own("x" * 20_001, {"employee": "EMP"}) == "x" * 20_001
+
+
+def test_a_pattern_that_looks_far_ahead_from_every_match_ends() -> None:
+    text = "KEY " * 150_000
+    assert redact_own(text, {"key": "KEY(?:.*;)?"}) == "[REDACTED:key] " * 150_000
+
+
+def test_they_come_before_the_kinds_that_are_known_also_in_keys_and_lists() -> None:
+    document = {"EMP-1": ["EMP-2 kim@example.com", {"n": 1}]}
+    assert redact(document, {"employee": "EMP-[0-9]", "mail": "kim@"}) == {
+        "[REDACTED:employee]": ["[REDACTED:employee] [REDACTED:mail]example.com", {"n": 1}]
+    }
+
+
+def test_what_the_config_names_is_taken_out_of_what_is_published() -> None:
+    plan = read_plan('{"gate": {"redact": {"employee": "EMP-[0-9]+"}}}')
+    record = network_record(plan, make_trace(task={"objective": "Promote EMP-4711"}), 0.9)
+    assert record["task"] == {"objective": "Promote [REDACTED:employee]"}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "problem"),
+    [
+        ({"employee": "("}, "gate.redact.employee: RE2 does not take it: missing ): ("),
+        ({"employee": "(?=a)"}, "gate.redact.employee: RE2 does not take it: invalid perl operator: (?="),
+        (
+            {"employee": "((a{100}){100}){100}"},
+            "gate.redact.employee: RE2 does not take it: invalid repetition size: {100}",
+        ),
+        ({"employee": "x*"}, "gate.redact.employee: it matches the empty text, and so everywhere"),
+        ({"employee": ""}, 'gate.redact.employee: String should have at least 1 character, not ""'),
+        ({"employee": 7}, "gate.redact.employee: Input should be a valid string, not 7"),
+        ({"Employee id": "a"}, "String should match pattern '^[a-z][a-z0-9_]{0,39}$'"),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_named_with_why(patterns: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_plan({"gate": {"redact": patterns}})
+    (said,) = refused.value.problems
+    assert problem in said

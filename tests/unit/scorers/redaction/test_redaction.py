@@ -1,0 +1,172 @@
+"""What redaction takes out, what it must leave, and that a document keeps its shape.
+
+The secrets below are made up and put together from parts, so that scanners of repositories do not take them for real ones.
+"""
+
+import json
+
+import pytest
+
+from traceweir.scorers.redaction.redaction import redact, redact_text
+
+LETTERS, HEX = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3iJ6lM9o", "0123456789abcdef"
+
+SECRETS = {
+    "postgresql://app:pw@db.internal:5432/orders": "[REDACTED:connection_string]",
+    "use redis://localhost:6379/0 here": "use [REDACTED:connection_string] here",
+    "postgresql+asyncpg://u@h/db, then go": "[REDACTED:connection_string], then go",
+    "MONGODB+SRV://u:p@cluster0.example.net": "[REDACTED:connection_string]",
+    "git clone https://bot:hunter2@git.example.com/x.git now": "git clone https://[REDACTED:connection_string] now",
+    f"Authorization: Bearer {LETTERS}": "Authorization: Bearer [REDACTED:bearer_token]",
+    f"authorization: bearer {LETTERS}": "authorization: bearer [REDACTED:bearer_token]",
+    f"got eyJ{LETTERS}.eyJ{LETTERS}.{LETTERS} back": "got [REDACTED:bearer_token] back",
+    f"key sk-{LETTERS}.": "key [REDACTED:api_key].",
+    f"sk-proj-{LETTERS}_x": "[REDACTED:api_key]",
+    f"ghp_{LETTERS} ghs_{LETTERS}": "[REDACTED:api_key] [REDACTED:api_key]",
+    f"github_pat_{LETTERS}": "[REDACTED:api_key]",
+    f"id {'AKIA'}IOSFODNN7EXAMPLE": "id [REDACTED:api_key]",
+    f"kp_{HEX}": "[REDACTED:api_key]",
+    f"Bearer kp_{HEX}": "Bearer [REDACTED:api_key]",
+    f"xoxb-{LETTERS}-1": "[REDACTED:api_key]",
+    "password=hunter2": "password=[REDACTED:password]",
+    "Password: hunter2, then go": "Password: [REDACTED:password], then go",
+    "DB_PASSWORD='a b c'": "DB_PASSWORD='[REDACTED:password]'",
+    "clientSecret = s3cr3t;": "clientSecret = [REDACTED:password];",
+    'say "api_key": "x y"': 'say "api_key": "[REDACTED:password]"',
+    r'"{\"token\": \"a\\\"b\", \"n\": 1}"': r'"{\"token\": \"[REDACTED:password]\", \"n\": 1}"',
+    r'{"password": "a\"b", "n": 1}': '{"password": "[REDACTED:password]", "n": 1}',
+    "password=kim@example.com": "password=[REDACTED:password]",
+    "비밀번호: hunter2": "비밀번호: [REDACTED:password]",
+    "암호=열려라참깨": "암호=[REDACTED:password]",
+    f"a -----BEGIN RSA PRIVATE KEY-----\n{LETTERS}\n-----END RSA PRIVATE KEY----- b": "a [REDACTED:private_key] b",
+    f"cut off: -----BEGIN PRIVATE KEY-----\n{LETTERS}": "cut off: [REDACTED:private_key]",
+}
+
+IDENTIFIERS = {
+    "mail kim.minsu+x@mail.example.co.kr.": "mail [REDACTED:email].",
+    "메일은test@example.com으로": "메일은[REDACTED:email]으로",
+    "<lee@example.com>,park@example.org": "<[REDACTED:email]>,[REDACTED:email]",
+    "(555) 123-4567": "[REDACTED:phone]",
+    "(415)555-2671 or 415-555-2671": "[REDACTED:phone] or [REDACTED:phone]",
+    "call 415 555 2671 or 415.555.2671.": "call [REDACTED:phone] or [REDACTED:phone].",
+    "+1-555-234-5678 and 1-800-555-0199": "[REDACTED:phone] and [REDACTED:phone]",
+    "tel:+14155552671": "tel:[REDACTED:phone]",
+    "+44 20 7946 0958, London": "[REDACTED:phone], London",
+    "+82 10 1234 5678 2024-05-20": "[REDACTED:phone] 2024-05-20",
+    "+821012345678로 연락": "[REDACTED:phone]로 연락",
+    "전화 010-1234-5678로 연락": "전화 [REDACTED:phone]로 연락",
+    "연락처는 01012345678입니다": "연락처는 [REDACTED:phone]입니다",
+    "휴대폰 010 1234 5678, 010.1234.5678": "휴대폰 [REDACTED:phone], [REDACTED:phone]",
+    "옛 번호 011-234-5678": "옛 번호 [REDACTED:phone]",
+    "HP010-1234-5678, tel02-123-4567x12": "HP[REDACTED:phone], tel[REDACTED:phone]x12",
+    "02-123-4567, 031-1234-5678, 070-1234-5678": "[REDACTED:phone], [REDACTED:phone], [REDACTED:phone]",
+    "서울 02)123-4567 부산 (051) 123-4567": "서울 [REDACTED:phone] 부산 [REDACTED:phone]",
+    "02 312 4567": "[REDACTED:phone]",
+    "from 10.0.0.1:8080 to 192.168.10.254.": "from [REDACTED:ip]:8080 to [REDACTED:ip].",
+    "서버는 203.0.113.7입니다": "서버는 [REDACTED:ip]입니다",
+    "open /home/kim/secret/plan.md now": "open [REDACTED:filepath] now",
+    "'/Users/lee/a b'": "'[REDACTED:filepath] b'",
+    "파일 /home/민수/자료.txt": "파일 [REDACTED:filepath]",
+    r"C:\Users\Park\Desktop\a.xlsx, b": "[REDACTED:filepath], b",
+}
+
+LEFT_ALONE = [
+    "flight HAT136 on 2024-05-20 at 10:00-12:30, arriving 2024-05-21T00:15:00",
+    "2024-05-20T15:00:00.000Z, 20240520, 2024.05.20 10:30, 05/20/2024",
+    "credit_card_4421486, gift_card_5634230, certificate_7815826",
+    "reservation 4WQ150 of mia_li_3668, order #W2378156, product 6086499569, item 9612497925",
+    "order 4155552671, ticket 1234567890, at 1716200000 or 1716200000000",
+    "id 550e8400-e29b-41d4-a716-446655440000, commit 9ff0e3f4",
+    "3f2a1010-4068-4295-9319-5d0c6f1b2a77, 3F2A1C4B-0505-4123-8123-5D0C6F1B2A77, 3f2a1c4b-a010-4068-8295-5d0c6f1b2a77",
+    "total 1,234,567.00 won, 3.14159265, 0.123456789, 523.45 200 1550",
+    "rows 100 200 3000 and 200 300 4000",
+    "ISBN 978-3-16-148410-0",
+    "v1.2.3.4, numpy 1.26.4, python 3.11.14, 1.2.3",
+    "kp:trace:7d3f-2024-0520-001",
+    "주문번호 20240520123456, 좌석 12A, 금액 123,456원, 2024년 5월 20일",
+    "항공편 KE102, 예약 5555-6666, 계좌 이체 3회",
+    "utilisé le +0900, C++20240520, +1000 points, a+12345",
+    "pip install package@1.2.3, @types/node@18.0.0-beta, user@localhost",
+    "The password is required. Reset your password? 비밀번호는 필수입니다",
+    "max_tokens: 512, tokens=17, tokenizer: fast, secretary: Kim",
+    "sk-learn-compatible-estimator-classes, task-force-one-hundred-and-two, a risk-free trial",
+    "Bearer of good news, bearer certificates",
+    "see https://example.com/docs?page=2#a:b@c and s3://bucket/key",
+    "/usr/home, /homepage, home/kim, C:\\Windows\\System32",
+    "-----BEGIN CERTIFICATE-----",
+    "",
+]
+
+
+@pytest.mark.parametrize(("text", "redacted"), [*SECRETS.items(), *IDENTIFIERS.items()])
+def test_secrets_and_identifiers_become_tokens_that_name_their_kind(text, redacted):
+    assert redact_text(text) == redacted
+    assert redact_text(redacted) == redacted
+
+
+@pytest.mark.parametrize("text", LEFT_ALONE)
+def test_what_an_agent_writes_otherwise_is_left_alone(text):
+    assert redact_text(text) == text
+
+
+def test_every_string_of_a_document_is_redacted_keys_included():
+    document = {"steps": [{"content": "mail kim@example.com"}, ["10.0.0.1", 7, None]], "kim@example.com": True}
+    assert redact(document) == {
+        "steps": [{"content": "mail [REDACTED:email]"}, ["[REDACTED:ip]", 7, None]],
+        "[REDACTED:email]": True,
+    }
+
+
+def test_the_original_document_is_not_changed():
+    document = {"a": ["kim@example.com"], "b": {"password": "x"}}
+    before = json.dumps(document)
+    redact(document)
+    assert json.dumps(document) == before
+
+
+@pytest.mark.parametrize(
+    "key", ["password", "DB_PASSWORD", "apiKey", "x-api-key", "access_token", "clientSecret", "비밀번호"]
+)
+def test_strings_under_a_key_that_names_a_secret_are_redacted_whole(key):
+    assert redact({key: "open sesame"}) == {key: "[REDACTED:password]"}
+    assert redact({key: [{"value": "open sesame"}]}) == {key: [{"value": "[REDACTED:password]"}]}
+
+
+def test_numbers_flags_and_empty_strings_under_such_a_key_stay_what_they_are():
+    assert redact({"token": 5, "password": "", "secret": None}) == {"token": 5, "password": "", "secret": None}
+
+
+@pytest.mark.parametrize("key", ["tokens", "max_tokens", "token_count", "secretary", "password_changed_at"])
+def test_other_keys_hide_nothing(key):
+    assert redact({key: "open sesame"}) == {key: "open sesame"}
+
+
+def test_keys_that_become_equal_lose_nothing():
+    document = {"a@x.com": 1, "[REDACTED:email]": 2, "b@x.com": 3, "[REDACTED:email]#2": 4, "c@x.com": 5}
+    redacted = redact(document)
+    assert list(redacted.values()) == [1, 2, 3, 4, 5]
+    assert list(redacted) == [
+        "[REDACTED:email]#3",
+        "[REDACTED:email]",
+        "[REDACTED:email]#4",
+        "[REDACTED:email]#2",
+        "[REDACTED:email]#5",
+    ]
+    assert redact(redacted) == redacted
+
+
+def test_a_document_nested_deeper_than_the_stack_is_redacted():
+    document = leaf = []
+    for _ in range(20_000):
+        leaf.append([])
+        leaf = leaf[0]
+    leaf.append("kim@example.com")
+    redacted = redact(document)
+    while isinstance(redacted, list):
+        (redacted,) = redacted
+    assert redacted == "[REDACTED:email]"
+
+
+@pytest.mark.parametrize("value", ["kim@example.com", 1, 1.5, True, None])
+def test_a_bare_value_is_a_document_too(value):
+    assert redact(value) == ("[REDACTED:email]" if isinstance(value, str) else value)

@@ -1,0 +1,120 @@
+"""Every scorer keeps the rules, a plugin's example too; and the rules notice who does not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+from pydantic import ConfigDict
+from tests.support.brevity import Brevity
+
+from traceweir.schemas.invocation import Rubric
+from traceweir.scorers import Measurement, ResponseMatch, Scorer, Subject, ToolTrajectory, TraceValue
+from traceweir.scorers.evaluation.registry import BUILT_IN
+from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
+from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
+from traceweir.scorers.judged.rubrics import RubricBased
+from traceweir.scorers.metrics.completeness import Completeness
+from traceweir.scorers.metrics.content_similarity import ContentSimilarity
+from traceweir.scorers.metrics.keyword_coverage import KeywordCoverage
+from traceweir.scorers.metrics.tool_call_accuracy import ToolCallAccuracy
+from traceweir.scorers.metrics.trajectory import TrajectorySingleToolUse
+from traceweir.scorers.testing import (
+    CHECKS,
+    Check,
+    check_it_is_deterministic,
+    check_it_is_documented,
+    check_it_is_immutable,
+    check_its_options_are_its_config,
+    check_its_range_and_version,
+    check_its_values,
+    sample_subjects,
+)
+
+SHORT = Rubric(rubric_id="short", rubric_content={"text_property": "It is short."})
+SCORERS: list[Scorer] = [
+    *(
+        kind()
+        for kind in BUILT_IN.values()
+        if kind not in (TrajectorySingleToolUse, ToolCallAccuracy) and not issubclass(kind, RubricBased)
+    ),
+    RubricBasedFinalResponseQuality(rubrics=[SHORT]),
+    RubricBasedToolUseQuality(rubrics=[SHORT]),
+    Hallucinations(evaluate_intermediate_nl_responses=True),
+    TrajectorySingleToolUse(tool_name="find"),
+    ToolCallAccuracy(expected_tool="find"),
+    ToolCallAccuracy(expected_tool_order=["find", "other"], strict_mode=True),
+    Completeness(compat="mastra"),
+    KeywordCoverage(compat="mastra"),
+    ContentSimilarity(compat="mastra"),
+    ToolTrajectory(match_type="ANY_ORDER", ignore_args=True),
+    ResponseMatch(),
+    TraceValue(),
+    TraceValue(preset="knowledgepulse", clamp=True),
+    Brevity(max_words=3),
+]
+
+
+@pytest.mark.parametrize("scorer", SCORERS, ids=repr)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_scorer_of_ours_keeps_the_rule(scorer: Scorer, check: Check) -> None:
+    check(scorer, sample_subjects())
+
+
+class Undocumented(Scorer):
+    def score(self, subject: Subject) -> Measurement:
+        return Measurement(value=0.5)
+
+
+class Careless(Undocumented):
+    """Takes any option."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Mutable(Undocumented):
+    """Can be changed."""
+
+    model_config = ConfigDict(frozen=False)
+    option: int = 1
+
+
+class Backwards(Undocumented):
+    """Has a range that ends before it begins."""
+
+    range: ClassVar[tuple[float, float]] = (1.0, 0.0)
+
+
+class TooGenerous(Scorer):
+    """Gives more than its range has."""
+
+    def score(self, subject: Subject) -> Measurement:
+        return Measurement(value=2.0)
+
+
+class Moody(Scorer):
+    """Gives something else each time."""
+
+    seen: ClassVar[Iterator[int]] = itertools.count()
+
+    def score(self, subject: Subject) -> Measurement:
+        return Measurement(value=0.0, rationale=f"{next(self.seen)}")
+
+
+@pytest.mark.parametrize(
+    ("check", "scorer", "complaint"),
+    [
+        (check_it_is_documented, Undocumented(), "no docstring"),
+        (check_its_options_are_its_config, Careless(), "accepts an option"),
+        (check_it_is_immutable, Mutable(), "option can be set"),
+        (check_its_range_and_version, Backwards(), "lower to a higher"),
+        (check_its_values, TooGenerous(), "outside its range"),
+        (check_it_is_deterministic, Moody(), "of the same subject"),
+    ],
+)
+def test_a_scorer_that_breaks_the_rule_is_told(check: Check, scorer: Scorer, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        check(scorer, sample_subjects())

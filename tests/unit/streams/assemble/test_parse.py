@@ -1,0 +1,65 @@
+"""What tells one record from another, and what does not."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+from tests.support.flow import event, trace
+
+from traceweir.streams.assemble.parse import read_event, read_trace
+
+
+class Plain(NamedTuple):
+    """A record without a key and headers."""
+
+    topic: str = "t"
+    partition: int = 0
+    offset: int = 0
+    timestamp: int = 0
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def written(document: dict[str, Any], number: str) -> bytes:
+    """The document with this number for every "?": orjson writes none beyond 64 bits."""
+    return orjson.dumps(document).replace(b'"?"', number.encode())
+
+
+def identity_of_event(number: str, **fields: Any) -> bytes:
+    return read_event(Plain(), written(event("tool.called", args={"n": "?"}, **fields), number))[2]
+
+
+def identity_of_trace(number: str) -> bytes:
+    steps = [{"step_id": 0, "type": "tool_call", "tool": {"name": "t"}, "input": {"n": "?"}}]
+    return read_trace(Plain(), written(trace(steps=steps), number))[2]
+
+
+NEIGHBOURS = [
+    ("100000000000000000000000001", "100000000000000000000000002"),
+    ("18446744073709551616", "18446744073709551617"),
+    ("-9223372036854775809", "-9223372036854775810"),
+    ("9223372036854775808", "9223372036854775809"),
+]
+
+
+@pytest.mark.parametrize("identity", [identity_of_event, identity_of_trace])
+@pytest.mark.parametrize(("one", "other"), NEIGHBOURS, ids=[one for one, _ in NEIGHBOURS])
+def test_integers_beyond_64_bits_tell_records_apart(identity: Any, one: str, other: str) -> None:
+    assert identity(one) != identity(other)
+    assert identity(one) == identity(one)
+
+
+@pytest.mark.parametrize("number", ["1", "1767225600000000000", "18446744073709551615", "-9223372036854775808", "1e30"])
+def test_the_order_of_keys_tells_no_records_apart(number: str) -> None:
+    document = event("tool.called", args={"n": "?"})
+    backwards = dict(reversed(document.items()))
+    one, other = (read_event(Plain(), written(each, number))[2] for each in (document, backwards))
+    assert one == other
+
+
+def test_an_event_id_is_an_identity_whatever_its_numbers() -> None:
+    one, other = NEIGHBOURS[0]
+    assert identity_of_event(one, event_id="e") == identity_of_event(other, event_id="e")

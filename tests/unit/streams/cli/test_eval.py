@@ -1,0 +1,319 @@
+"""`traceweir eval`, `evalset add` and `migrate`: what they print where, what they write, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
+
+import pytest
+from tests.support.eval_sets import case, eval_set, invocation, scenario, write
+
+from traceweir.schemas.eval_set import EvalSet
+from traceweir.streams.cli.main import main
+
+FIND = [{"name": "find", "args": {"n": 1}}]
+TURN = invocation("Hi", "Hello there.", FIND)
+OTHER = invocation("Hi", "Bye now.", FIND)
+
+
+class Ended(NamedTuple):
+    code: object
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run a command in this process and in the test's folder, in an environment that says nothing of Traceweir."""
+    for name in list(os.environ):
+        if name.startswith("TRACEWEIR_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        return Ended(ended.value.code, *capfd.readouterr())
+
+    return run
+
+
+def two_cases() -> None:
+    write(Path("a.evalset.json"), eval_set(case("good", TURN), case("bad", TURN)))
+    write(Path("recorded.json"), eval_set(case("good", TURN), case("bad", OTHER)))
+
+
+# --- eval
+
+
+def test_the_summary_is_on_stdout_and_the_criteria_on_stderr(run: Run) -> None:
+    two_cases()
+    ended = run("eval", "a.evalset.json", "--sessions", "recorded.json")
+    assert ended.code == 1
+    assert ended.out.splitlines()[1:] == [
+        "Eval Run Summary",
+        "set1:",
+        "  Tests passed: 1",
+        "  Tests failed: 1",
+        "response_match_score for a.evalset.json:bad Failed. Expected 0.8, but got 0.0.",
+    ]
+    assert ended.err.startswith("a.evalset.json: Google ADK's default criteria, tool_trajectory_avg_score 1.0, ")
+
+
+def test_selected_cases_that_pass_are_exit_code_0(run: Run) -> None:
+    two_cases()
+    ended = run("eval", "a.evalset.json:good", "--sessions", "recorded.json")
+    assert (ended.code, ended.out.splitlines()[-2:]) == (0, ["  Tests passed: 1", "  Tests failed: 0"])
+
+
+def test_the_config_that_is_given_counts(run: Run) -> None:
+    two_cases()
+    write(Path("mine.json"), {"criteria": {"response_match_score": 0.0}})
+    ended = run("eval", "a.evalset.json", "--sessions", "recorded.json", "--config", "mine.json")
+    assert (ended.code, ended.err) == (0, "a.evalset.json: criteria of mine.json\n")
+
+
+def test_a_folder_takes_what_lies_beside_each_file(run: Run) -> None:
+    for name, said in (("x", TURN), ("deep/y", OTHER)):
+        write(Path(f"tests/{name}.test.json"), eval_set(case("a", TURN), eval_set_id=name))
+        write(Path(f"tests/{name}.sessions.json"), eval_set(case("a", said)))
+    write(Path("tests/deep/test_config.json"), {"criteria": {"response_match_score": 0.0}})
+    ended = run("eval", "tests")
+    assert ended.code == 0
+    assert "tests/deep/y.test.json: criteria of tests/deep/test_config.json\n" in ended.err
+
+
+def test_json_is_a_case_a_line(run: Run) -> None:
+    two_cases()
+    ended = run("eval", "a.evalset.json", "--sessions", "recorded.json", "--json")
+    good, bad = map(json.loads, ended.out.splitlines())
+    assert (good["eval_id"], good["status"], bad["status"], bad["runs"]) == ("good", "PASSED", "FAILED", 1)
+    assert [(each["metric"], each["value"], each["threshold"]) for each in bad["criteria"]] == [
+        ("tool_trajectory_avg_score", 1.0, 1.0),
+        ("response_match_score", 0.0, 0.8),
+    ]
+    [turn] = bad["invocations"]
+    assert (turn["expected_response"], turn["actual_response"]) == ("Hello there.", "Bye now.")
+    assert turn["expected_tool_calls"] == [{"name": "find", "args": {"n": 1}}]
+
+
+def test_json_can_say_what_agents_said(run: Run) -> None:
+    turn = invocation("Hi", "\u0085\ufffe", [{"name": "x", "args": {"n": 2**80}}])
+    write(Path("a.json"), eval_set(case("a", turn)))
+    write(Path("a.sessions.json"), eval_set(case("a", turn)))
+    [line] = run("eval", "a.json", "--json").out.splitlines()
+    assert json.loads(line)["invocations"][0]["actual_tool_calls"][0]["args"] == {"n": 2**80}
+
+
+def test_junit_has_a_test_for_each_case_and_hostile_text_does_not_break_it(run: Run) -> None:
+    hostile = "</failure>]]>&\x00\x1b[31m\ufffe"
+    write(Path("a.json"), eval_set(case("good", TURN), case(hostile, TURN), case("lost", TURN), eval_set_id="<&\x01"))
+    write(Path("a.sessions.json"), eval_set(case("good", TURN), case(hostile, invocation("Hi", hostile))))
+
+    assert run("eval", "a.json", "--junit", "out.xml").code == 1
+
+    root = ET.parse("out.xml").getroot()
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
+    [suite] = root
+    good, bad, lost = suite
+    assert (suite.get("name"), good.get("name"), list(good)) == (r"<&\x01", "good", [])
+    assert bad.get("name") == r"</failure>]]>&\x00\x1b[31m\ufffe"
+    assert (bad[0].tag, lost[0].tag) == ("failure", "error")
+    assert r"actual_response:            </failure>]]>&\x00\x1b[31m\ufffe" in (bad[0].text or "")
+    assert "there is no recorded session under the id 'lost'" in (lost[0].text or "")
+
+
+def test_junit_into_no_folder_is_refused_before_anything_is_scored(run: Run) -> None:
+    two_cases()
+    ended = run("eval", "a.evalset.json", "--sessions", "recorded.json", "--junit", "no/out.xml")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("no/out.xml: there is no folder ")
+
+
+def test_nothing_that_ran_is_exit_code_1(run: Run) -> None:
+    write(Path("a.json"), eval_set())
+    write(Path("a.sessions.json"), eval_set())
+    ended = run("eval", "a.json")
+    assert (ended.code, ended.err.splitlines()[-1]) == (1, "no case was scored: the eval sets have none")
+
+
+def test_scenarios_are_scored_without_references(run: Run) -> None:
+    write(Path("a.json"), eval_set(scenario("a")))
+    write(Path("a.sessions.json"), eval_set(case("a", TURN, TURN)))
+    config = {"criteria": {"trajectory_single_tool_use": {"threshold": 1.0, "tool_name": "find"}}}
+    write(Path("test_config.json"), config)
+    assert run("eval", "a.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["no.json"], "no.json: cannot be read (No such file or directory)"),
+        (["."], ".: no *.test.json file lies in this folder or below it"),
+        (["a.evalset.json:ugly"], "there is no case 'ugly'; there are 'bad', 'good'."),
+        (["a.evalset.json"], "a.evalset.json: no recorded sessions are given"),
+        (["a.evalset.json", "--sessions", "no.json"], "no.json: cannot be opened"),
+        (["a.evalset.json", "--sessions", "broken.json"], "broken.json: document 1: is not JSON"),
+        (["a.evalset.json", "--sessions", "recorded.json", "--config", "unknown.json"], "there is no such metric"),
+        (["a.evalset.json", "--sessions", "recorded.json", "--match", "ugly=1"], "--match: there is no case 'ugly'"),
+        (["a.evalset.json", "b.evalset.json", "--sessions", "recorded.json"], "has the eval id of a case in"),
+    ],
+)
+def test_what_cannot_be_used_is_exit_code_2_with_a_message(arguments: list[str], said: str, run: Run) -> None:
+    two_cases()
+    write(Path("b.evalset.json"), eval_set(case("good", TURN)))
+    write(Path("broken.json"), "{oops")
+    write(Path("unknown.json"), {"criteria": {"no_such_metric": 1}})
+    ended = run("eval", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--sessions", "recorded.json", "--from-kafka"],
+        ["--match", "good=1"],
+        ["--sessions", "recorded.json", "--match", "good"],
+        ["--sessions", "recorded.json", "--match", "good=1", "--match", "good=2"],
+    ],
+)
+def test_options_that_contradict_each_other_are_exit_code_2(options: list[str], run: Run) -> None:
+    two_cases()
+    assert run("eval", "a.evalset.json", *options).code == 2
+
+
+def test_a_case_is_matched_to_a_session_of_another_id(run: Run) -> None:
+    write(Path("a.json"), eval_set(case("a", TURN)))
+    write(Path("recorded.json"), eval_set(case("chat-1", TURN)))
+    assert run("eval", "a.json", "--sessions", "recorded.json", "--match", "a=chat-1").code == 0
+
+
+# --- evalset add
+
+
+def added(run: Run, *options: str) -> Ended:
+    return run("evalset", "add", "good", "--to", "new.evalset.json", "--sessions", "recorded.json", *options)
+
+
+def test_a_session_becomes_a_case_that_it_passes(run: Run) -> None:
+    two_cases()
+    assert added(run).code == 0
+    case_ = EvalSet.model_validate_json(Path("new.evalset.json").read_bytes()).eval_cases[0]
+    assert (case_.eval_id, len(case_.conversation or ())) == ("good", 1)
+    assert run("eval", "new.evalset.json", "--sessions", "recorded.json").code == 0
+
+
+def test_a_case_that_is_there_is_not_added_twice(run: Run) -> None:
+    two_cases()
+    added(run)
+    before = Path("new.evalset.json").read_bytes()
+
+    again = added(run)
+    assert (again.code, Path("new.evalset.json").read_bytes()) == (0, before)
+    assert "is there already, unchanged" in again.err
+
+    write(Path("recorded.json"), eval_set(case("good", OTHER)))
+    refused = added(run)
+    assert (refused.code, Path("new.evalset.json").read_bytes()) == (1, before)
+    assert "has a case 'good' already, with another content; --replace replaces it" in refused.err
+
+    assert added(run, "--replace").code == 0
+    [only] = EvalSet.model_validate_json(Path("new.evalset.json").read_bytes()).eval_cases
+    assert only.conversation is not None
+    assert only.conversation[0].reference.final_response is not None
+    assert only.conversation[0].reference.final_response.text == "Bye now."
+
+
+def test_all_else_in_the_file_stays_as_it_is(run: Run) -> None:
+    two_cases()
+    there: dict[str, Any] = eval_set(case("old", TURN, tags=["slow"]), owner="me", creation_timestamp=5.0)
+    there["eval_cases"][0]["conversation"][0]["user_content"]["parts"].append({"inline_data": {"data": "AA=="}})
+    write(Path("new.evalset.json"), there)
+    Path("new.evalset.json").chmod(0o640)
+
+    assert added(run, "--eval-id", "renamed").code == 0
+
+    found = json.loads(Path("new.evalset.json").read_bytes())
+    assert [each["eval_id"] for each in found["eval_cases"]] == ["old", "renamed"]
+    assert {**found, "eval_cases": found["eval_cases"][:1]} == there
+    assert stat.S_IMODE(Path("new.evalset.json").stat().st_mode) == 0o640
+
+
+def test_a_file_in_an_old_format_is_left_alone(run: Run) -> None:
+    two_cases()
+    write(Path("new.evalset.json"), [{"query": "Hi"}])
+    ended = added(run)
+    assert (ended.code, Path("new.evalset.json").read_text()) == (2, '[{"query": "Hi"}]')
+    assert "is in one of ADK's old formats" in ended.err
+
+
+def test_a_session_that_is_not_there_is_named_beside_those_that_are(run: Run) -> None:
+    two_cases()
+    ended = run("evalset", "add", "ugly", "--to", "new.json", "--sessions", "recorded.json")
+    assert (ended.code, ended.err) == (1, "recorded.json: there is no session 'ugly'; there are 'good', 'bad'\n")
+    assert not Path("new.json").exists()
+
+
+def test_a_captured_case_holds_nothing_that_adk_would_refuse(run: Run) -> None:
+    turn = {**TURN, "derived": True, "retrieved_context": [{"content": "x"}], "token_usage": {"input_tokens": 1}}
+    turn["intermediate_data"] = {
+        "tool_uses": [{"name": "find", "args": {"n": None}}, {"name": "book", "args": {}}],
+        "tool_responses": [{"name": "find", "response": "a text"}, {"name": "book", "response": {"id": 1}}],
+    }
+    write(Path("recorded.json"), eval_set(case("good", turn)))
+    added(run)
+    [only] = json.loads(Path("new.evalset.json").read_bytes())["eval_cases"]
+    [captured] = only["conversation"]
+    assert captured.keys() == {
+        "invocation_id",
+        "user_content",
+        "final_response",
+        "intermediate_data",
+        "creation_timestamp",
+    }
+    assert [each["args"] for each in captured["intermediate_data"]["tool_uses"]] == [{"n": None}, {}]
+    responses = [each["response"] for each in captured["intermediate_data"]["tool_responses"]]
+    assert responses == [{"result": "a text"}, {"id": 1}]
+
+
+# --- migrate
+
+
+def test_an_old_file_with_comments_is_rewritten_the_same_each_time(run: Run) -> None:
+    text = '[ # dice\n {"query": "Roll", "reference": "17", "expected_tool_use": [],},\n]'
+    write(Path("dice.test.json"), text)
+    assert run("eval", "dice.test.json").code == 2
+    first, second = run("migrate", "dice.test.json"), run("migrate", "dice.test.json")
+    assert (first.code, first.out) == (0, second.out)
+    assert run("migrate", "dice.test.json", "--out", "dice.test.json").err == "dice.test.json: 1 cases\n"
+    assert Path("dice.test.json").read_text("utf-8") == first.out
+    assert run("migrate", "dice.test.json").out == first.out
+
+
+def test_an_initial_session_is_taken_in(run: Run) -> None:
+    write(Path("dice.test.json"), [{"query": "Roll"}])
+    write(Path("session.json"), {"app_name": "dice", "user_id": "u", "state": {"n": 1}})
+    ended = run("migrate", "dice.test.json", "--initial-session", "session.json")
+    [only] = json.loads(ended.out)["eval_cases"]
+    assert only["session_input"] == {"app_name": "dice", "user_id": "u", "state": {"n": 1}}
+
+
+def test_what_is_no_eval_set_is_not_rewritten(run: Run) -> None:
+    write(Path("a.json"), {"foo": 1})
+    ended = run("migrate", "a.json", "--out", "a.json")
+    assert (ended.code, Path("a.json").read_text()) == (2, '{"foo": 1}')
+
+
+def test_a_file_that_cannot_be_written_is_named(run: Run) -> None:
+    write(Path("a.json"), eval_set())
+    ended = run("migrate", "a.json", "--out", "no/b.json")
+    assert (ended.code, ended.err.startswith("no/b.json: cannot be written (No such file or directory)")) == (2, True)

@@ -1,0 +1,171 @@
+"""Dead letters as objects: what is on the wire, which are meant, which were replayed, and what is sent again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from traceweir.schemas.dead_letter import KEPT_BYTES, DeadLetter, is_replay, marked
+from traceweir.streams.dead_letters.reader import Found, LetterId, Marks, Wanted
+from traceweir.streams.dead_letters.replay import NotReplayable, resend
+from traceweir.streams.topics import Topics
+
+TOPICS = Topics.of("acme.")
+LETTER = DeadLetter(
+    reason="late",
+    detail="too late",
+    stage="assemble",
+    topic=TOPICS.traces,
+    partition=2,
+    offset=17,
+    key=b"\xffkey",
+    value=b"\xff\x00value",
+    headers=[("traceparent", b"00"), ("binary", b"\xff\x00"), ("none", None)],  # type: ignore[list-item]
+    timestamp=1_000,
+)
+
+
+def found(letter: DeadLetter = LETTER, at: int = 5_000, *, replayed: bool = False, **changes: Any) -> Found:
+    return Found(LetterId(2, 40), at, replace(letter, **changes), replayed)
+
+
+# --- on the wire
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"value": None, "key": None, "headers": []},
+        {"origin": TOPICS.traces, "topic": TOPICS.strays},
+        {"replay_of": "2:17"},
+        {"left_out": 70_000, "key": None, "headers": []},
+        {"timestamp": None},
+    ],
+    ids=str,
+)
+def test_a_dead_letter_is_read_as_it_was_written(changes: dict[str, Any]) -> None:
+    letter = replace(LETTER, **changes)
+    assert DeadLetter.read(letter.key, letter.wire_value(), letter.wire_headers()) == letter
+
+
+def test_a_dead_letter_of_a_forged_mark_is_a_dead_letter() -> None:
+    letter = replace(LETTER, headers=[("traceweir.replayed", b"2:3"), ("traceweir.reason", b"mine")])
+    assert marked(letter.wire_headers()) is None
+    assert DeadLetter.read(b"", b"", letter.wire_headers()).reason == "late"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("traceweir.replayed", b"2:3")],
+        [*LETTER.wire_headers(), ("traceweir.offset", b"x")],
+        [*LETTER.wire_headers(), ("traceweir.offset", None)],
+        [*LETTER.wire_headers(), ("traceweir.detail", b"\xff")],
+    ],
+    ids=["nothing", "a mark", "no number", "no value", "no UTF-8"],
+)
+def test_what_is_no_dead_letter_is_refused_in_words(headers: list[tuple[str, bytes]]) -> None:
+    with pytest.raises(ValueError, match=r"not a dead letter|invalid literal|can't decode"):
+        DeadLetter.read(b"k", b"v", headers)
+
+
+# --- which one
+
+
+@pytest.mark.parametrize("text", ["", "2", "2:", ":17", "2:-1", "a:b", "2:17:1", " 2:17", "٢:17", f"2:{'9' * 20}"])
+def test_what_is_no_id_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="for example 2:17"):
+        LetterId.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        (Wanted(), True),
+        (Wanted(ids=frozenset({LetterId(2, 40)})), True),
+        (Wanted(ids=frozenset({LetterId(2, 41)})), False),
+        (Wanted(reasons=frozenset({"late", "empty"})), True),
+        (Wanted(reasons=frozenset({"empty"})), False),
+        (Wanted(stages=frozenset({"assemble"})), True),
+        (Wanted(stages=frozenset({"gate"})), False),
+        (Wanted(topics=frozenset({TOPICS.traces})), True),
+        (Wanted(topics=frozenset({TOPICS.strays})), False),
+        (Wanted(since=5_000), True),
+        (Wanted(since=5_001), False),
+        (Wanted(until=5_001), True),
+        (Wanted(until=5_000), False),
+        (Wanted(reasons=frozenset({"late"}), until=5_000), False),
+    ],
+)
+def test_a_dead_letter_is_meant_if_it_meets_everything_that_is_asked(wanted: Wanted, meant: bool) -> None:
+    assert wanted.takes(found()) is meant
+
+
+# --- marks
+
+
+def test_a_mark_counts_for_a_record_before_it_in_its_own_partition() -> None:
+    marks = Marks(100, 120)
+    for number, name in [(110, "3:100"), (110, "3:109"), (119, "3:118")]:
+        marks.take(name, SimpleNamespace(partition=3, offset=number))
+    assert [offset for offset in range(100, 120) if offset in marks] == [100, 109, 118]
+
+
+@pytest.mark.parametrize("name", ["2:105", "3:110", "3:111", "3:99", "3:500", "nonsense", "3:-1", ""])
+def test_any_other_mark_says_nothing(name: str) -> None:
+    marks = Marks(100, 120)
+    marks.take(name, SimpleNamespace(partition=3, offset=110))
+    assert not any(offset in marks for offset in range(100, 120))
+
+
+# --- what is sent
+
+
+def test_the_record_goes_back_untouched_with_the_time_of_now_and_a_header_that_says_so() -> None:
+    output = resend(found(), TOPICS, 4)
+
+    assert output[:4] == (TOPICS.traces, 2, b"\xffkey", b"\xff\x00value")
+    more = [("traceweir.replay", b"2:40"), ("traceweir.timestamp", b"1000")]
+    assert list(output.headers) == [*LETTER.headers, *more]
+    assert output.timestamp is None
+    assert is_replay(output.headers)
+
+
+@pytest.mark.parametrize("origin", [TOPICS.traces, TOPICS.invocations])
+def test_a_stray_goes_where_it_was_first_read_from(origin: str) -> None:
+    output = resend(found(topic=TOPICS.strays, origin=origin), TOPICS, 4)
+    assert (output.topic, output.partition) == (origin, 2)
+
+
+def test_a_forged_origin_leads_nowhere() -> None:
+    assert resend(found(origin=TOPICS.network), TOPICS, 4).topic == TOPICS.traces
+    with pytest.raises(NotReplayable, match=r"'acme.network' is no input"):
+        resend(found(topic=TOPICS.strays, origin=TOPICS.network), TOPICS, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "because"),
+    [
+        ({"size": 70_000}, r"first 65536 of 70000 bytes are kept, and acme.traces\[2\]@17 does not hold the whole"),
+        ({"left_out": 70_000}, r"key and headers were left out \(70000 bytes\)"),
+        ({"topic": TOPICS.strays}, "does not say from which topic"),
+        ({"topic": "other.traces"}, "'other.traces' is no input of a stage under this prefix"),
+        ({"topic": TOPICS.results}, "'acme.results' is no input"),
+        ({"partition": 4}, "has no partition 4"),
+        ({"partition": -1}, "has no partition -1"),
+        ({"key": b"k" * (KEPT_BYTES - 40)}, "with those of a replay"),
+        ({"value": b"x" * 1_000_000}, "at most 1000000 are sent"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_with_the_reason(changes: dict[str, Any], because: str) -> None:
+    with pytest.raises(NotReplayable, match=because):
+        resend(found(**changes), TOPICS, 4)
+
+
+def test_a_tombstone_goes_back_as_one() -> None:
+    assert resend(found(value=None), TOPICS, 4).value is None

@@ -1,0 +1,148 @@
+"""Eval sets with a criterion that asks a judge, as a command and from Python: a real server, and a second run that pays nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.eval_sets import case, eval_set, invocation, write
+from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
+
+from traceweir.scorers.scripted_judge import ScriptedJudge
+from traceweir.streams.cli.main import main
+from traceweir.streams.evals.evaluate import evaluate_files
+from traceweir.streams.judges.errors import JudgeUnavailable
+from traceweir.streams.settings import InvalidSettingsError
+
+GOOD, BAD = invocation("Where is it?", "On its way."), invocation("Where is it?", "I do not know.")
+
+
+def answer(body: dict[str, Any]) -> Say:
+    """Of two recorded answers one is right."""
+    verdict = "invalid" if "I do not know." in body["messages"][-1]["content"] else "valid"
+    return Say(text=json.dumps({"reasoning": "It is told.", "is_the_agent_response_valid": verdict}))
+
+
+def run(capfd: pytest.CaptureFixture[str]) -> tuple[object, list[Any]]:
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", "a.evalset.json", "--sessions", "recorded.json", "--config", "config.json", "--json"])
+    out = capfd.readouterr().out
+    return ended.value.code, [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("TRACEWEIR_") or name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    write(Path("a.evalset.json"), eval_set(case("good", GOOD), case("bad", GOOD)))
+    write(Path("recorded.json"), eval_set(case("good", GOOD), case("bad", BAD)))
+    configure()
+
+
+def configure(model: str = "openai/local", **judge: Any) -> None:
+    options = {"judge_model": model, "num_samples": 3}
+    criteria = {"final_response_match_v2": {"threshold": 0.5, "judge_model_options": options}}
+    write(Path("config.json"), {"criteria": criteria, "judge": {"structured_output": "never", **judge}})
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiServer]:
+    with openai_server_apart(default=answer) as server:
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_KEY", "k-" + "0" * 20)
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", server.url)
+        yield server
+
+
+def test_a_judge_decides_cases_and_is_not_asked_again(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
+    first, second = run(capfd), run(capfd)
+
+    assert first[0] == second[0] == 1  # one case fails
+    for _, cases in (first, second):
+        assert {each["eval_id"]: each["status"] for each in cases} == {"good": "PASSED", "bad": "FAILED"}
+    assert len(server.asked) == 4  # two of three are enough for a majority, and the second run asks nobody
+
+
+def evaluate(*cases: str, **options: Any) -> None:
+    evaluate_files("a.evalset.json:" + ",".join(cases), "recorded.json", config="config.json", **options)
+
+
+def test_from_python_the_same_judge_decides_and_is_not_asked_again(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    evaluate("good")
+    for _ in range(2):
+        with pytest.raises(
+            AssertionError, match=r"final_response_match_v2 for a.evalset.json:bad Failed. Expected 0.5, but got 0.0"
+        ):
+            evaluate("good", "bad")
+    run(capfd)  # remembers what was said from Python
+    assert len(server.asked) == 4
+    assert set(server.keys) == {"Bearer k-" + "0" * 20}
+
+
+async def test_it_is_asked_where_a_loop_runs_as_well(server: OpenAiServer) -> None:
+    evaluate("good")
+    assert len(server.asked) == 2
+
+
+def test_a_judge_that_is_given_is_asked_in_place_of_the_configured_one(server: OpenAiServer) -> None:
+    yes = json.dumps({"reasoning": "It is.", "is_the_agent_response_valid": "valid"})
+    evaluate("good", "bad", judge=ScriptedJudge(*[yes] * 6))
+    assert server.asked == []
+
+
+def cli(capfd: pytest.CaptureFixture[str]) -> tuple[object, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", "a.evalset.json:good", "--sessions", "recorded.json", "--config", "config.json"])
+    said = capfd.readouterr()
+    return ended.value.code, said.out + said.err
+
+
+def test_without_the_extra_both_say_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = importlib.util.find_spec
+    without: Callable[..., Any] = lambda name, *package: None if name == "litellm" else found(name, *package)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    with pytest.raises(
+        JudgeUnavailable, match=r"which needs litellm: install it with pip install '.\[judge\]'"
+    ) as unavailable:
+        evaluate("good")
+    code, said = cli(capfd)
+    assert code == 1
+    assert str(unavailable.value) in said
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("qwen", "nothing tells whose model 'qwen' is"),
+        ("gemini-2.5-flash", "Missing Gemini API key. Set the GEMINI_API_KEY or GOOGLE_API_KEY environment variable."),
+    ],
+)
+def test_without_a_usable_model_both_say_what_to_do(
+    model: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    configure(model, retries={"attempts": 1})
+    with pytest.raises(AssertionError) as failed:
+        evaluate("good")
+    code, said = cli(capfd)
+    assert code == 1
+    sentence = str(failed.value).splitlines()[-1]
+    assert sentence in said.splitlines()
+    assert sentence.startswith("final_response_match_v2 for a.evalset.json:good was not evaluated. error: none of 1 ")
+    assert message in sentence
+    assert "Traceback" not in sentence
+
+
+def test_an_environment_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", "localhost")
+    with pytest.raises(InvalidSettingsError, match="TRACEWEIR_JUDGE_API_BASE"):
+        evaluate("good")

@@ -1,0 +1,262 @@
+"""Recorded sessions against eval cases: what is held against what, how runs are pooled, and what keeps a case from passing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.eval_sets import case, content, eval_set, invocation, scenario, write
+from tests.support.scoring import NOW
+
+from traceweir.schemas.config import GateConfig
+from traceweir.scorers import Measurement, Metric, Plan, Scorer, Subject, TraceValue, read_plan
+from traceweir.streams.evals.evaluate import evaluate_files
+from traceweir.streams.evals.files import Chosen, read_eval_file
+from traceweir.streams.evals.recordings import read_recordings
+from traceweir.streams.evals.results import CaseResult, Report
+from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.text import detail_lines, failure_lines, summary_lines
+from traceweir.streams.formats.documents import InputError
+
+FIND = [{"name": "find", "args": {"n": 1}}]
+BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
+NO_REFERENCE = {"criteria": {"trajectory_single_tool_use": {"threshold": 1.0, "tool_name": "find"}}}
+
+
+async def score(folder: Path, expected: Any, actual: Any, config: Any = BOTH, **options: Any) -> Report:
+    file = write(folder / "a.test.json", expected)
+    sessions = write(folder / "a.sessions.json", actual)
+    plan = config if isinstance(config, Plan) else read_plan(config)
+    runs = read_recordings([str(sessions)])
+    scored = Scored(read_eval_file(Chosen(file)), plan, runs, options.pop("session_ids", {}))
+    return await score_files([scored], now=lambda: NOW, **options)
+
+
+def told(result: CaseResult) -> tuple[str, dict[str, float | None]]:
+    return result.status, {each.metric: each.value for each in result.criteria}
+
+
+async def test_each_case_is_held_against_the_session_of_its_id(tmp_path: Path) -> None:
+    turn = invocation("Hi", "Hello there.", FIND)
+    report = await score(
+        tmp_path,
+        eval_set(case("good", turn), case("bad", turn)),
+        eval_set(case("bad", invocation("Hi", "Bye now.", [])), case("good", turn)),
+    )
+    assert [told(each) for each in report.cases] == [
+        ("PASSED", {"tool_trajectory_avg_score": 1.0, "response_match_score": 1.0}),
+        ("FAILED", {"tool_trajectory_avg_score": 0.0, "response_match_score": 0.0}),
+    ]
+    assert list(summary_lines(report))[1:] == ["Eval Run Summary", "set1:", "  Tests passed: 1", "  Tests failed: 1"]
+    assert not report.passed
+
+
+async def test_without_an_expected_answer_or_call_both_are_expected_to_be_empty(tmp_path: Path) -> None:
+    report = await score(
+        tmp_path,
+        eval_set(case("a", {"user_content": content("Hi")})),
+        eval_set(case("a", invocation("Hi", "Hello.", FIND))),
+    )
+    assert told(report.cases[0]) == ("FAILED", {"tool_trajectory_avg_score": 0.0, "response_match_score": 0.0})
+
+
+async def test_a_case_without_a_session_is_not_evaluated_and_counts_as_failed(tmp_path: Path) -> None:
+    report = await score(tmp_path, eval_set(case("a", invocation("Hi"))), eval_set())
+    [result] = report.cases
+    assert (result.status, result.problem) == ("NOT_EVALUATED", "there is no recorded session under the id 'a'")
+    assert list(summary_lines(report))[-1] == "  Tests failed: 1"
+
+
+async def test_a_case_may_be_recorded_under_another_id(tmp_path: Path) -> None:
+    turn = invocation("Hi", "Hello there.", FIND)
+    report = await score(
+        tmp_path, eval_set(case("a", turn)), eval_set(case("chat-1", turn)), session_ids={"a": "chat-1"}
+    )
+    assert report.passed
+
+
+async def test_mismatched_lengths_are_named_and_only_what_needs_no_reference_is_measured(tmp_path: Path) -> None:
+    config = {"criteria": BOTH["criteria"] | NO_REFERENCE["criteria"]}
+    turn = invocation("Hi", "Hello.", FIND)
+    [result] = (await score(tmp_path, eval_set(case("a", turn, turn)), eval_set(case("a", turn)), config)).cases
+    assert told(result) == (
+        "NOT_EVALUATED",
+        {"tool_trajectory_avg_score": None, "response_match_score": None, "trajectory_single_tool_use": 1.0},
+    )
+    first, *_ = failure_lines(result)
+    assert first == (
+        f"{tmp_path}/a.test.json:a: conversation: has 2 invocations, and the recorded session 1; they are compared one by one, "
+        "so there must be as many"
+    )
+
+
+async def test_a_scenario_is_scored_by_what_needs_no_reference(tmp_path: Path) -> None:
+    config = {"criteria": BOTH["criteria"] | NO_REFERENCE["criteria"]}
+    actual = eval_set(case("a", invocation("Hi", "Hello.", FIND), invocation("More", "No.", FIND)))
+    [result] = (await score(tmp_path, eval_set(scenario("a")), actual, config)).cases
+    assert told(result)[0] == "PASSED"
+    assert list(failure_lines(result)) == []
+
+    [result] = (await score(tmp_path, eval_set(scenario("a")), actual)).cases
+    assert result.status == "NOT_EVALUATED"
+    assert "every criterion given needs a reference" in next(failure_lines(result))
+
+
+async def test_an_empty_conversation_is_not_evaluated(tmp_path: Path) -> None:
+    [result] = (await score(tmp_path, eval_set(case("a")), eval_set(case("a")))).cases
+    assert (result.status, [each.because for each in result.criteria]) == ("NOT_EVALUATED", ["missing_input"] * 2)
+
+
+async def test_every_case_is_measured_whatever_the_sampling(tmp_path: Path) -> None:
+    turn = invocation("Hi", "Hello there.", FIND)
+    report = await score(tmp_path, eval_set(case("a", turn)), eval_set(case("a", turn)), BOTH | {"sampling": 0.0})
+    assert report.passed
+
+
+async def test_all_runs_are_pooled_or_so_many_as_are_asked_for(tmp_path: Path) -> None:
+    one, other = invocation("Hi", "Hello there.", FIND), invocation("Hi", "Bye now.", [])
+    expected, actual = eval_set(case("a", one)), eval_set(case("a", one), case("a", other), case("a", other))
+
+    [pooled] = (await score(tmp_path, expected, actual)).cases
+    assert (pooled.runs, [each.value for each in pooled.criteria]) == (3, [1 / 3, 1 / 3])
+    assert [turn.run for turn in pooled.turns] == [1, 2, 3]
+
+    [first] = (await score(tmp_path, expected, actual, num_runs=1)).cases
+    assert told(first)[0] == "PASSED"
+
+    [few] = (await score(tmp_path, expected, actual, num_runs=4)).cases
+    assert few.problem == "there are 3 recorded runs under the id 'a', and 4 are asked for"
+    assert few.status == "NOT_EVALUATED"
+
+
+class Rubrics(Scorer):
+    """How many rubrics an invocation has; of a session the greatest number."""
+
+    range = (0.0, 10.0)
+
+    def score(self, subject: Subject) -> Measurement:
+        names = [each.rubric_id for each in (subject.invocation and subject.invocation.rubrics) or ()]
+        return Measurement(value=len(names), details={"names": list(names)})
+
+    def aggregate(self, measured: Any) -> float:
+        return max(each.value for each in measured)
+
+
+def counting() -> Plan:
+    return Plan((Metric("rubrics", 0.0, Rubrics(), "d"),), TraceValue(), GateConfig(), {"rubrics": 1.0}, "")
+
+
+def rubric(name: str) -> dict[str, Any]:
+    return {"rubric_id": name, "rubric_content": {"text_property": "x"}}
+
+
+async def test_rubrics_of_the_case_and_of_the_turn_are_copied_onto_what_happened(tmp_path: Path) -> None:
+    turns = [{**invocation("Hi"), "rubrics": [rubric("turn")]}, invocation("More")]
+    actual = [{**invocation("Hi"), "rubrics": [rubric("case"), rubric("own")]}, invocation("More")]
+    [result] = (
+        await score(
+            tmp_path, eval_set(case("a", *turns, rubrics=[rubric("case")])), eval_set(case("a", *actual)), counting()
+        )
+    ).cases
+    assert [turn.scores[0].details["names"] for turn in result.turns] == [["case", "turn", "own"], ["case"]]
+
+
+async def test_one_run_has_the_criterions_own_value_and_pooled_it_is_the_mean(tmp_path: Path) -> None:
+    turns = [{**invocation("Hi"), "rubrics": [rubric("turn")]}, invocation("More")]
+    expected, actual = eval_set(case("a", *turns)), eval_set(case("a", invocation("Hi"), invocation("More")))
+    assert told((await score(tmp_path, expected, actual, counting())).cases[0])[1] == {"rubrics": 1.0}
+    assert told((await score(tmp_path, expected, actual, counting(), pooled=True)).cases[0])[1] == {"rubrics": 0.5}
+
+
+async def test_a_criterion_without_a_threshold_decides_nothing(tmp_path: Path) -> None:
+    turn = invocation("Hi", "Hello there.", FIND)
+    config = {"criteria": {"tool_call_count_v1": {}}}
+    [result] = (await score(tmp_path, eval_set(case("a", turn)), eval_set(case("a", turn)), config)).cases
+    assert result.status == "NOT_EVALUATED"
+    assert "no criterion with a threshold was given" in next(failure_lines(result))
+
+
+async def test_agents_text_neither_colours_nor_moves_anything(tmp_path: Path) -> None:
+    hostile = "one\ntwo\x1b[31m\u202e\rred"
+    turn = invocation("Hi", hostile, [{"name": "x\x1b]0;", "args": {"a\n": "\x07"}}])
+    [result] = (await score(tmp_path, eval_set(case("a\x1b", turn)), eval_set(case("a\x1b", turn)))).cases
+    lines = [*detail_lines(result), *failure_lines(result)]
+    assert all(line.isprintable() for line in lines)
+    assert any(line.endswith(r"two\x1b[31m\u202e\rred") for line in lines)
+
+
+async def test_progress_counts_cases(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    turn = invocation("Hi", "Hello there.", FIND)
+    document = eval_set(case("a", turn), case("b", turn))
+    await score(tmp_path, document, document, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(1, 2), (2, 2)]
+
+
+# --- from Python
+
+
+def files(folder: Path, answer: str = "Hello there.", name: str = "a") -> Path:
+    write(folder / f"{name}.sessions.json", eval_set(case("a", invocation("Hi", answer, FIND))))
+    return write(folder / f"{name}.test.json", eval_set(case("a", invocation("Hi", "Hello there.", FIND))))
+
+
+def test_what_passes_is_returned(tmp_path: Path) -> None:
+    report = evaluate_files(files(tmp_path))
+    assert (report.passed, len(report.cases)) == (True, 1)
+    assert evaluate_files(str(tmp_path)).passed
+
+
+def test_what_fails_is_an_assertion_in_adks_words(tmp_path: Path) -> None:
+    path = files(tmp_path, "Bye now.")
+    with pytest.raises(AssertionError) as failed:
+        evaluate_files(path)
+    assert str(failed.value) == (
+        "Following are all the test failures. Run it again with print_detailed_results=True for the details.\n"
+        f"response_match_score for {path}:a Failed. Expected 0.8, but got 0.0."
+    )
+
+
+def test_details_are_printed_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AssertionError):
+        evaluate_files(files(tmp_path, "Bye now."), print_detailed_results=True)
+    assert "  actual_response:            Bye now." in capsys.readouterr().out.splitlines()
+
+
+def test_runs_from_several_files_are_pooled_and_too_few_fail(tmp_path: Path) -> None:
+    path, other = files(tmp_path), files(tmp_path / "other", "Bye now.")
+    sessions = [each.with_name("a.sessions.json") for each in (path, other)]
+    with pytest.raises(AssertionError, match=r"Expected 0\.8, but got 0\.5\."):
+        evaluate_files(path, sessions, num_runs=2)
+    with pytest.raises(AssertionError, match="2 recorded runs under the id 'a', and 3 are asked for"):
+        evaluate_files(path, sessions, num_runs=3)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        evaluate_files(path, sessions, num_runs=0)
+
+
+async def test_it_may_be_called_where_a_loop_runs(tmp_path: Path) -> None:
+    assert evaluate_files(files(tmp_path)).passed
+
+
+def test_a_criterion_that_could_not_be_measured_fails_as_for_adk(tmp_path: Path) -> None:
+    path = files(tmp_path)
+    config = write(
+        tmp_path / "mine.json", {"criteria": {"response_match_score": 0.8, "response_evaluation_score": 3.0}}
+    )
+    with pytest.raises(AssertionError, match=r"response_evaluation_score for .* was not evaluated\. unsupported"):
+        evaluate_files(path, config=config)
+
+
+def test_an_eval_set_without_cases_fails(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", eval_set())
+    write(tmp_path / "a.sessions.json", eval_set())
+    with pytest.raises(AssertionError, match="No eval cases were evaluated"):
+        evaluate_files(path)
+
+
+def test_without_sessions_the_message_says_where_they_are_looked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.test.json", json.dumps(eval_set()))
+    with pytest.raises(InputError, match=r"neither a\.sessions\.json nor a\.sessions\.jsonl lies beside it"):
+        evaluate_files(path)

@@ -1,0 +1,365 @@
+"""Evaluation rows from JSON Lines, CSV and Parquet: each good one is scored, each bad one named with row and column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.mlflow import mlflow_span, mlflow_trace, usage
+from tests.support.rows import ROW, events, parquet, problems, read, score, values
+
+from traceweir.schemas.evaluation_row import MAX_ROWS
+from traceweir.streams.formats.documents import InputError
+from traceweir.streams.formats.records import MAX_RECORD
+
+RECALL = "retrieval/ground_truth/document_recall"
+RETRIEVED = {
+    "retrieved_context": [{"doc_uri": "d1"}],
+    "expected_retrieved_context": [{"doc_uri": "d1"}, {"doc_uri": "d2"}],
+}
+CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
+TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)), execution_duration_ms=51)
+
+
+def jsonl(path: Path, *rows: Any) -> Path:
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), "utf-8")
+    return path
+
+
+def csv_file(path: Path, *rows: dict[str, Any]) -> Path:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
+    writer.writeheader()
+    writer.writerows(
+        {name: value if isinstance(value, str) else json.dumps(value) for name, value in row.items()} for row in rows
+    )
+    path.write_text(text.getvalue(), "utf-8")
+    return path
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    (
+        {**ROW, "expected_facts": ["f"], "expected_response": "r"},
+        (
+            "columns 'expected_facts' and 'expected_response': "
+            "Conflicting field(s): more than one of [expected_response or expected_facts] cannot be defined"
+        ),
+    ),
+    ({"request": "q"}, "columns 'response' and 'trace': Missing required field(s): response or trace"),
+    (
+        {"request": None, "response": "a"},
+        "column 'request': Either column 'request' or 'inputs' is required but not found",
+    ),
+    ({**ROW, "retrieved_context": [{"doc_uri": 1}]}, f"column 'retrieved_context': {CHUNKS}; [0].doc_uri is a number"),
+    (
+        {**ROW, "expected_facts": [1]},
+        "column 'expected_facts': must be iterable of strings like [str]; [0] is a number",
+    ),
+    (
+        {"request": "q", "trace": TRACE[:50]},
+        "column 'trace': must contain valid serialized traces: it is cut off: its JSON ends unfinished after 50 characters",
+    ),
+    ({**ROW, "request_id": 7}, "column 'request_id': Input should be a valid string (got 7)"),
+    (
+        {**ROW, "request_id": "x" * 1025},
+        "gives no valid event: invocation.recorded.session_id: String should have at most 1024 characters",
+    ),
+]
+
+
+async def test_a_bad_row_of_json_lines_costs_itself_alone(tmp_path: Path) -> None:
+    good = {**ROW, **RETRIEVED}
+    rows = [each for bad, _ in BAD for each in ({**good, "request_id": f"after {len(str(bad))}"}, bad)]
+    path = jsonl(tmp_path / "rows.jsonl", *rows)
+    found = read(path)
+    expected = [
+        f"row {2 * number + 2}{',' if why.startswith('column') else ''} {why}" for number, (_, why) in enumerate(BAD)
+    ]
+    assert problems(found, path) == expected
+    assert [value for _, metric, value in values((await score(found)).scores) if metric == RECALL] == [0.5] * len(BAD)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+async def test_every_kind_of_file_gives_the_same_numbers(kind: str, tmp_path: Path) -> None:
+    request = {"messages": [{"role": "user", "content": "What is RAG? 검색"}]}
+    rows = [
+        {"request_id": "a", "request": request, "response": "x", "expected_facts": ["f", "g"], **RETRIEVED},
+        {"request_id": "b", "request": request, "trace": TRACE, "expected_response": "r"},
+    ]
+    make: Any = {"jsonl": lambda path: jsonl(path, *rows), "csv": lambda path: csv_file(path, *rows)}
+    path = (make | {"parquet": lambda path: parquet(path, rows)})[kind](tmp_path / f"rows.{kind}")
+    found = read(path)
+    assert problems(found, path) == []
+    result = await score(found)
+    assert {(session, metric): value for session, metric, value in values(result.scores) if value is not None} == {
+        ("a", RECALL): 0.5,
+        ("b", "agent/total_token_count"): 7,
+        ("b", "agent/input_token_count"): 3,
+        ("b", "agent/output_token_count"): 4,
+        ("b", "agent/latency_seconds"): 0.051,
+    }
+    assert events(found)[0]["row"]["request"]["messages"] == request["messages"]
+
+
+async def test_a_row_whose_trace_says_nothing_is_not_evaluated_with_the_reason(tmp_path: Path) -> None:
+    broken = mlflow_trace(mlflow_span("m", "LLM", attributes={"mlflow.spanOutputs": "{usage"}))
+    path = jsonl(tmp_path / "rows.jsonl", {"request": "q", "trace": broken}, {"request": "q", "trace": TRACE})
+    result = await score(read(path))
+    why = [each.rationale for each in result.scores if each.level == "invocation" and each.value is None]
+    assert why[0].endswith("took; attribute 'mlflow.spanOutputs' of span 'm' is not JSON")
+    assert {each.not_evaluated_because for each in result.scores if each.value is None} == {"missing_input"}
+    assert (len(why), len(result.scores)) == (4, 16)
+
+
+async def test_empty_lists_are_scored_as_what_they_say(tmp_path: Path) -> None:
+    empty = {**ROW, "expected_facts": [], "retrieved_context": [], "expected_retrieved_context": []}
+    result = await score(read(jsonl(tmp_path / "rows.jsonl", empty)), {"criteria": {"document_recall": 0.5}})
+    assert next(each.rationale for each in result.scores) == "no reference says which documents were expected"
+    assert result.problems == []
+
+
+async def test_of_an_evaluation_set_ten_thousand_rows_are_scored(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "rows.jsonl", *([{**ROW, "request_id": f"{number}"} for number in range(MAX_ROWS + 2)]))
+    found = read(path)
+    assert sum(bool(each.records) for each in found) == MAX_ROWS
+    assert problems(found, path) == [
+        (
+            "row 10001 and all behind it are left out: The number of rows in the dataset exceeds the maximum: 10000. Got 10002 rows. "
+            "Divide the file."
+        )
+    ]
+
+
+async def test_a_cell_in_another_encoding_costs_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("request,response\nq1,né\n".encode() + "q2,né\n".encode("cp1252") + "q3,안녕\n".encode())
+    found = read(path)
+    assert problems(found, path) == [
+        "row 2, column 'response': is not UTF-8 (byte 0xe9 after 1 characters); save the file as UTF-8"
+    ]
+    assert [event["row"]["response"] for event in events(found)] == ["né", "안녕"]
+
+
+def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"\xef\xbb\xbfrequest,response\nq,a\n")
+    assert events(read(path))[0]["row"] == {"request": "q", "response": "a"}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("q", "row 1 has 1 cells, and the header names 3 columns"),
+        ("q,a,[],more", "row 1 has 4 cells, and the header names 3 columns"),
+        (
+            'q,"a"b,[]',
+            "row 1 is no CSV (',' expected after '\"'); is a quote missing, or not doubled inside of a cell?",
+        ),
+        ("q,a,[f]", "row 1, column 'expected_facts': is not JSON ("),
+        ("q,a,\"['f']\"", "row 1, column 'expected_facts': is not JSON ("),
+        ("q,a,fact", "row 1, column 'expected_facts': must be iterable of strings like [str], not text"),
+        (
+            "\"{'messages': []}\",a,[]",
+            "row 1, column 'request': is an object as Python prints it, not JSON; write lists",
+        ),
+    ],
+)
+def test_a_bad_row_of_csv_costs_itself_alone(line: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"request,response,expected_facts\n{line}\nq2,b,[]\n", "utf-8")
+    found = read(path)
+    [problem] = problems(found, path)
+    assert problem.startswith(why)
+    assert [event["row"]["request"] for event in events(found)] == ["q2"]
+
+
+def test_a_quote_that_is_never_closed_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('request,response\nq,a\n"q2,b\n', "utf-8")
+    found = read(path)
+    assert problems(found, path) == [
+        "row 2 is no CSV (unexpected end of data); is a quote missing, or not doubled inside of a cell?"
+    ]
+    assert len(events(found)) == 1
+
+
+def test_an_answer_that_is_json_stays_text_and_empty_cells_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('request,response,expected_response,execution_time_ms\n{q},"{""content"": 1}",,12.5\n', "utf-8")
+    assert events(read(path))[0]["row"] == {"request": "{q}", "response": '{"content": 1}', "execution_time_ms": 12.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("rows.csv", b"", "has no header"),
+        ("rows.csv", b"request,request\n", "names column 'request' twice"),
+        ("rows.csv", "request\n".encode("utf-16"), "is UTF-16; save it as UTF-8"),
+        ("rows.parquet", b"not Parquet", "cannot be read as Parquet"),
+    ],
+)
+def test_a_table_that_is_none_is_said(name: str, content: bytes, why: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=why):
+        read(path)
+
+
+def test_without_pyarrow_a_parquet_file_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "rows.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=r"run `pip install '.\[tables\]'`"):
+        read(tmp_path / "rows.parquet")
+
+
+def test_transcripts_are_no_table(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a table, and transcripts are JSON"):
+        read(csv_file(tmp_path / "rows.csv", ROW), "openai-chat")
+
+
+def test_rows_stand_among_events_and_only_the_format_of_rows_refuses_others(tmp_path: Path) -> None:
+    ended = {"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z"}
+    path = jsonl(tmp_path / "mixed.jsonl", ROW, ended, '{"request"')
+    assert [len(each.records) for each in read(path)] == [2, 1, 1]
+    found = read(path, "databricks-agent-evaluation")
+    assert [len(each.records) for each in found] == [2, 0, 0]
+    assert [each.split(":")[0] for each in problems(found, path)] == [
+        "row 2, column 'request'",
+        "row 3 is not JSON (unexpected end of data",
+    ]
+
+
+def test_two_rows_of_one_request_id_are_refused_unless_they_are_the_same(tmp_path: Path) -> None:
+    one = {**ROW, "request_id": "a"}
+    path = jsonl(tmp_path / "rows.jsonl", one, one, {**one, "response": "b"})
+    assert problems(read(path), path) == ["row 3, column 'request_id': 'a' is that of row 1, which is another one"]
+
+
+async def test_rows_without_an_id_are_told_apart_and_a_second_reading_gives_duplicates(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "rows.jsonl", ROW, ROW)
+    result = await score([*read(path), *read(path)])
+    assert (result.sessions, result.duplicates) == (2, 4)
+
+
+def test_a_cell_may_be_longer_than_what_csv_takes_by_itself_and_the_limit_is_as_before_afterwards(
+    tmp_path: Path,
+) -> None:
+    before = csv.field_size_limit()
+    answer = "x" * (before + 1)
+    [event] = events(read(csv_file(tmp_path / "rows.csv", {"request": "q", "response": answer})))
+    assert (len(event["row"]["response"]), csv.field_size_limit()) == (len(answer), before)
+
+
+def test_in_parquet_a_field_that_another_row_has_is_absent(tmp_path: Path) -> None:
+    rows = [
+        {"request": {"messages": [{"role": "user", "content": "q"}]}, "response": {"content": "a"}},
+        {"request": {"query": "q"}, "response": {"choices": [{"message": {"content": "a"}}]}},
+    ]
+    assert [event["row"] for event in events(read(parquet(tmp_path / "rows.parquet", rows)))] == rows
+
+
+async def test_a_row_that_is_too_large_for_a_session_gives_nothing_at_all(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "rows.jsonl", {**ROW, "request_id": "large", "response": "x" * MAX_RECORD}, ROW)
+    found = read(path)
+    [problem] = problems(found, path)
+    assert re.fullmatch(
+        r"row 1 has 8\d{5} bytes as a session, and one takes 800000 at most \(TRACEWEIR_SEGMENT_MAX_BYTES\); .*",
+        problem,
+    )
+    assert (await score(found)).sessions == 1
+
+
+def arrow(path: Path, columns: list[tuple[str, Any]]) -> Path:
+    """A Parquet file of these Arrow arrays; two may have one name."""
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    written = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([array for _, array in columns], [name for name, _ in columns]), written)
+    path.write_bytes(written.getvalue())
+    return path
+
+
+def test_a_cell_of_parquet_that_python_cannot_have_costs_its_row(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    answers = pa.Array.from_buffers(
+        pa.string(),
+        3,
+        [None, pa.py_buffer(b"".join(at.to_bytes(4, "little") for at in (0, 1, 3, 4))), pa.py_buffer(b"an\xe9b")],
+    )
+    path = arrow(tmp_path / "rows.parquet", [("request", pa.array(["q1", "q2", "q3"])), ("response", answers)])
+    found = read(path)
+    [problem] = problems(found, path)
+    assert problem.startswith("row 2, column 'response': cannot be read (UnicodeDecodeError: ")
+    assert [event["row"]["response"] for event in events(found)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("unit", ["far", "Mars/Phobos", "binary"])
+def test_a_column_of_parquet_that_nobody_reads_costs_nothing(unit: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    other = {
+        "far": lambda: pa.array([2**62], pa.timestamp("us")),
+        "Mars/Phobos": lambda: pa.array([0], pa.timestamp("us", "Mars/Phobos")),
+        "binary": lambda: pa.array([b"\xff"]),
+    }[unit]()
+    columns = [("request", pa.array(["q"])), ("other", other), ("response", pa.array(["a"]))]
+    assert events(read(arrow(tmp_path / "rows.parquet", columns)))[0]["row"] == ROW
+
+
+def test_a_table_of_which_no_column_is_read_has_rows_and_each_is_named(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "rows.parquet", [{"question": "q"}] * 2)
+    why = "column 'request': Either column 'request' or 'inputs' is required but not found"
+    assert problems(read(path), path) == [f"row 1, {why}", f"row 2, {why}"]
+
+
+@pytest.mark.parametrize("name", ["request", "thumb"])
+def test_in_parquet_too_a_column_that_is_read_has_its_name_alone(name: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    columns = [(each, pa.array(["x"])) for each in ("request", "response", "thumb", name)]
+    path = arrow(tmp_path / "rows.parquet", columns)
+    if name == "request":
+        with pytest.raises(InputError, match=r"rows\.parquet: names column 'request' twice"):
+            read(path)
+    else:
+        assert events(read(path))[0]["row"] == {"request": "x", "response": "x"}
+
+
+def test_a_cell_of_csv_that_nobody_reads_may_be_in_any_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("request,\xe9,response\nq,\xe9,a\n".encode("cp1252"))
+    assert events(read(path))[0]["row"] == ROW
+
+
+def test_columns_of_csv_without_a_name_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("request,response,,\nq,a,,x\n", "utf-8")
+    assert events(read(path))[0]["row"] == ROW
+
+
+@pytest.mark.parametrize(
+    ("behind", "scored", "why"),
+    [
+        ("q3,c\nq4,d\n", ["q"], "row 2 is no CSV (unexpected end of data); lines 3 to 6 "),
+        ('q3,c\nq4,"d"\nq5,e\n', ["q", "q5"], "row 2 is no CSV (',' expected after '\"'); lines 3 to 6 "),
+    ],
+)
+def test_lines_that_a_missing_quote_swallows_are_named(
+    behind: str, scored: list[str], why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f'request,response\nq,a\nq2,"b\n\n{behind}', "utf-8")
+    found = read(path)
+    [problem] = problems(found, path)
+    assert problem == (
+        f"{why}were read as this one row, and nothing in them is scored; is a quote missing, or not doubled inside of a cell?"
+    )
+    assert [event["row"]["request"] for event in events(found)] == scored

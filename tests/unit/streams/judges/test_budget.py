@@ -1,0 +1,167 @@
+"""Questions wait in a line for what others have only set aside of the budget."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import datetime
+
+import pytest
+from tests.support.judged import Clock
+
+from traceweir.schemas.judge_config import Budget
+from traceweir.scorers.judge import BudgetSpent
+from traceweir.streams.judges.budget import JudgeBudget, Share
+from traceweir.streams.judges.models import Use
+
+A_DAY = 100
+
+
+class Asking:
+    """Questions that take all of a budget's tokens that they may, and end when they are told."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.budget = JudgeBudget(Budget(tokens_per_day=A_DAY), clock)
+        self.begun: list[str] = []
+        self._ends: dict[str, asyncio.Event] = {}
+
+    def ask(self, name: str, tokens: int, takes: int = 0) -> asyncio.Task[None]:
+        """Begin a question of so many tokens, which then takes so many in fact."""
+        self._ends[name] = asyncio.Event()
+        return asyncio.create_task(self._ask(name, tokens, takes))
+
+    def end(self, name: str) -> None:
+        """Answer it."""
+        self._ends[name].set()
+
+    async def _ask(self, name: str, tokens: int, takes: int) -> None:
+        async with self.budget.reserve(Use(tokens), lambda paid: None) as reservation:
+            self.begun.append(name)
+            await self._ends[name].wait()
+            reservation.took(Use(takes))
+
+
+async def settled() -> None:
+    """All that can happen has happened: nothing here waits for a clock or a socket."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def asking() -> Asking:
+    return Asking(Clock())
+
+
+async def test_a_large_question_is_not_overtaken_by_small_ones_that_fit(asking: Asking) -> None:
+    asked = [asking.ask(name, tokens) for name, tokens in (("a", 60), ("large", 90), ("b", 10), ("c", 10))]
+    await settled()
+    assert asking.begun == ["a"]
+    for name in ("a", "large", "b", "c"):
+        asking.end(name)
+    await asyncio.gather(*asked)
+    assert asking.begun == ["a", "large", "b", "c"]
+
+
+async def test_all_that_fit_begin_when_something_comes_back(asking: Asking) -> None:
+    asked = [asking.ask(name, tokens) for name, tokens in (("a", 100), ("b", 50), ("c", 50), ("d", 50))]
+    await settled()
+    asking.end("a")
+    await settled()
+    assert asking.begun == ["a", "b", "c"]
+    for name in "bcd":
+        asking.end(name)
+    await asyncio.gather(*asked)
+
+
+async def test_who_leaves_the_line_lets_the_next_go_on(asking: Asking) -> None:
+    running, large, small = asking.ask("a", 60), asking.ask("large", 90), asking.ask("small", 10)
+    await settled()
+    large.cancel()
+    await settled()
+    assert asking.begun == ["a", "small"]
+    asking.end("a")
+    asking.end("small")
+    await asyncio.gather(running, small)
+
+
+async def test_who_is_refused_in_the_line_lets_the_next_go_on(asking: Asking) -> None:
+    running, large, small = asking.ask("a", 60, takes=60), asking.ask("large", 90), asking.ask("small", 10)
+    await settled()
+    asking.end("a")
+    with pytest.raises(BudgetSpent):
+        await large
+    asking.end("small")
+    await asyncio.gather(running, small)
+
+
+async def test_what_was_paid_refuses_a_question_at_once_and_not_in_its_turn(asking: Asking) -> None:
+    paid = asking.ask("paid", 50, takes=50)
+    asking.end("paid")
+    await paid
+    running, waiting = asking.ask("a", 40), asking.ask("b", 40)
+    await settled()
+    with pytest.raises(BudgetSpent):
+        await asking.ask("too much", 60)
+    assert asking.begun == ["paid", "a"]
+    asking.end("a")
+    asking.end("b")
+    await asyncio.gather(running, waiting)
+
+
+async def test_what_comes_back_wakes_whose_turn_it_is_and_not_everybody() -> None:
+    looked = 0
+
+    class Counted(Clock):
+        def __call__(self) -> datetime:
+            nonlocal looked
+            looked += 1
+            return super().__call__()
+
+    many = 500
+    asking = Asking(Counted())
+    asked = [asking.ask(str(number), A_DAY) for number in range(many)]
+    for number in range(many):
+        await settled()
+        asking.end(str(number))
+    await asyncio.gather(*asked)
+    assert looked < 10 * many  # each looks at the budget a few times, however many wait
+
+
+async def test_what_rounding_leaves_of_sums_of_usd_is_not_waited_for() -> None:
+    budget = JudgeBudget(Budget(usd_per_day=0.3), Clock())
+    first, second = Use(1, 0.018), Use(1, 0.3 * 78 / 100)
+    assert first.usd + second.usd - first.usd - second.usd > 0
+    async with AsyncExitStack() as held:
+        for use in (second, first):  # what is entered last ends first
+            await held.enter_async_context(budget.reserve(use, lambda paid: None))
+    async with asyncio.timeout(20), budget.reserve(Use(1, 0.3), lambda paid: None):
+        pass
+
+
+async def test_a_share_bounds_every_limit_and_is_named(asking: Asking) -> None:
+    asking.budget.have(Share(1, 4))
+    with pytest.raises(BudgetSpent, match=r"^25 tokens of the 25 tokens a day of 1 of 4 partitions are left"):
+        await asking.ask("too much", 26)
+    paid = asking.ask("fits", 25, takes=25)
+    asking.end("fits")
+    await paid
+    asking.budget.have(Share(4, 4))
+    with pytest.raises(BudgetSpent, match=r"^75 tokens of the 100 tokens a day are left"):
+        await asking.ask("too much", 76)
+
+
+async def test_who_waits_hears_of_another_share(asking: Asking) -> None:
+    asking.budget.have(Share(2, 4))
+    running, waiting = asking.ask("a", 30), asking.ask("b", 30)
+    await settled()
+    asking.budget.have(Share(4, 4))
+    await settled()
+    assert asking.begun == ["a", "b"]
+    refused = asking.ask("c", 50)
+    await settled()
+    asking.budget.have(Share(1, 4))
+    with pytest.raises(BudgetSpent):
+        await refused
+    asking.end("a")
+    asking.end("b")
+    await asyncio.gather(running, waiting)

@@ -1,0 +1,117 @@
+"""How many questions may be asked in a minute. The clock here jumps to the next moment at which something happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.streams.judges.rate_limits import START_EVERY_S, Limits
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """Nobody waits: when there is nothing to do until a moment, it is that moment."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+        super().__init__()
+        select = self._selector.select  # type: ignore[attr-defined]
+
+        def jump(timeout: float | None = None) -> Any:
+            self._ahead += timeout or 0.0
+            return select(0)
+
+        self._selector.select = jump  # type: ignore[attr-defined]
+
+    def time(self) -> float:
+        return super().time() + self._ahead
+
+
+class TimelessLoop(JumpingLoop):
+    """Nor does anything take time."""
+
+    def time(self) -> float:
+        return self._ahead
+
+
+def moments(
+    ask: Callable[[Limits], Awaitable[None]],
+    count: int,
+    loop: type[JumpingLoop] = JumpingLoop,
+    **config: int,
+) -> list[float]:
+    """When each of so many that come at once may ask, in seconds since the first."""
+
+    async def all_at_once() -> list[float]:
+        limits, found = Limits(JudgeConfig.model_validate(config)), list[float]()
+
+        async def one() -> None:
+            await ask(limits)
+            found.append(asyncio.get_running_loop().time())
+
+        await asyncio.gather(*(one() for _ in range(count)))
+        return [each - found[0] for each in found]
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        return runner.run(all_at_once())
+
+
+@pytest.mark.parametrize("a_minute", [1, 7, 60, 600])
+def test_no_minute_has_more_requests_than_it_may_and_a_tenth(a_minute: int) -> None:
+    asked = moments(lambda limits: limits.wait(1), 3 * a_minute, requests_per_minute=a_minute)
+    most = max(sum(start <= each < start + 60 for each in asked) for start in asked)
+    assert most <= a_minute + max(1, a_minute // 10)
+    assert asked[-1] >= 60 * (3 * a_minute - max(1, a_minute // 10) - 1) / a_minute - 1e-6
+
+
+def test_a_tenth_of_a_minutes_requests_may_come_at_once_and_no_more() -> None:
+    asked = moments(lambda limits: limits.wait(1), 30, requests_per_minute=100)
+    assert sum(each < 0.5 for each in asked) == 10
+
+
+def test_questions_begin_one_after_the_other_even_if_all_may_be_asked_at_once() -> None:
+    asked = moments(lambda limits: limits.start(), 100, TimelessLoop)
+    assert [later - earlier for earlier, later in pairwise(asked)] == pytest.approx([START_EVERY_S] * 99)
+
+
+def test_tokens_are_counted_and_not_questions() -> None:
+    asked = moments(lambda limits: limits.wait(250), 8, tokens_per_minute=1_000)
+    assert [round(each / 15) for each in asked] == [0, 0, 0, 0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("asked", [(30, 20, 10), (2_500, 20, 10)], ids=["long", "longer than a minute"])
+def test_questions_are_asked_in_the_order_of_coming_however_long_they_are(asked: tuple[int, ...]) -> None:
+    order = []
+
+    async def in_turn(limits: Limits) -> None:
+        waiting.append(tokens := asked[len(waiting)] if waiting else 1_000)
+        await limits.wait(tokens)
+        order.append(tokens)
+
+    waiting: list[int] = []
+    asked = (1_000, *asked)  # the first fills the bucket
+    moments(in_turn, len(asked), tokens_per_minute=1_000)
+    assert order == list(asked)
+
+
+def test_who_leaves_the_line_lets_the_next_go_on() -> None:
+    async def first_leaves() -> None:
+        limits = Limits(JudgeConfig(tokens_per_minute=1_000))
+        await limits.wait(1_000)
+        first, second = (asyncio.create_task(limits.wait(900)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert first.cancelled()
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(first_leaves())
+
+
+def test_a_question_of_more_tokens_than_a_minute_has_takes_as_many_minutes_and_is_asked() -> None:
+    asked = moments(lambda limits: limits.wait(2_500), 2, tokens_per_minute=1_000)
+    assert 149 <= asked[1] <= 151

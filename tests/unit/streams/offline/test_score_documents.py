@@ -1,0 +1,196 @@
+"""Scoring without Kafka: the order of the input, the stages' own numbers, and every problem with its document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.scoring import NOW, trace_document
+
+from traceweir.scorers.embedding import Embedder, HashingEmbedder
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.formats.documents import Document, InputError
+from traceweir.streams.formats.records import Records, recorded
+from traceweir.streams.offline.score_documents import Problem, Result, score_offline
+from traceweir.streams.settings import Settings
+
+BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
+
+
+def event(kind: str, session_id: str = "s1", **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "session_id": session_id, "occurred_at": "2026-01-31T11:00:00Z", **fields}
+
+
+def answered(session_id: str, text: str, **fields: Any) -> dict[str, Any]:
+    """A turn's end with an answer; `expected` is the reference's."""
+    if (expected := fields.pop("expected", None)) is not None:
+        fields["reference"] = {"final_response": {"parts": [{"text": expected}]}}
+    return event("invocation.completed", session_id, final_response={"parts": [{"text": text}]}, **fields)
+
+
+def trace(number: int, session_id: str, **changes: Any) -> dict[str, Any]:
+    metadata = {"session_id": session_id, **changes.pop("metadata", {})}
+    return trace_document(id=f"kp:trace:{number}", metadata=metadata, **changes)
+
+
+async def score(
+    documents: Sequence[dict[str, Any] | bytes],
+    config: dict[str, Any] | None = None,
+    embedder: Embedder | None = None,
+    settings: Settings | None = None,
+) -> Result:
+    raws = [document if isinstance(document, bytes) else orjson.dumps(document) for document in documents]
+    records = [Records(Document(number, raw), [recorded(raw)]) for number, raw in enumerate(raws, start=1)]
+    return await score_offline(
+        records,
+        read_plan(config),
+        embedder,
+        settings or Settings(),
+        clock=lambda: NOW,
+        progress=lambda done, total: None,
+    )
+
+
+def subjects(result: Result) -> list[tuple[str, str, str | None]]:
+    return [(each.session_id, each.metric, each.trace_id) for each in result.scores]
+
+
+async def test_sessions_come_in_the_order_of_their_first_record_however_they_interleave() -> None:
+    documents = [event("tool.called", name, name="find") for name in ("b", "a", "c", "a", "b")]
+
+    result = await score(documents, BOTH)
+
+    assert list(dict.fromkeys(each.session_id for each in result.scores)) == ["b", "a", "c"]
+    assert (result.documents, result.sessions, result.duplicates, result.problems) == (5, 3, 2, [])
+
+
+async def test_criteria_come_before_value_and_decision_of_each_trace() -> None:
+    other_field = {"task_domain": "law"}  # another scope, which the gate decides separately
+    documents = [trace(2, "s2"), trace(1, "s1", metadata=other_field), trace(3, "s2", metadata=other_field)]
+
+    result = await score(documents, {"criteria": {"tool_call_count_v1": {}}})
+
+    found = [each for each in subjects(result) if each[1] in ("trace_value", "gate")]
+    assert found == [
+        ("s2", "trace_value", "kp:trace:2"),
+        ("s2", "gate", "kp:trace:2"),
+        ("s2", "trace_value", "kp:trace:3"),
+        ("s2", "gate", "kp:trace:3"),
+        ("s1", "trace_value", "kp:trace:1"),
+        ("s1", "gate", "kp:trace:1"),
+    ]
+    last_criterion = max(n for n, each in enumerate(subjects(result)) if each[:2] == ("s2", "tool_call_count_v1"))
+    assert last_criterion < subjects(result).index(found[0])
+
+
+async def test_a_session_that_takes_longer_keeps_its_place() -> None:
+    class Threaded(HashingEmbedder):
+        runs_inline = False  # the session with a trace waits for a thread, and the other one does not
+
+    documents = [trace(1, "slow"), event("tool.called", "quick", name="find")]
+
+    result = await score(documents, BOTH, Threaded())
+
+    assert list(dict.fromkeys(each.session_id for each in result.scores)) == ["slow", "quick"]
+
+
+async def test_what_comes_after_a_sessions_end_still_belongs_to_it() -> None:
+    result = await score([event("session.ended"), trace(1, "s1"), event("tool.called", name="find")])
+
+    assert result.sessions == 1
+    assert subjects(result) == [("s1", "trace_value", "kp:trace:1"), ("s1", "gate", "kp:trace:1")]
+
+
+async def test_a_session_over_the_size_limit_is_divided_as_online() -> None:
+    documents = [event("tool.called", name=str(number)) for number in range(5)]
+
+    result = await score(
+        documents, {"criteria": {"response_match_score": 0.5}}, settings=Settings(segment_max_events=2)
+    )
+
+    assert result.sessions == 3
+    assert [each.segment for each in result.scores if each.level == "session"] == [0, 1, 2]
+
+
+async def test_the_config_decides_the_status() -> None:
+    documents = [
+        answered("s1", "It ships today.", expected="It ships today."),
+        answered("s2", "No idea.", expected="It ships today."),
+    ]
+
+    result = await score(documents, {"criteria": {"response_match_score": 0.5}})
+
+    assert [(each.session_id, each.value, each.status) for each in result.scores if each.level == "session"] == [
+        ("s1", 1.0, "PASSED"),
+        ("s2", 0.0, "FAILED"),
+    ]
+
+
+async def test_a_copy_of_an_earlier_trace_is_not_novel() -> None:
+    result = await score([trace(1, "s1"), trace(2, "s2")], embedder=HashingEmbedder())
+
+    first, second = (each.details for each in result.scores if each.metric == "trace_value")
+    assert (first["novelty"], second["novelty"]) == (0.5, pytest.approx(0.0, abs=1e-6))
+    assert second["nearest"]["trace_id"] == "kp:trace:1"  # type: ignore[index, call-overload]
+
+
+async def test_every_unusable_document_is_named_and_the_others_are_scored() -> None:
+    documents = [
+        b"not JSON",
+        trace(1, "s1", outcome={"confidence": 1.5}),
+        trace(2, "s2"),
+        event("tool.called", "s3"),
+        trace(2, "s4"),
+    ]
+
+    result = await score(documents)
+
+    assert [(each.document, each.reason) for each in result.problems] == [
+        (1, "not_json"),
+        (2, "invalid"),
+        (4, "invalid"),
+        (5, "trace_id_conflict"),
+    ]
+    assert result.problems[1].detail.startswith("outcome.confidence")
+    assert subjects(result) == [("s2", "trace_value", "kp:trace:2"), ("s2", "gate", "kp:trace:2")]
+
+
+async def test_a_document_that_gave_no_record_is_a_problem_in_its_place() -> None:
+    broken = Records(Document(1, b""), [], InputError("chats.json: document 1: holds no message"))
+    good = orjson.dumps(trace(1, "s1"))
+
+    result = await score_offline(
+        [broken, Records(Document(2, good), [recorded(good)]), Records(Document(3, b"{}"), [recorded(b"{}")])],
+        read_plan(None),
+        None,
+        Settings(),
+        clock=lambda: NOW,
+        progress=lambda done, total: None,
+    )
+
+    assert result.problems[0] == Problem(1, "chats.json: document 1: holds no message")
+    assert [each.document for each in result.problems] == [1, 3]
+    assert len(result.scores) == 2
+
+
+async def test_progress_counts_sessions() -> None:
+    counted: list[tuple[int, int]] = []
+    raws = [orjson.dumps(event("tool.called", f"s{number}", name="find")) for number in range(3)]
+    records = [Records(Document(number, raw), [recorded(raw)]) for number, raw in enumerate(raws, start=1)]
+
+    await score_offline(
+        records,
+        read_plan(None),
+        None,
+        Settings(),
+        clock=lambda: NOW,
+        progress=lambda done, total: counted.append((done, total)),
+    )
+
+    assert counted == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_nothing_gives_nothing() -> None:
+    assert await score([]) == Result([], [], documents=0, sessions=0, duplicates=0)

@@ -1,0 +1,73 @@
+"""The worker's web port: two pages and nothing else, and a clear word when the port is taken."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from traceweir.streams.runtime.health import Health, PortTakenError, bind
+
+
+class Served:
+    """A page server, and what it is to say."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.state: dict[str, object] = {"phase": "ready", "partitions": [0, 2]}
+        self._socket = bind("127.0.0.1", 0)
+        self.health = Health(self._socket, lambda: self.problems, lambda: self.state)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    async def get(self, path: str, method: str = "GET") -> tuple[int, Any]:
+        async with aiohttp.ClientSession() as session, session.request(method, self.url + path) as answer:
+            text = await answer.text()
+            return answer.status, json.loads(text) if answer.content_type == "application/json" and text else None
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    served = Served()
+    await served.health.start()
+    yield served
+    await served.health.stop()
+
+
+async def test_it_is_healthy_while_nothing_stands_still(served: Served) -> None:
+    assert await served.get("/healthz") == (200, {"healthy": True, "problems": []})
+    served.problems.append("partition 3: fetching traces has stood still for more than 120 s")
+    assert await served.get("/healthz") == (503, {"healthy": False, "problems": served.problems})
+
+
+@pytest.mark.parametrize("phase", ["starting", "joining", "catching up", "stopping"])
+async def test_it_is_ready_in_one_phase_only_and_alive_in_all(served: Served, phase: str) -> None:
+    assert await served.get("/readyz") == (200, {"ready": True, "phase": "ready", "partitions": [0, 2]})
+    served.state |= {"phase": phase}
+    assert await served.get("/readyz") == (503, {"ready": False, "phase": phase, "partitions": [0, 2]})
+    assert (await served.get("/healthz"))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/table/", "/router/", "/metrics", "/healthz/x"])
+async def test_nothing_else_is_served(served: Served, path: str) -> None:
+    assert (await served.get(path))[0] == 404
+
+
+async def test_the_pages_are_only_read(served: Served) -> None:
+    assert (await served.get("/healthz", "HEAD"))[0] == 200
+    assert (await served.get("/healthz", "POST"))[0] == 405
+
+
+def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(PortTakenError, match=rf"web port {port} on 127\.0\.0\.1 .*set TRACEWEIR_WEB_PORT"):
+            bind("127.0.0.1", port)
+
+
+def test_an_address_that_is_none_is_named_too() -> None:
+    with pytest.raises(PortTakenError, match=r"on 192\.0\.2\.1 cannot be had"):  # kept for examples, so nobody's
+        bind("192.0.2.1", 6066)

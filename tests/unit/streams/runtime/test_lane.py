@@ -1,0 +1,338 @@
+"""A lane: where it reads, what waits for what, and what the stages are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from unittest.mock import MagicMock
+
+import orjson
+import pytest
+from faust.types import TP
+from tests.support.flow import MemoryTable, Message
+
+from traceweir.streams.kafka.faust_adapter import End
+from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane, StageSpec
+from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.stages.base import Cut, Record, Rows
+
+
+class Listing:
+    """A stage that lists what it is told."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[bytes, bytes] = {}
+        self.applied: list[tuple[str, list[int]]] = []
+        self.ticks: list[tuple[float, list[str]]] = []
+        self.next: dict[str, int] = {}
+        self.rows: Rows = []
+        self.is_full = self.dropped = False
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        self.loaded = dict(rows)
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        self.applied.append((topic, [record.timestamp for record in records]))
+        self.next[topic] = records[-1].offset + 1
+
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        self.ticks.append((now, sorted(behind)))
+
+    def full(self) -> bool:
+        return self.is_full
+
+    def cut(self) -> Cut:
+        cut = Cut(self.rows, [], self.next)
+        self.rows, self.next = [], {}
+        return cut
+
+    def drop(self) -> None:
+        self.dropped = True
+
+
+def make_lane(
+    table: MemoryTable | None = None, inputs: tuple[str, ...] = ("a", "b"), first: int = 0
+) -> tuple[Lane, Listing]:
+    stage = Listing()
+    spec = StageSpec("one", inputs, lambda partition, read, changed: stage)
+    lane = Lane(0, [spec], table or MemoryTable(), dict.fromkeys(inputs, first), 100.0)  # type: ignore[arg-type]
+    stage.ticks.clear()
+    return lane, stage
+
+
+def records(topic: str, *timestamps: int, first: int = 0) -> list[Message]:
+    return [Message(topic, 0, first + number, at, None, b"") for number, at in enumerate(timestamps)]
+
+
+def ends(lane: Lane, at: float = 100.0, **left: int) -> dict[TP, End]:
+    """How far a fetch came: to the end, but for the topics of which so much is left."""
+    return {TP(t, 0): End(place, place + left.get(t, 0), at) for t, place in lane.position.items()}
+
+
+async def test_while_an_input_is_behind_records_come_in_the_order_of_their_timestamps() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+
+    await lane.take("a", records("a", 1, 2, 7, 3, 9))
+    assert stage.applied == []  # nothing is known of b
+    await lane.take("b", records("b", 2, 8))
+    assert stage.applied == [("a", [1, 2]), ("b", [2]), ("a", [7, 3]), ("b", [8])]
+    lane.fetched(ends(lane, b=1), 100.0)
+    assert stage.applied[4:] == []  # the next of b may be an 8 again
+    lane.fetched(ends(lane), 100.0)
+    assert stage.applied[4:] == [("a", [9])]
+
+
+async def test_a_record_from_the_future_lets_no_input_run_ahead_of_what_stands_behind_it() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+
+    await lane.take("b", records("b", 3, 900_000, 4))
+    await lane.take("a", records("a", 1, 900_000, 2, 5))
+
+    assert stage.applied == [("a", [1, 900_000, 2]), ("b", [3, 900_000, 4])]
+    await lane.take("b", records("b", 900_000, first=3))
+    assert stage.applied[2:] == [("b", [900_000])]  # and says nothing of what comes next in its own
+    lane.fetched(ends(lane), 100.0)
+    assert stage.applied[3:] == [("a", [5])]
+
+
+async def test_inputs_that_are_read_to_their_end_wait_for_nobody() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+    lane.fetched(ends(lane), 100.0)
+
+    await lane.take("b", records("b", 50, 40))
+    await lane.take("a", records("a", 10))
+
+    assert stage.applied == [("b", [50, 40]), ("a", [10])]
+
+
+async def test_what_waits_is_not_committed_and_its_input_counts_as_behind() -> None:
+    table = MemoryTable()
+    lane, stage = make_lane(table)
+    lane.astray()
+    await lane.take("b", records("b", 5))
+    await lane.take("a", records("a", 1, 9))
+    lane.fetched(ends(lane, b=3), 101.0)
+
+    cut = lane.cut()
+    assert (cut.offsets, lane.position) == ({"a": 1, "b": 1}, {"a": 2, "b": 1})
+    assert stage.ticks == [(101.0, ["a", "b"])]
+    table.write(0, cut.rows, 0)
+    again, _ = make_lane(table)
+    assert again.position == {"a": 1, "b": 1}
+
+
+async def test_an_input_that_runs_ahead_is_paused_and_the_one_it_waits_for_is_not() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+    await lane.take("a", records("a", *range(1, QUEUE)))
+    assert not lane.full("a", 20_000)
+    await lane.take("a", records("a", QUEUE, first=QUEUE - 1))
+
+    assert (lane.full("a", 20_000), lane.full("b", 20_000)) == (True, False)
+    lane.fetched(ends(lane), 100.0)
+    assert not lane.full("a", 20_000)
+    assert sum(len(found) for _, found in stage.applied) == QUEUE
+    assert max(len(found) for _, found in stage.applied) <= 2_000
+    assert (lane.full("b", QUEUE), lane.full("b", QUEUE + 1)) == (True, False)  # so many are pending
+    stage.is_full = True
+    assert lane.full("b", 20_000)
+
+
+async def test_a_few_large_records_that_wait_fill_the_queue_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceweir.streams.runtime.lane.QUEUE_BYTES", 1_000)
+    lane, _ = make_lane()
+    lane.astray()
+
+    await lane.take("a", [Message("a", 0, 0, 1, None, b"x" * 999)])
+    assert not lane.full("a", 10)
+    await lane.take("a", [Message("a", 0, 1, 1, None, b"x")])
+    assert (lane.full("a", 10), lane.full("b", 10)) == (True, False)
+    lane.fetched(ends(lane), 100.0)
+    assert not lane.full("a", 10)
+
+
+async def test_records_that_were_taken_before_are_left_out() -> None:
+    lane, stage = make_lane(inputs=("a",))
+    await lane.take("a", records("a", 0, 1, 2))
+    await lane.take("a", records("a", 1, 2, 3, first=1))
+    await lane.take("a", records("a", 2, 3, first=2))
+
+    assert stage.applied == [("a", [0, 1, 2]), ("a", [3])]
+    assert lane.cut().offsets == {"a": 4}
+
+
+async def test_a_lane_that_is_dropped_takes_nothing_more() -> None:
+    lane, stage = make_lane(inputs=("a",))
+    lane.drop()
+    await lane.take("a", records("a", 0))
+
+    assert (stage.applied, stage.dropped) == ([], True)
+
+
+@pytest.mark.parametrize(("committed", "first", "place"), [({}, 0, 0), ({}, 7, 7), ({"a": 9}, 7, 9), ({"a": 3}, 7, 7)])
+def test_reading_begins_at_the_committed_offset_or_at_the_first_record_there_is(
+    committed: dict[str, int], first: int, place: int
+) -> None:
+    table = MemoryTable()
+    table.write(0, [(OFFSETS, orjson.dumps(committed))], 0)
+    lane, _ = make_lane(table, ("a",), first)
+
+    assert lane.astray() == {"a": place}
+    assert lane.astray() == {}
+
+
+def test_a_gap_after_a_change_of_hands_is_asked_for_once_more_and_then_taken_for_a_hole() -> None:
+    lane, _ = make_lane(inputs=("a",))
+    lane.astray()
+
+    assert lane.misses("a", 3)
+    assert lane.astray() == {"a": 0}
+    assert not lane.misses("a", 3)
+    assert not lane.misses("a", 9)  # afterwards the consumer's sequence holds
+    lane.lose("a")
+    assert lane.astray() == {"a": 0}
+    assert lane.misses("a", 9)
+
+
+def test_the_time_when_all_is_read_is_the_one_at_which_the_broker_said_so() -> None:
+    lane, stage = make_lane()
+    lane.fetched(ends(lane), 101.0)  # not yet sought
+    lane.astray()
+    lane.fetched({TP("a", 0): End(0, 0, 101.5)}, 102.0)
+    lane.fetched({TP("a", 0): End(0, 0, 102.5), TP("b", 0): End(0, 0, 102.9)}, 103.0)
+    lane.fetched(ends(lane, at=103.0), 103.001)  # too soon after the last
+
+    assert stage.ticks == [(101.0, ["a", "b"]), (102.0, ["b"]), (102.5, [])]
+
+
+def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
+    table = MemoryTable()
+    table.write(0, [(b"one/k", b"1"), (b"two/k", b"2"), (OFFSETS, b'{"a":5,"b":6}')], 0)
+    stages = {"one": Listing(), "two": Listing()}
+    reads = {}
+
+    def new(name: str, topic: str) -> StageSpec:
+        def make(partition: int, read: object, changed: object) -> Listing:
+            reads[name] = read
+            return stages[name]
+
+        return StageSpec(name, (topic,), make)
+
+    lane = Lane(0, [new("one", "a"), new("two", "b")], table, {"a": 0, "b": 0}, 100.0)  # type: ignore[arg-type]
+    assert (stages["one"].loaded, stages["two"].loaded) == ({b"k": b"1"}, {b"k": b"2"})
+    assert reads["two"](b"k") == b"2"  # type: ignore[operator]
+    stages["one"].rows, stages["two"].rows = [(b"x", b"1")], [(b"x", None)]
+    stages["one"].next = {"a": 9}
+
+    cut = lane.cut()
+    assert cut.rows[:2] == [(b"one/x", b"1"), (b"two/x", None)]
+    assert (cut.rows[2][0], orjson.loads(cut.rows[2][1] or b"")) == (OFFSETS, {"a": 9, "b": 6})
+    assert lane.cut() == Cut([], [], {})
+
+
+async def test_after_a_pause_the_stages_hear_the_time_before_the_records_and_nothing_counts_as_read() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+    lane.fetched(ends(lane), 100.0)
+    stage.ticks.clear()
+
+    lane.hear(100.5)
+    assert stage.ticks == []
+    lane.hear(500.0)
+    assert stage.ticks == [(500.0, ["a", "b"])]
+
+
+async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time() -> None:
+    lane, stage = make_lane()
+    lane.astray()
+    checkpoints = Checkpoints.__new__(Checkpoints)
+    checkpoints.lanes, checkpoints._app = {0: lane}, MagicMock()
+
+    await checkpoints.take(TP("a", 0), records("a", 1))
+
+    assert [behind for _, behind in stage.ticks] == [["a", "b"]]
+
+
+class Sends:
+    """A delivery that notes how many checkpoints it was given, and lets them go when it is told."""
+
+    def __init__(self) -> None:
+        self.begun = self.ended = 0
+        self.go = asyncio.Event()
+
+    async def send(self, *checkpoint: object) -> int:
+        self.begun += 1
+        await self.go.wait()
+        self.ended += 1
+        return -1
+
+
+async def test_a_partition_begins_no_checkpoint_after_its_last_while_others_are_still_at_theirs() -> None:
+    checkpoints = Checkpoints.__new__(Checkpoints)
+    lanes, sends = {number: make_lane(inputs=("a",))[0] for number in (0, 1)}, {0: Sends(), 1: Sends()}
+    checkpoints.lanes, checkpoints._app, checkpoints._interval_s = dict(lanes), MagicMock(should_stop=False), 0.0
+    checkpoints._deliveries, checkpoints.finished = dict(sends), None  # type: ignore[arg-type]
+    checkpoints._table = MagicMock()
+    for number, lane in lanes.items():
+        lane.number = number
+        lane.astray()
+        lane.fetched(ends(lane), 100.0)
+        lane.task = asyncio.create_task(checkpoints._run(lane))
+        await checkpoints.take(TP("a", number), records("a", 1))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert [each.begun for each in sends.values()] == [1, 1]
+
+    await checkpoints.take(TP("a", 1), records("a", 1, first=1))
+    revoked = asyncio.create_task(checkpoints.revoke())
+    sends[1].go.set()
+    for more in range(2, 200):
+        await checkpoints.take(TP("a", 1), records("a", 1, first=more))
+        await asyncio.sleep(0)
+    assert (sends[1].begun, revoked.done()) == (2, False)  # the one that was under way, and the last
+
+    sends[0].go.set()
+    await revoked
+    assert all(each.begun == each.ended > 0 for each in sends.values())
+    assert all(lane.dead for lane in lanes.values())
+    assert checkpoints.lanes == {}
+
+
+async def test_its_lag_is_what_the_last_fetch_left() -> None:
+    lane, _ = make_lane()
+    await lane.take("a", records("a", 1, 2))
+    lane.fetched(ends(lane, a=7, b=2), 100.0)
+    assert lane.lag == 9
+    lane.fetched(ends(lane), 100.1)
+    assert lane.lag == 0
+
+
+async def test_the_group_is_told_offsets_once_in_a_while_and_at_the_end() -> None:
+    lane, _ = make_lane()
+    lane.astray()
+    lane.fetched(ends(lane), 100.0)
+    told = []
+    for number, now in enumerate((0.0, 0.5, 1.0, 1.1)):
+        await lane.take("a", records("a", 1, first=number))
+        lane.cut()
+        told.append(lane.untold(now))
+    assert told == [{"a": 1}, {}, {"a": 3}, {}]
+    assert lane.untold(1.2, last=True) == {"a": 4}
+    assert lane.untold(9.0) == {}
+
+
+async def test_the_format_is_written_with_the_first_offsets_and_not_again() -> None:
+    table = MemoryTable()
+    for first, expected in ((0, [(FORMAT_ROW, b"%d" % FORMAT)]), (1, []), (2, [])):
+        lane, _ = make_lane(table, ("a",))
+        lane.astray()
+        lane.fetched(ends(lane), 100.0)
+        assert lane.cut() == Cut([], [], {})
+        await lane.take("a", records("a", 1, first=first))
+        rows = lane.cut().rows
+        table.write(0, rows, 0)
+        assert [row for row in rows if row[0] != OFFSETS] == expected

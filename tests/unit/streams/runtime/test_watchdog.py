@@ -1,0 +1,222 @@
+"""Watchdogs: what stands still is late, what moves or has nothing to do never is, and a pause of the process counts for nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from unittest.mock import MagicMock
+
+import pytest
+from faust.types import TP
+
+from traceweir.streams.errors import in_words
+from traceweir.streams.kafka.faust_adapter import End
+from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.watchdog import (
+    ASK_EVERY_S,
+    LOOK_EVERY_S,
+    LOST_AFTER_S,
+    Duty,
+    StuckError,
+    Watch,
+    Watchdogs,
+)
+
+LIMIT_S = 10.0
+LOOKS = int(LIMIT_S / LOOK_EVERY_S)
+"""After the first one, so many may find nothing new."""
+
+
+def late_after(dogs: Watchdogs, duty: Duty, looks: int) -> list[list[str]]:
+    return [dogs.look([duty]) for _ in range(looks)]
+
+
+def test_what_is_due_and_stands_still_is_late_after_the_limit_and_not_before() -> None:
+    *before, at_last = late_after(Watchdogs(LIMIT_S), Duty("fetching", True, 1), LOOKS + 2)
+    assert before == [[]] * (LOOKS + 1)
+    assert at_last == ["fetching has stood still for more than 10 s"]
+
+
+def test_what_moves_is_never_late_however_long_it_takes() -> None:
+    dogs = Watchdogs(LIMIT_S)
+    for step in range(20):
+        assert late_after(dogs, Duty("catching up", True, step), LOOKS) == [[]] * LOOKS
+
+
+def test_what_has_nothing_to_do_is_never_late_and_begins_anew_when_it_has() -> None:
+    dogs = Watchdogs(LIMIT_S)
+    assert late_after(dogs, Duty("a checkpoint", False, 1), 5 * LOOKS) == [[]] * 5 * LOOKS
+    assert late_after(dogs, Duty("a checkpoint", True, 1), LOOKS) == [[]] * LOOKS
+    assert dogs.look([Duty("a checkpoint", False, 1)]) == []
+    assert late_after(dogs, Duty("a checkpoint", True, 1), LOOKS) == [[]] * LOOKS
+
+
+def test_what_is_gone_for_a_moment_begins_anew() -> None:
+    dogs, duty = Watchdogs(LIMIT_S), Duty("fetching", True, 1)
+    late_after(dogs, duty, LOOKS)
+    dogs.look([])
+    assert late_after(dogs, duty, LOOKS) == [[]] * LOOKS
+
+
+def test_one_that_moves_does_not_cover_one_that_stands_still() -> None:
+    dogs = Watchdogs(LIMIT_S)
+    for step in range(LOOKS + 2):
+        late = dogs.look([Duty("partition 0", True, step), Duty("partition 1", True, None)])
+    assert late == ["partition 1 has stood still for more than 10 s"]
+
+
+# --- the watch
+
+
+class Ended:
+    """What the watch was told to end the worker with."""
+
+    def __init__(self) -> None:
+        self.errors: list[BaseException] = []
+
+    async def __call__(self, error: BaseException) -> None:
+        self.errors.append(error)
+
+
+def make_watch(duties: Iterable[Duty], ended: Ended) -> Watch:
+    async def ask() -> bool:
+        return True
+
+    return Watch(lambda: duties, ended, ask, "kafka:9092", LIMIT_S)
+
+
+async def test_what_is_late_ends_the_worker_in_words() -> None:
+    ended = Ended()
+    watch = make_watch([Duty("partition 3: fetching traces", True, 1)], ended)
+    for _ in range(LOOKS + 2):
+        await watch.look()
+    (error,) = ended.errors
+    assert isinstance(error, StuckError)
+    assert in_words(error) == "partition 3: fetching traces has stood still for more than 10 s"
+    assert watch.problems == [str(error)]
+
+
+async def test_while_no_broker_answers_nothing_else_is_counted() -> None:
+    ended = Ended()
+    watch = make_watch([Duty("partition 3: the next checkpoint", True, 1)], ended)
+    for _ in range(LOOKS):
+        await watch.look()
+    assert not watch.hear(answered=False)
+    for _ in range(5 * LOOKS):
+        await watch.look()
+    assert ended.errors == []
+
+
+async def test_a_question_that_is_not_answered_now_and_then_hides_nothing_that_stands_still() -> None:
+    ended = Ended()
+    watch = make_watch([Duty("partition 3: the next checkpoint", True, 1)], ended)
+    for _ in range(LOOKS + 2):
+        assert not watch.hear(answered=False)
+        await watch.look()
+        assert not watch.hear(answered=True)
+        await watch.look()
+    assert len(ended.errors) >= 1
+
+
+async def test_kafka_is_lost_after_a_minute_without_an_answer(caplog: pytest.LogCaptureFixture) -> None:
+    watch = make_watch([], Ended())
+    tries = int(LOST_AFTER_S / ASK_EVERY_S)
+    assert not any(watch.hear(answered=False) for _ in range(tries))
+    assert not watch.hear(answered=True)
+    assert not any(watch.hear(answered=False) for _ in range(tries))
+    with caplog.at_level(logging.ERROR):
+        assert watch.hear(answered=False)
+    assert "no Kafka broker has answered at kafka:9092 for 60 s" in caplog.text
+
+
+# --- what the checkpoints see to
+
+
+def checkpoints(*, ready: bool = True, rebalancing: bool = False, started: bool = True) -> Checkpoints:
+    """Two partitions, each with a lane whose last fetch ended at offset 5."""
+    found = Checkpoints.__new__(Checkpoints)
+    found._app = MagicMock(should_stop=False, rebalancing=rebalancing, rebalancing_count=1)
+    found._app.tables.actives_ready, found._app._consumer.started = ready, started
+    found.inputs, found.problems, found._limit = {"a": None}, [], 10
+    found._taking_over, found._steps, found.steps_before = None, 0, lambda: 0
+    found.lanes = {0: lane(), 1: lane()}
+    found._ends = {TP("a", number): End(5, 5, 100.0) for number in found.lanes}
+    return found
+
+
+def lane(*, woken: bool = False, locked: bool = False, full: bool = False) -> MagicMock:
+    found = MagicMock(rounds=7)
+    found.wake.is_set.return_value, found.lock.locked.return_value, found.full.return_value = woken, locked, full
+    return found
+
+
+def due(found: Checkpoints) -> dict[str, object]:
+    return {duty.name: duty.mark for duty in found.duties() if duty.due}
+
+
+def test_an_idle_partition_has_to_be_fetched_and_nothing_else() -> None:
+    assert due(checkpoints()) == {"partition 0: fetching a": (5, 100.0), "partition 1: fetching a": (5, 100.0)}
+
+
+def test_a_partition_that_was_never_fetched_has_to_be() -> None:
+    found = checkpoints()
+    del found._ends[TP("a", 1)]  # type: ignore[attr-defined]
+    assert due(found)["partition 1: fetching a"] is None
+
+
+def test_a_full_partition_need_not_be_fetched() -> None:
+    found = checkpoints()
+    found.lanes[1] = lane(full=True)
+    assert due(found).keys() == {"partition 0: fetching a"}
+
+
+@pytest.mark.parametrize("at_work", [{"woken": True}, {"locked": True}])
+def test_a_checkpoint_is_due_when_something_is_pending_or_one_has_begun(at_work: dict[str, bool]) -> None:
+    found = checkpoints()
+    found.lanes[0] = lane(**at_work)
+    assert due(found)["partition 0: the next checkpoint"] == 7
+
+
+def test_while_it_catches_up_each_batch_is_a_step() -> None:
+    found = checkpoints(ready=False)
+    found.lanes, found._taking_over = {}, [0, 1]
+    assert found.state() == {"phase": "catching up", "partitions": [0, 1]}
+    ((name, before),) = due(found).items()
+    assert name == "catching up (partition 0, partition 1)"
+    found._steps += 1
+    assert due(found)[name] != before
+
+
+def test_joining_the_group_may_not_take_for_ever() -> None:
+    found = checkpoints(ready=False)
+    found.lanes = {}
+    assert due(found).keys() == {"joining (no partition yet)"}
+
+
+def test_a_worker_without_partitions_while_others_have_them_is_ready_and_has_nothing_to_do() -> None:
+    found = checkpoints()
+    found.lanes = {}
+    assert found.state() == {"phase": "ready", "partitions": []}
+    assert due(found) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "phase"),
+    [
+        ({"ready": True}, "ready"),
+        ({"ready": True, "rebalancing": True}, "joining"),
+        ({"ready": False}, "joining"),
+        ({"ready": False, "started": False}, "starting"),
+    ],
+)
+def test_the_phase_follows_the_group(given: dict[str, bool], phase: str) -> None:
+    found = checkpoints(**given)
+    found.lanes = {}
+    assert found.phase == phase
+
+
+def test_one_that_has_given_up_or_was_told_to_end_is_stopping_and_has_no_duties() -> None:
+    given_up, told = checkpoints(), checkpoints()
+    given_up.problems.append("the worker gives up: ProducerFenced; its log says more")
+    told._app.should_stop = True
+    assert [(each.phase, due(each)) for each in (given_up, told)] == [("stopping", {})] * 2

@@ -1,0 +1,247 @@
+"""Which embedder a setting gives, and how many coroutines share one."""
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.streams.scoring.embedders import (
+    Batching,
+    EmbedderUnavailable,
+    SentenceTransformerEmbedder,
+    load_embedder,
+)
+
+
+class GatedEmbedder:
+    """Embeds a text as its length; every batch waits until the test lets it go."""
+
+    id, dimensions, runs_inline = "gated@1", 1, False
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.threads: set[str] = set()
+        self.started = threading.Semaphore(0)
+        self.gate = threading.Semaphore(0)
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.batches.append(list(texts))
+        self.threads.add(threading.current_thread().name)
+        self.started.release()
+        self.gate.acquire()
+        if "broken" in texts:
+            raise RuntimeError("out of memory")
+        if "short" in texts:
+            return np.zeros((0, 1), np.float32)
+        return np.array([[len(text)] for text in texts], np.float32)
+
+    async def has_started(self) -> None:
+        await asyncio.to_thread(self.started.acquire)
+
+
+class InlineEmbedder(GatedEmbedder):
+    runs_inline = True
+
+
+@pytest.fixture
+def gated():
+    embedder = GatedEmbedder()
+    yield embedder
+    embedder.gate.release(1000)
+
+
+async def submitted(*coroutines) -> list[asyncio.Task]:
+    """Tasks that have all run up to their first wait."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_texts_asked_for_while_a_batch_runs_become_the_next_batch(gated):
+    batching = Batching(gated)
+    first = await submitted(batching.embed("a"))
+    await gated.has_started()
+    others = await submitted(batching.embed("bb"), batching.embed("ccc"), batching.embed("dddd"))
+    gated.gate.release(2)
+    assert [float(vector[0]) for vector in await asyncio.gather(*first, *others)] == [1, 2, 3, 4]
+    assert gated.batches == [["a"], ["bb", "ccc", "dddd"]]
+    await batching.close()
+
+
+async def test_callers_of_one_moment_share_the_first_batch_and_no_batch_is_larger_than_the_limit(gated):
+    batching = Batching(gated, max_batch=2)
+    gated.gate.release(3)
+    await asyncio.gather(*(batching.embed(text) for text in "abcde"))
+    assert gated.batches == [["a", "b"], ["c", "d"], ["e"]]
+    await batching.close()
+
+
+async def test_batches_run_in_one_thread_that_is_not_the_event_loop(gated):
+    batching = Batching(gated, max_batch=1)
+    gated.gate.release(3)
+    await asyncio.gather(*(batching.embed(text) for text in "abc"))
+    assert gated.threads == {"embedder_0"}
+    await batching.close()
+
+
+async def test_an_exception_reaches_every_caller_of_its_batch_and_no_other(gated):
+    batching = Batching(gated, max_batch=2)
+    gated.gate.release(2)
+    results = await asyncio.gather(*map(batching.embed, ["a", "broken", "c", "d"]), return_exceptions=True)
+    assert [str(result) for result in results[:2]] == ["out of memory"] * 2
+    assert [float(result[0]) for result in results[2:]] == [1, 1]
+    await batching.close()
+
+
+async def test_an_embedder_that_gives_too_few_vectors_is_found_out(gated):
+    batching = Batching(gated)
+    gated.gate.release(1)
+    with pytest.raises(ValueError, match=r"gated@1 gave an array of shape \(0, 1\) for 1 texts"):
+        await batching.embed("short")
+    await batching.close()
+
+
+async def test_a_caller_that_has_gone_is_not_embedded_and_disturbs_nobody(gated):
+    batching = Batching(gated)
+    running = await submitted(batching.embed("running"))
+    await gated.has_started()
+    gone, stays = await submitted(batching.embed("gone"), batching.embed("stays"))
+    gone.cancel()
+    running[0].cancel()
+    gated.gate.release(2)
+    assert float((await stays)[0]) == 5
+    assert gated.batches == [["running"], ["stays"]]
+    await batching.close()
+
+
+async def test_a_new_batch_starts_after_all_had_been_done(gated):
+    batching = Batching(gated)
+    gated.gate.release(2)
+    await batching.embed("a")
+    await batching.embed("b")
+    assert gated.batches == [["a"], ["b"]]
+    await batching.close()
+
+
+async def test_closing_cancels_who_waits_and_lets_the_running_batch_end(gated):
+    batching = Batching(gated)
+    (running,) = await submitted(batching.embed("running"))
+    await gated.has_started()
+    (waiting,) = await submitted(batching.embed("waiting"))
+    (closing,) = await submitted(batching.close())
+    gated.gate.release(1)
+    await closing
+    assert float((await running)[0]) == 7
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_an_embedder_that_is_quick_runs_without_a_thread():
+    embedder = InlineEmbedder()
+    embedder.gate.release(1)
+    batching = Batching(embedder)
+    await batching.embed("a")
+    assert embedder.threads == {threading.current_thread().name}
+    await batching.close()
+
+
+def test_none_and_hashing_need_nothing():
+    assert load_embedder("none") is None
+    assert isinstance(load_embedder("hashing"), HashingEmbedder)
+
+
+@pytest.fixture
+def without_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+
+
+@pytest.mark.usefixtures("without_library")
+def test_a_named_model_without_the_library_is_an_error_that_names_model_and_fix():
+    with pytest.raises(EmbedderUnavailable, match=r"'BAAI/bge-m3' needs .*pip install '.\[embeddings\]'"):
+        load_embedder("BAAI/bge-m3")
+
+
+@pytest.mark.usefixtures("without_library")
+def test_auto_without_the_library_is_no_embedder_and_one_line_that_says_why(caplog):
+    with caplog.at_level(logging.INFO, "traceweir"):
+        assert load_embedder("auto") is None
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert "novelty stays at 0.5" in caplog.text
+    assert "pip install '.[embeddings]'" in caplog.text
+
+
+class Tensor(np.ndarray):
+    """As much of a torch tensor as is asked for."""
+
+    def detach(self):
+        return self
+
+    cpu = float = numpy = detach
+
+
+class FakeLibrary(ModuleType):
+    """Stands in for sentence_transformers: one model, kept on disk or not, with given weights."""
+
+    def __init__(self, weights: Sequence[float] = (1.0, 2.0), on_disk: bool = True) -> None:
+        super().__init__("sentence_transformers")
+        self.__spec__ = ModuleSpec("sentence_transformers", None)
+        self.loads: list[tuple[str, bool]] = []
+        library = self
+
+        class SentenceTransformer:
+            def __init__(self, model: str, local_files_only: bool) -> None:
+                library.loads.append((model, local_files_only))
+                if local_files_only and not on_disk:
+                    raise OSError("not among the cached files\nand a long explanation")
+
+            def state_dict(self):
+                return {"weight": np.array(weights).view(Tensor)}
+
+            def encode(self, texts, *, normalize_embeddings, convert_to_numpy, show_progress_bar):
+                assert (normalize_embeddings, convert_to_numpy, show_progress_bar) == (True, True, False)
+                return np.ones((len(texts), 4)) / 2  # float64: what we hand on must be float32
+
+        self.SentenceTransformer = SentenceTransformer
+
+
+def install(monkeypatch, library: FakeLibrary) -> FakeLibrary:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    return library
+
+
+def test_auto_never_reaches_for_the_network(monkeypatch):
+    library = install(monkeypatch, FakeLibrary())
+    assert isinstance(load_embedder("auto"), SentenceTransformerEmbedder)
+    assert library.loads == [("sentence-transformers/all-MiniLM-L6-v2", True)]
+
+
+def test_auto_without_the_model_on_disk_is_no_embedder_and_says_why(monkeypatch, caplog):
+    install(monkeypatch, FakeLibrary(on_disk=False))
+    with caplog.at_level(logging.INFO, "traceweir"):
+        assert load_embedder("auto") is None
+    assert "could not be loaded: not among the cached files (" in caplog.text
+
+
+def test_a_model_that_was_named_may_be_downloaded(monkeypatch):
+    library = install(monkeypatch, FakeLibrary(on_disk=False))
+    embedder = load_embedder("BAAI/bge-m3")
+    assert library.loads == [("BAAI/bge-m3", False)]
+    assert embedder.dimensions == 4
+    assert embedder.embed(["a", "b"]).dtype == np.float32
+
+
+def test_the_id_of_a_model_tells_its_weights_and_not_where_it_lies(monkeypatch):
+    def id_of(path: str, weights: Sequence[float]) -> str:
+        install(monkeypatch, FakeLibrary(weights))
+        return load_embedder(path).id
+
+    assert id_of("/home/kim/models/bge-m3", [1.0]) == id_of("BAAI/bge-m3", [1.0])
+    assert id_of("BAAI/bge-m3", [1.0]) != id_of("BAAI/bge-m3", [2.0])
+    assert id_of("BAAI/bge-m3", [1.0]).startswith("bge-m3@")

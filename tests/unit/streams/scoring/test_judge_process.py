@@ -1,0 +1,159 @@
+"""The scoring process asks judges for its worker, and `traceweir score` asks them itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import SecretStr
+from tests.support.judged import KEY, judged_plan
+from tests.support.openai_server import Say, openai_server, openai_server_apart
+from tests.support.paths import ROOT
+from tests.support.scoring import install
+from tests.unit.streams.scoring.test_process import session
+
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.cli.main import main
+from traceweir.streams.clock import utc_now
+from traceweir.streams.judges.budget import Paid, Share
+from traceweir.streams.judges.client import INSTALL, Access
+from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.scoring.supervisor import ScoringApart
+from traceweir.streams.settings import Settings
+from traceweir.streams.worker import run_worker
+
+
+@pytest.fixture(autouse=True)
+def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def setup(plan: Plan, url: str) -> Setup:
+    return Setup(plan, "none", 60, 4, Access(url, SecretStr(KEY)), 60)
+
+
+def verdict(scored: Scored) -> tuple[Any, ...]:
+    result = orjson.loads(scored.results[0])
+    return result["value"], result["not_evaluated_because"], result["cost"]["cached"]
+
+
+@pytest.mark.timeout(400)  # two processes import litellm
+async def test_a_process_that_takes_the_place_of_another_knows_what_was_said_and_what_was_paid(tmp_path: Path) -> None:
+    async with openai_server() as server:
+        plan = judged_plan(budget={"tokens_per_day": 1_000})
+        apart = ScoringApart(setup(plan, server.url), tmp_path / "attempts.json")
+        await apart.start()
+        apart.have(Share(1, 4))
+        first = await apart(session("a"))
+        os.kill(apart._process.pid, signal.SIGKILL)
+        while apart._ready.is_set():  # noqa: ASYNC110  # of another process
+            await asyncio.sleep(0.01)
+        again = await apart(session("a"), first.judged.verdicts)
+        apart.charge(Paid(int(utc_now().timestamp() // 60), 130, 0.0))
+        refused = await apart(session("b", "Something else."))
+        await apart.stop()
+
+    assert (verdict(first), verdict(again)) == ((1.0, None, False), (1.0, None, True))
+    assert [paid.tokens for paid in first.judged.paid] == [12]
+    assert verdict(refused) == (None, "budget", False)
+    assert len(server.asked) == 1
+
+
+@pytest.fixture
+def judged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Arguments that score one session by a criterion that asks a judge."""
+    for name in [name for name in os.environ if name.startswith("TRACEWEIR_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path, "traceweir-asks", {"asks": "tests.support.judged:Asks"})
+    said = orjson.loads(session("s"))["events"][0]
+    (tmp_path / "events.jsonl").write_bytes(orjson.dumps(said))
+
+    def arguments(**judge: Any) -> list[str]:
+        config = {"criteria": {"asks": 0.5}, "judge": judge}
+        (tmp_path / "eval.json").write_bytes(orjson.dumps(config))
+        return [
+            "score",
+            str(tmp_path / "events.jsonl"),
+            "--config",
+            str(tmp_path / "eval.json"),
+            "--json",
+            "--embedder",
+            "none",
+        ]
+
+    return arguments
+
+
+def run(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[Any, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code, *capfd.readouterr()
+
+
+def test_a_file_that_is_scored_again_pays_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    judged_file: Callable[..., list[str]],
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    monkeypatch.setenv("TRACEWEIR_JUDGE_API_KEY", KEY)
+    found = []
+    with openai_server_apart(Say(text=f"no, {KEY}")) as server:
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", server.url)
+        for _ in range(2):
+            code, out, err = run(judged_file(), capfd)
+            score = orjson.loads(out.splitlines()[0])
+            found.append((code, score["value"], score["rationale"], score["cost"]["cached"]))
+            assert KEY not in out + err
+    assert found == [(1, 0.0, "the judge said no, [secret]", cached) for cached in (False, True)]
+    assert len(server.asked) == 1
+    assert KEY.encode() not in b"".join(file.read_bytes() for file in tmp_path.glob("verdicts*"))
+
+
+def test_a_file_that_holds_no_verdicts_is_said_and_the_way_out(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    judged_file: Callable[..., list[str]],
+) -> None:
+    (tmp_path / "verdicts.sqlite3").write_text("something else" * 100)
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    code, out, err = run(judged_file(), capfd)
+    assert (code, out) == (1, "")
+    assert "verdicts.sqlite3 cannot be used (file is not a database): set TRACEWEIR_JUDGE_CACHE" in err
+
+
+def test_without_litellm_a_criterion_that_asks_stops_the_command_and_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], judged_file: Callable[..., list[str]]
+) -> None:
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    code, out, err = run(judged_file(), capfd)
+    assert (code, out) == (1, "")
+    assert INSTALL in err
+    code, out, err = run(["worker", *judged_file()[2:4]], capfd)
+    assert (code, out) == (1, "")
+    assert INSTALL in err
+
+
+def test_a_worker_that_does_not_score_needs_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    with pytest.raises(Exception, match="no Kafka broker"):
+        run_worker(Settings(kafka_bootstrap_servers="127.0.0.1:1"), judged_plan(), ["assemble"])
+
+
+def test_an_option_of_the_judge_that_does_not_exist_is_refused(
+    capfd: pytest.CaptureFixture[str], judged_file: Callable[..., list[str]]
+) -> None:
+    code, _, err = run(judged_file(timeout=3, budget={"tokens_per_day": 100}), capfd)
+    assert code == 2
+    assert "judge.timeout: there is no such option; did you mean 'timeoutS'" in err or "timeout_s" in err

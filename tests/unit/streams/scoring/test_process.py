@@ -1,0 +1,214 @@
+"""The scoring process scores as this process would, and neither outlives its worker nor leaves it waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.support.deadly import deadly_plan
+from tests.support.flow import event, trace
+from tests.support.paths import ROOT
+
+from traceweir.schemas.reference import Reference
+from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.streams.clock import utc_now
+from traceweir.streams.scoring.child import loading
+from traceweir.streams.scoring.embedders import EmbedderUnavailable, load_embedder
+from traceweir.streams.scoring.process import NotBegun, ScoringProcess, ScoringProcessDied
+from traceweir.streams.scoring.protocol import Loading, Ready, Setup, receive_object, send_object
+from traceweir.streams.scoring.references import References
+from traceweir.streams.scoring.session_scoring import Scored, SessionScoring, Unscorable, score_bytes
+
+CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
+CONCURRENCY = 4
+EXPECTED = Reference.model_validate({"final_response": {"parts": [{"text": "It ships today."}]}})
+
+
+def setup(embedder: str = "hashing", plan: Plan | None = None) -> Setup:
+    return Setup(plan or read_plan(CONFIG), embedder, 60, CONCURRENCY)
+
+
+def session(name: str = "s", answer: str = "It ships today.") -> bytes:
+    said = event(
+        "invocation.completed", name, final_response={"parts": [{"text": answer}]}, reference_id="order", event_id="1"
+    )
+    instant = "2026-01-31T12:00:00Z"
+    return orjson.dumps(
+        {
+            "session_id": name,
+            "segment": 0,
+            "revision": 0,
+            "closed_because": "idle",
+            "first_record_at": instant,
+            "last_record_at": instant,
+            "events": [said],
+            "traces": [trace(1, name)],
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scoring process finds what this one finds, by its path; pytest finds these modules without."""
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+@pytest.fixture
+async def process() -> AsyncIterator[ScoringProcess]:
+    process = ScoringProcess(setup())
+    await process.connect()
+    yield process
+    process.close()
+
+
+def known(reference: Reference | None) -> bytes | None:
+    return reference and reference.model_dump_json().encode()
+
+
+def stable(scored: Scored) -> tuple[object, ...]:
+    """What two runs have in common: all but the moment."""
+    results = [orjson.loads(result) | {"evaluated_at": ""} for result in scored.results]
+    return results, list(scored.candidates), dict(scored.outcomes)
+
+
+async def test_it_scores_as_this_process_does(process: ScoringProcess) -> None:
+    references = References()
+    here = score_bytes(
+        SessionScoring(read_plan(CONFIG), load_embedder("hashing"), utc_now, timeout_s=60, references=references)
+    )
+    for said in (None, EXPECTED, None):  # unknown, known, taken back
+        references.put("order", said)
+        process.learn("order", known(said))
+        assert stable(await process.ask(session())) == stable(await here(session()))
+    process.learn("order", known(EXPECTED))
+    (found,) = [
+        s
+        for s in map(orjson.loads, (await process.ask(session())).results)
+        if s["metric"] == "response_match_score" and s["level"] == "session"
+    ]
+    assert found["value"] == 1.0
+    assert process.embedder_id == "hashing@1"
+
+
+async def test_it_answers_each_with_its_own(process: ScoringProcess) -> None:
+    names = [f"s{number}" for number in range(200)]
+    asked = [process.ask(session(name, "word " * number)) for number, name in enumerate(names)]
+    for name, answer in zip(names, asked, strict=True):
+        assert {orjson.loads(result)["session_id"] for result in (await answer).results} == {name}
+
+
+async def test_what_cannot_be_scored_says_why_and_stops_nobody(process: ScoringProcess) -> None:
+    refused, scored = process.ask(b"{}"), process.ask(session())
+    with pytest.raises(Unscorable, match="session_id: Field required") as why:
+        await refused
+    assert why.value.reason == "unreadable_session"
+    assert (await scored).results
+
+
+def test_an_embedder_that_cannot_be_had_is_said_before_anything_begins() -> None:
+    with pytest.raises(EmbedderUnavailable, match="'no/such/folder'"):
+        ScoringProcess(setup("no/such/folder"))
+
+
+def test_a_process_that_loads_says_so_until_it_is_ready() -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        with loading(its):
+            assert receive_object(ours) == Loading()
+            assert receive_object(ours) == Loading()
+        send_object(its, Ready("one"))
+        while isinstance(said := receive_object(ours), Loading):
+            pass
+        assert said == Ready("one")
+        ours.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            ours.recv(1)
+
+
+async def test_when_it_dies_everyone_who_waits_is_told(process: ScoringProcess) -> None:
+    os.kill(process.pid, signal.SIGSTOP)
+    waiting = [process.ask(session()) for _ in range(3)]
+    os.kill(process.pid, signal.SIGKILL)
+    for each in waiting:
+        with pytest.raises(ScoringProcessDied, match=r"ended on its own \(signal 9\)"):
+            await each
+
+
+async def test_signals_to_the_group_leave_it_to_the_worker(process: ScoringProcess) -> None:
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        os.kill(process.pid, sent)
+    assert (await process.ask(session())).results
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from tests.support.deadly import deadly_plan
+from tests.unit.streams.scoring.test_process import session, setup
+from traceweir.streams.scoring.process import ScoringProcess
+async def main(notes):
+    process = ScoringProcess(setup("none", deadly_plan(notes)))
+    await process.connect()
+    process.ask(session("hold"))
+    while not notes.exists():
+        await asyncio.sleep(0.01)
+    print(process.pid, flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_it_ends_with_its_worker_also_while_a_scorer_holds_the_interpreter(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WORKER, str(tmp_path / "notes")]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    pid = int(worker.stdout.readline())
+    worker.kill()
+    worker.communicate()
+    deadline = time.monotonic() + 30
+    while _lives(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+async def test_who_asks_one_that_has_ended_is_told(process: ScoringProcess) -> None:
+    process.close()
+    with pytest.raises(NotBegun):
+        await process.ask(session())
+
+
+async def test_only_those_that_it_was_at_are_suspected(tmp_path: Path) -> None:
+    process = ScoringProcess(setup("none", deadly_plan(tmp_path / "notes")))
+    await process.connect()
+    asked = [process.ask(session(f"wait-{number}")) for number in range(10)]
+    notes = tmp_path / "notes"
+    while not notes.exists() or len(notes.read_text().split()) < CONCURRENCY:  # noqa: ASYNC110  # of another process
+        await asyncio.sleep(0.01)
+    process.kill()
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in told] == [ScoringProcessDied] * CONCURRENCY + [NotBegun] * 6
+
+
+def test_a_scorer_that_cannot_be_sent_is_named() -> None:
+    plan = deadly_plan(Path("notes"))
+    object.__setattr__(plan.metrics[0].scorer, "client", threading.Lock())
+    with pytest.raises(ConfigError, match=r"criteria\.deadly: its scorer cannot be sent to the scoring process .*lock"):
+        ScoringProcess(setup("none", plan))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as status:
+            return status.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,28 @@
+"""The home of a key is where Java's default partitioner puts it."""
+
+from __future__ import annotations
+
+import pytest
+
+from traceweir.streams.stages.partitioner import murmur2, partition_of
+
+# Signed hashes, as Kafka's own UtilsTest has them.
+JAVA_HASHES = {
+    b"21": -973932308,
+    b"foobar": -790332482,
+    b"a-little-bit-long-string": -985981536,
+    b"a-little-bit-longer-string": -1486304829,
+    b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+    b"abc": 479470107,
+}
+
+
+@pytest.mark.parametrize(("key", "hashed"), JAVA_HASHES.items())
+def test_the_hash_is_javas_with_the_sign_bit_cleared(key: bytes, hashed: int) -> None:
+    assert murmur2(key) == hashed & 0x7FFFFFFF
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 4, 64])
+def test_a_partition_is_the_hash_modulo_the_count(partitions: int) -> None:
+    for key, hashed in JAVA_HASHES.items():
+        assert partition_of(key, partitions) == (hashed & 0x7FFFFFFF) % partitions
