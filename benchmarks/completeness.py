@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from traceweir.schemas.invocation import Content, Invocation
-from traceweir.scorers.base import Measurement, Missing, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.metrics.completeness import Completeness
 
 ROUNDS = 7
@@ -69,7 +69,7 @@ def main() -> None:
 def _value(scorer: Completeness, subject: Subject) -> float:
     try:
         found = scorer.score(subject)
-    except Missing:
+    except MissingInput:
         return 0.0
     if not isinstance(found, Measurement):
         raise TypeError("the pairs are short, so they are measured at once")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rocksdict import Options, Rdict
 
 from benchmarks.workload import record
-from traceweir.streams.assemble.stage import Assemble, Closing
+from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 from traceweir.streams.clock import utc_now
 from traceweir.streams.topics import Topics
 
@@ -76,10 +76,10 @@ def _cost_among(sessions: int) -> float:
     return (time.perf_counter() - began) / len(records) * 1e6
 
 
-def _stage(closing: Closing | None = None) -> tuple[Assemble, dict[bytes, bytes]]:
+def _stage(closing: ClosingRules | None = None) -> tuple[AssembleStage, dict[bytes, bytes]]:
     rows: dict[bytes, bytes] = {}
-    endless = Closing(idle_gap=10**9, max_events=10**6, max_bytes=10**9)
-    stage = Assemble(0, 1, TOPICS, rows.get, closing or endless)
+    endless = ClosingRules(idle_gap_ms=10**9, max_events=10**6, max_bytes=10**9)
+    stage = AssembleStage(0, 1, TOPICS, rows.get, closing or endless)
     stage.tick(time.time(), TOPICS.inputs_of("assemble"))
     return stage, rows
 
@@ -95,7 +95,9 @@ def _records(sessions: int, length: int) -> Iterator[Record]:
             offset += 1
 
 
-def _feed(stage: Assemble, rows: MutableMapping[bytes, bytes] | None, records: list[Record] | Iterator[Record]) -> None:
+def _feed(
+    stage: AssembleStage, rows: MutableMapping[bytes, bytes] | None, records: list[Record] | Iterator[Record]
+) -> None:
     batch: list[Record] = []
     for item in records:
         batch.append(item)
@@ -127,7 +129,7 @@ def _closed() -> str:
     count, told = 20_000, []
     with TemporaryDirectory() as folder:
         rows = Rdict(folder, Options(raw_mode=True))  # its own memory is not Python's
-        stage = Assemble(0, 1, TOPICS, rows.get, Closing())
+        stage = AssembleStage(0, 1, TOPICS, rows.get, ClosingRules())
         now = time.time()
         stage.tick(now, TOPICS.inputs_of("assemble"))
         _feed(stage, rows, _records(1_000, 1))
@@ -147,7 +149,7 @@ def _closed() -> str:
     return f"bytes of Python's memory and of the table: {'; '.join(told)}"
 
 
-def _take(stage: Assemble, rows: MutableMapping[bytes, bytes]) -> None:
+def _take(stage: AssembleStage, rows: MutableMapping[bytes, bytes]) -> None:
     for key, value in stage.cut().rows:
         if value is not None:
             rows[key] = value

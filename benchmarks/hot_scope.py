@@ -16,7 +16,7 @@ from traceweir.schemas.candidate import Candidate, Embedding
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.clock import utc_now
-from traceweir.streams.gate.stage import Gate
+from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()
@@ -46,7 +46,7 @@ def run() -> None:
         print(f"  {held:,} vectors: {told} candidates/s; {len(rows):,} rows loaded in {loaded_s:.1f} s", flush=True)
 
 
-def _rate(gate: Gate, candidates: Iterator[Record], batch: int) -> float:
+def _rate(gate: GateStage, candidates: Iterator[Record], batch: int) -> float:
     count, took = 0, 0.0
     while count < AT_MOST and took < BUDGET_S:
         records = [next(candidates) for _ in range(batch)]
@@ -58,7 +58,7 @@ def _rate(gate: Gate, candidates: Iterator[Record], batch: int) -> float:
     return count / took
 
 
-def _filled(held: int) -> tuple[Gate, dict[bytes, bytes], float]:
+def _filled(held: int) -> tuple[GateStage, dict[bytes, bytes], float]:
     """A gate whose scope is full, as a restart finds it."""
     filler, rows = _gate(held), {}
     scope = filler._scopes.get(SCOPE)
@@ -73,8 +73,8 @@ def _filled(held: int) -> tuple[Gate, dict[bytes, bytes], float]:
     return gate, rows, time.perf_counter() - began
 
 
-def _gate(held: int) -> Gate:
-    return Gate(0, 1, TOPICS, read_plan(b'{"gate": {"cache_size": %d}}' % held), utc_now)
+def _gate(held: int) -> GateStage:
+    return GateStage(0, 1, TOPICS, read_plan(b'{"gate": {"cache_size": %d}}' % held), utc_now)
 
 
 def _candidates(held: int) -> Iterator[Record]:

@@ -12,7 +12,7 @@ from tests.support.judged import judging, question
 from tests.support.openai_server import Say, openai_server
 
 from traceweir.streams.clock import utc_now
-from traceweir.streams.process_setup import event_loop, spare_the_collector
+from traceweir.streams.process_setup import event_loop, tune_gc
 
 LATENCY_S = 0.5
 IN_FLIGHT = 64
@@ -54,7 +54,7 @@ async def _ask(url: str) -> tuple[float, float]:
 
     asking = [asyncio.create_task(go_on_asking(who)) for who in range(ASKING)]
     await asyncio.sleep(WARM_UP_S)
-    spare_the_collector()  # as the process does in which a worker scores
+    tune_gc()  # as the process does in which a worker scores
     before, began, cpu = answered, time.perf_counter(), time.process_time()
     await asyncio.sleep(MEASURED_S)
     done, took_s, cpu_s = answered - before, time.perf_counter() - began, time.process_time() - cpu

@@ -28,7 +28,7 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.formats.documents import InputError
 from traceweir.streams.formats.records import Records
 from traceweir.streams.offline.score_documents import score_offline
-from traceweir.streams.scoring.embedders import EmbedderUnavailable, load_embedder
+from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.settings import InvalidSettingsError, load_settings
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
@@ -198,7 +198,7 @@ def main(arguments: Sequence[str]) -> None:
     given = parser.parse_args(arguments)
     try:
         sys.stdout.write(tables(given.file, given.embedder))
-    except (InputError, InvalidSettingsError, EmbedderUnavailable) as error:
+    except (InputError, InvalidSettingsError, EmbedderUnavailableError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
 

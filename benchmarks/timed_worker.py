@@ -19,7 +19,7 @@ from benchmarks.workload import CONFIG
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.app import create_app
 from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.process_setup import spare_the_collector
+from traceweir.streams.process_setup import tune_gc
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.settings import load_settings
@@ -60,7 +60,7 @@ class Stopwatch:
 
     def total(self, stage: str, count: str) -> int:
         """A count of one stage over all lanes."""
-        return sum(lane.stages[stage].tally[count] for lane in self.checkpoints.lanes.values())  # type: ignore[attr-defined]
+        return sum(lane.stages[stage].counters[count] for lane in self.checkpoints.lanes.values())  # type: ignore[attr-defined]
 
     def finished(self, lane: Lane) -> None:
         """End the process once all is done and committed."""
@@ -94,17 +94,17 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     app, checkpoints, _ = create_app(settings, plan, stages, transactions=transactions)
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
-        from traceweir.streams.assemble.stage import Assemble
-        from traceweir.streams.gate.stage import Gate
-        from traceweir.streams.score.stage import Score
+        from traceweir.streams.assemble.stage import AssembleStage
+        from traceweir.streams.gate.stage import GateStage
+        from traceweir.streams.score.stage import ScoreStage
 
-        for stage in (Assemble, Gate):
+        for stage in (AssembleStage, GateStage):
             watch.measure(stage, "apply", f"{stage.__name__.lower()} apply")
-        for stage in (Assemble, Score, Gate):
+        for stage in (AssembleStage, ScoreStage, GateStage):
             watch.measure(stage, "cut", f"{stage.__name__.lower()} cut")
-        watch.measure(Assemble, "tick", "assemble tick")
+        watch.measure(AssembleStage, "tick", "assemble tick")
         watch.measure(Table, "write", "RocksDB")
-    spare_the_collector()
+    tune_gc()
     faust.Worker(
         app, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False
     ).execute_from_commandline()

@@ -7,7 +7,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker, is_embedded
-from traceweir.streams.kafka.topic_admin import KafkaUnreachable, check_topics, create_topics, expected_topics, reach
+from traceweir.streams.kafka.topic_admin import (
+    KafkaUnreachableError,
+    check_topics,
+    create_topics,
+    expected_topics,
+    reach,
+)
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import STAGES
@@ -79,7 +85,7 @@ def test_after_its_block_nobody_answers() -> None:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         reach(settings)
 
-    with pytest.raises(KafkaUnreachable):
+    with pytest.raises(KafkaUnreachableError):
         reach(settings, timeout_s=0.5)
 
 

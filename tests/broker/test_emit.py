@@ -15,7 +15,7 @@ from traceweir.streams.emit import DEFAULT_LIMIT, EmitError, EmitReport, emit
 from traceweir.streams.formats.documents import read_documents
 from traceweir.streams.formats.records import Format, Records, read_records
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import KafkaUnreachable
+from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 
@@ -148,7 +148,7 @@ async def test_what_keeps_it_from_the_brokers_is_said_before_anything_is_read(tm
         pytest.fail("the input was read")
         yield
 
-    with pytest.raises(KafkaUnreachable):  # at once; that nobody answers would be said after 10 s
+    with pytest.raises(KafkaUnreachableError):  # at once; that nobody answers would be said after 10 s
         await emit(settings, unread(), progress=lambda _: None)
 
 

@@ -18,7 +18,7 @@ from tests.support.scoring import make_session
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.session import Session
 from traceweir.streams.evals import kafka_sessions
-from traceweir.streams.evals.kafka_sessions import SessionsUnreadable, read_sessions
+from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError, read_sessions
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
@@ -91,7 +91,7 @@ async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: 
         fill(broker.bootstrap_servers, [session(name, "Hello.") for name in names])
         monkeypatch.setattr(kafka_sessions, "STALLED_S", 1.0)
         monkeypatch.setattr(kafka_sessions, "_take", lambda *_: broker.__exit__(None, None, None))
-        with pytest.raises(SessionsUnreadable, match="see that the brokers run"):
+        with pytest.raises(SessionsUnreadableError, match="see that the brokers run"):
             await read_sessions(Settings(kafka_bootstrap_servers=broker.bootstrap_servers), names)
 
 

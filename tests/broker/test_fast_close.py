@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fast_close import install_fast_close
 
 pytestmark = pytest.mark.broker
 
@@ -23,7 +23,7 @@ async def test_a_consumer_whose_fetch_waits_to_be_tried_again_stops_and_leaves_n
     before = asyncio.all_tasks()
     with EmbeddedBroker() as broker:
         consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap_servers, retry_backoff_ms=60_000)
-        hangs_up(consumer)
+        install_fast_close(consumer)
         await consumer.start()
         place = TopicPartition("t", 0)
         consumer.assign([place])
@@ -42,7 +42,7 @@ async def test_who_is_told_to_end_while_a_consumer_stops_ends_and_its_client_is_
     consumer = MagicMock(_fetcher=None)
     consumer._client.close = closed = AsyncMock()
     consumer.stop = AsyncMock(side_effect=asyncio.Event().wait)
-    hangs_up(consumer)
+    install_fast_close(consumer)
     stopping = asyncio.create_task(consumer.stop())
     await asyncio.sleep(0)
     stopping.cancel()
@@ -56,7 +56,7 @@ async def test_every_fetch_that_waits_ends_and_the_client_is_closed_whatever_the
     consumer = MagicMock(_fetcher=MagicMock(_pending_tasks={*fetches}, close=AsyncMock()))
     consumer._client.close = closed = AsyncMock()
     consumer.stop = AsyncMock(side_effect=RuntimeError("no group"))
-    hangs_up(consumer)
+    install_fast_close(consumer)
     with pytest.raises(RuntimeError, match="no group"):
         await consumer.stop()
     closed.assert_awaited()

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Producer
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.record_reader import NotHad, Rereading
+from traceweir.streams.kafka.record_reader import RecordReader, RecordUnavailable
 
 pytestmark = pytest.mark.broker
 
@@ -20,15 +20,15 @@ LIMIT_S = 20
 """What would go on for ever fails a test after so long; no test takes it."""
 
 
-def filled(servers: str) -> Rereading:
+def filled(servers: str) -> RecordReader:
     producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     for number in range(RECORDS):
         producer.produce("t", b"%d" % number, partition=0)
     assert producer.flush(30) == 0
-    return Rereading({"bootstrap_servers": servers})
+    return RecordReader({"bootstrap_servers": servers})
 
 
-async def asked(rereading: Rereading, offsets: Sequence[int]) -> list[Any]:
+async def asked(rereading: RecordReader, offsets: Sequence[int]) -> list[Any]:
     """What comes of questions that are asked at once: a value, None, or the kind of what is raised."""
     found = await asyncio.gather(*(rereading.read("t", 0, offset) for offset in offsets), return_exceptions=True)
     return [type(each) if isinstance(each, BaseException) else each and each.value for each in found]
@@ -61,8 +61,8 @@ async def test_a_stop_ends_what_is_asked_and_nothing_connects_or_goes_on_after_i
         for _ in range(turns):
             await asyncio.sleep(0)
         await rereading.stop()
-        assert set(await reads) <= {NotHad, *(b"%d" % number for number in range(8))}
-        assert await asked(rereading, [3]) == [NotHad]
+        assert set(await reads) <= {RecordUnavailable, *(b"%d" % number for number in range(8))}
+        assert await asked(rereading, [3]) == [RecordUnavailable]
         assert rereading._consumer is None
     await nothing_goes_on_but(before)
 
@@ -82,5 +82,5 @@ async def test_a_broker_that_goes_away_in_the_middle_of_a_read_gives_no_record_a
                 return seek(self, *place)
 
             monkeypatch.setattr(AIOKafkaConsumer, "seek", gone)
-            assert await asked(rereading, [4, 5]) == [NotHad, NotHad]
+            assert await asked(rereading, [4, 5]) == [RecordUnavailable, RecordUnavailable]
             await nothing_goes_on_but(before)

@@ -46,7 +46,7 @@ class Crew:
 
     def __init__(self, fleet: Fleet, scenario: Scenario, cluster: KafkaCluster | None, disk: SmallDisk | None) -> None:
         self._fleet, self._scenario, self._cluster, self._disk = fleet, scenario, cluster, disk
-        self.tally: Counter[str] = Counter()
+        self.counters: Counter[str] = Counter()
         """Faults that happened, by kind."""
         self.ends: Counter[str] = Counter()
         """How workers ended that nobody had ended."""
@@ -116,7 +116,7 @@ class Crew:
             return
         code = post.worker.process.returncode
         if post.doomed and code == -signal.SIGKILL:
-            self.tally["killed at a step"] += 1
+            self.counters["killed at a step"] += 1
         else:
             self.ends[f"exit code {code}"] += 1
         post.worker, post.doomed = None, False
@@ -146,7 +146,7 @@ class Crew:
 
     def _do(self, fault: Drawn) -> bool:
         if fault.kind == "scaled":
-            self.tally[fault.kind] += 1
+            self.counters[fault.kind] += 1
             self._scale(fault.workers)
             return True
         if fault.kind == "node killed":
@@ -158,7 +158,7 @@ class Crew:
         worker = post.worker
         assert worker is not None
         if fault.kind != "killed at a step":  # that is counted when it has come to its step
-            self.tally[fault.kind] += 1
+            self.counters[fault.kind] += 1
         match fault.kind:
             case "killed":
                 worker.kill()
@@ -242,14 +242,14 @@ class Crew:
         if post.worker is not None and not post.worker.ended:
             post.worker.kill()
         post.worker, post.doomed = None, False
-        self.tally["killed before its step"] += 1
+        self.counters["killed before its step"] += 1
 
     def _kill_node(self, fault: Drawn) -> bool:
         cluster = self._cluster
         if cluster is None or not cluster.serves():
             return False
         node = 1 + int(fault.pick * self._scenario.nodes)
-        self.tally[fault.kind] += 1
+        self.counters[fault.kind] += 1
         cluster.kill(node)
         self._later(fault.for_s, lambda: cluster.start(node))
         return True

@@ -148,7 +148,7 @@ def play(
             found = claims.faults(evidence, claims.AT_LEAST_ONCE)
         return Outcome(
             scenario=scenario,
-            faults=crew.tally,
+            faults=crew.counters,
             ends=crew.ends,
             sent=Counter(ledger.sent, records=load.sent),
             dead_lettered=len(committed.rows["dead-letters"]),

@@ -16,7 +16,7 @@ from tests.support.ledger import PARTITIONS, Ledger
 
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.assemble.stage import Closing
+from traceweir.streams.assemble.stage import ClosingRules
 
 CONFIG = {
     "criteria": {"tool_trajectory_avg_score": 0.5},
@@ -43,7 +43,7 @@ class Seen:
 async def played() -> tuple[Ledger, Seen]:
     """A ledger, and what came of it."""
     ledger = Ledger(5, live=20, late=0.2, former=0.05, too_late_s=900)
-    closing = Closing(idle_gap=4_000, linger=500, grace=60_000, guard=300_000)
+    closing = ClosingRules(idle_gap_ms=4_000, linger_ms=500, grace_ms=60_000, guard_ms=300_000)
     flow = Flow(PARTITIONS, read_plan(json.dumps(CONFIG)), HashingEmbedder(), closing)
     flow.pass_time(60 * 86_400)  # after the traces were made
     for step in range(60):
@@ -64,7 +64,7 @@ async def played() -> tuple[Ledger, Seen]:
         ]
         for name in (*INPUTS, *OUTPUTS)
     }
-    return ledger, Seen(rows | {CHANGELOG: []}, {stage: Counter(flow.tally(stage)) for stage in STAGES})
+    return ledger, Seen(rows | {CHANGELOG: []}, {stage: Counter(flow.counters(stage)) for stage in STAGES})
 
 
 @pytest.fixture(scope="module")

@@ -69,8 +69,8 @@ async def with_good_neighbours(topic: str, value: bytes | dict[str, Any] | None,
     await flow.finish()
     (session,) = flow.sessions()
     assert len(session["traces" if topic == TOPICS.traces else "events"]) == 2
-    tally = flow.tally("assemble")
-    assert (tally["consumed"], tally["joined"]) == (3, 2)
+    counters = flow.counters("assemble")
+    assert (counters["consumed"], counters["joined"]) == (3, 2)
     return flow
 
 
@@ -84,7 +84,7 @@ async def test_what_is_no_document_is_put_aside_with_a_reason(
     letter = only_letter(flow)
     assert letter.reason == reason
     assert detail in letter.detail
-    assert flow.tally("assemble")[f"dead_lettered.{reason}"] == 1
+    assert flow.counters("assemble")[f"dead_lettered.{reason}"] == 1
 
 
 @pytest.mark.parametrize("word", [b"NaN", b"Infinity", b"-Infinity"])
@@ -167,8 +167,8 @@ async def test_a_record_nested_so_deep_that_its_session_could_not_be_read_is_put
     await flow.finish()
 
     assert {letter.stage for letter in flow.letters()} <= {"assemble"}
-    assert flow.tally("score") == {**flow.tally("score"), "scored": 1}
-    assert flow.tally("gate")["consumed"] in (1, 2)
+    assert flow.counters("score") == {**flow.counters("score"), "scored": 1}
+    assert flow.counters("gate")["consumed"] in (1, 2)
     if depth == 150:
         assert flow.letters() == []
     if depth >= 200:
@@ -221,7 +221,7 @@ async def test_a_number_that_no_machine_holds_stops_nothing(number: bytes) -> No
 
     assert len(flow.read(TOPICS.sessions)) == 1
     assert {letter.reason for letter in flow.letters()} <= {"not_json"}
-    gate = flow.tally("gate")
+    gate = flow.counters("gate")
     assert gate["consumed"] == gate["accepted"] == 2 - sum(letter.topic == TOPICS.traces for letter in flow.letters())
 
 
@@ -273,7 +273,7 @@ async def test_a_key_or_headers_too_large_to_pass_on_are_left_out_of_the_dead_le
         ("too_large", None, [])
     ] * 2
     assert all("bytes of key and headers" in letter.detail for letter in flow.letters())
-    assert flow.tally("assemble")["joined"] == 1
+    assert flow.counters("assemble")["joined"] == 1
 
 
 async def test_what_grows_too_large_on_its_way_stops_at_its_own_stage() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.flow import START, TOPICS, Flow, event, trace
 
 from traceweir.streams.assemble.session_rows import CHUNK
-from traceweir.streams.assemble.stage import Assemble, Closing
+from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 from traceweir.streams.stages.partitioner import partition_of
 
 
@@ -186,7 +186,7 @@ async def test_nothing_closes_before_an_input_that_is_behind_was_read_at_all() -
 
 @pytest.mark.parametrize("size", [10, 900, 4_200, 60_000])
 async def test_sealed_chunks_leave_memory_and_come_back_byte_for_byte(size: int) -> None:
-    flow = assemble_only(closing=Closing(max_events=2_000))
+    flow = assemble_only(closing=ClosingRules(max_events=2_000))
     count = min(2_000, 700_000 // (size + 200))
     values = []
     for number in range(count):
@@ -209,9 +209,9 @@ async def test_sealed_chunks_leave_memory_and_come_back_byte_for_byte(size: int)
     assert (message.value or b"").count(b'"events":[' + b" ,".join(values) + b" ]") == 1
 
 
-def stage(flow: Flow, partition: int = 0) -> Assemble:
+def stage(flow: Flow, partition: int = 0) -> AssembleStage:
     found = flow.lanes[partition].stages["assemble"]
-    assert isinstance(found, Assemble)
+    assert isinstance(found, AssembleStage)
     return found
 
 
@@ -250,7 +250,7 @@ async def test_a_record_older_than_the_guard_is_late_and_one_as_old_is_not() -> 
 
     (letter,) = flow.letters()
     assert (letter.reason, letter.offset) == ("late", 1)
-    assert flow.tally("assemble")["joined"] == 1
+    assert flow.counters("assemble")["joined"] == 1
 
 
 async def test_a_restart_with_open_sessions_loses_nothing() -> None:
@@ -269,7 +269,7 @@ async def test_a_restart_with_open_sessions_loses_nothing() -> None:
     await flow.finish()
 
     assert sorted(closed(flow)) == sorted((name, 0, "idle", 6) for name in names)
-    assert flow.tally("assemble") == {"consumed": 240, "joined": 240, "opened": 40, "closed": 40}
+    assert flow.counters("assemble") == {"consumed": 240, "joined": 240, "opened": 40, "closed": 40}
 
 
 async def test_an_end_survives_a_restart() -> None:
@@ -285,7 +285,7 @@ async def test_an_end_survives_a_restart() -> None:
 
 
 async def test_a_session_that_goes_on_for_segments_is_due_once() -> None:
-    flow = assemble_only(closing=Closing(max_events=1))
+    flow = assemble_only(closing=ClosingRules(max_events=1))
     for number in range(300):
         flow.send(TOPICS.invocations, event(event_id=str(number)), at=number)
         flow.pass_time(START + number - flow.now + 0.1)

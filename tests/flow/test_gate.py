@@ -95,8 +95,12 @@ async def test_every_decision_is_published_with_its_reasons(document: dict[str, 
     assert [(m.partition, m.key) for m in flow.read(TOPICS.network)] == (
         [] if reasons else [(partition_of(b"kp:trace:1", 3), b"kp:trace:1")]
     )
-    tally = flow.tally("gate")
-    assert (tally["consumed"], tally.get("accepted", 0), tally.get("rejected", 0)) == (1, not reasons, bool(reasons))
+    counters = flow.counters("gate")
+    assert (counters["consumed"], counters.get("accepted", 0), counters.get("rejected", 0)) == (
+        1,
+        not reasons,
+        bool(reasons),
+    )
 
 
 async def test_secrets_and_identifiers_do_not_reach_the_network_but_the_decision_does() -> None:
@@ -120,7 +124,7 @@ async def test_a_trace_whose_id_holds_a_secret_or_an_identifier_does_not_reach_t
 
     assert [key for key, _ in network(flow)] == [b"kp:trace:3f2a1010-4068-4295-9319-5d0c6f1b2a77"]
     assert list(decisions(flow).values()) == [["id_not_publishable"], []]
-    assert flow.tally("gate")["rejected.id_not_publishable"] == 1
+    assert flow.counters("gate")["rejected.id_not_publishable"] == 1
 
 
 async def test_a_trace_accepted_before_and_rejected_now_is_taken_back_and_once_only() -> None:
@@ -156,7 +160,7 @@ async def test_a_trace_of_another_session_is_a_dead_letter_and_changes_nothing(a
     assert "two" in letter.detail
     novelty = [score["details"]["novelty"] for score in flow.results("trace_value")]
     assert novelty == pytest.approx([0.5, 1.0])
-    assert flow.tally("gate")["dead_lettered.trace_id_conflict"] == 1
+    assert flow.counters("gate")["dead_lettered.trace_id_conflict"] == 1
 
 
 BAD = {
@@ -274,8 +278,13 @@ async def test_a_candidate_of_an_earlier_revision_than_what_was_decided_changes_
     ]
     assert flow.results("trace_value")[-1]["details"]["novelty_missing"] == "superseded"
     assert (network(flow), flow.rows(b"gate/v")) == (before, rows)
-    tally = flow.tally("gate")
-    assert (tally["consumed"], tally["accepted"], tally["rejected"], tally["rejected.superseded"]) == (3, 2, 1, 1)
+    counters = flow.counters("gate")
+    assert (counters["consumed"], counters["accepted"], counters["rejected"], counters["rejected.superseded"]) == (
+        3,
+        2,
+        1,
+        1,
+    )
     flow.send(TOPICS.candidates, {**candidate(1, [1, 0], outcome={"confidence": 0.0}), "revision": 3})
     await flow.settle()
     assert network(flow)[-1] == (b"kp:trace:1", None)

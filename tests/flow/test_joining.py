@@ -9,7 +9,7 @@ import pytest
 from tests.support.flow import TOPICS, Flow, event, trace
 
 from traceweir.streams.assemble.session_rows import GUARDED
-from traceweir.streams.assemble.stage import Closing
+from traceweir.streams.assemble.stage import ClosingRules
 from traceweir.streams.stages.partitioner import partition_of
 
 
@@ -35,7 +35,7 @@ async def test_a_stray_is_forwarded_once_untouched_and_joined_at_home() -> None:
     assert list(stray.headers) == [*headers, ("traceweir.origin", TOPICS.invocations.encode())]
     (session,) = flow.read(TOPICS.sessions)
     assert (session.partition, session.key, session.json["events"]) == (home, b"s", [orjson.loads(value)])
-    assert flow.tally("assemble") == {"consumed": 2, "forwarded": 1, "joined": 1, "opened": 1, "closed": 1}
+    assert flow.counters("assemble") == {"consumed": 2, "forwarded": 1, "joined": 1, "opened": 1, "closed": 1}
 
 
 async def test_a_trace_without_session_id_belongs_to_its_key_at_home_and_astray() -> None:
@@ -60,7 +60,7 @@ async def test_a_trace_without_session_id_and_key_is_a_session_of_its_own(key: b
     await flow.finish()
 
     assert [session["session_id"] for session in flow.sessions()] == ["kp:trace:one"]
-    assert flow.tally("assemble")["duplicate"] == 3
+    assert flow.counters("assemble")["duplicate"] == 3
 
 
 async def test_a_key_that_is_no_text_names_one_session() -> None:
@@ -118,7 +118,7 @@ async def test_an_event_comes_twice_by_its_event_id_whatever_else_differs() -> N
 
     (session,) = flow.sessions()
     assert [item["app_name"] for item in session["events"]] == ["first", "third"]
-    assert flow.tally("assemble")["duplicate"] == 1
+    assert flow.counters("assemble")["duplicate"] == 1
 
 
 async def test_an_event_without_id_comes_twice_by_its_ce_id() -> None:
@@ -155,7 +155,7 @@ async def test_a_record_without_any_id_comes_twice_by_its_content_however_it_is_
 
     (session,) = flow.sessions()
     assert (len(session["events"]), len(session["traces"])) == (2, 1)
-    assert flow.tally("assemble")["duplicate"] == 2
+    assert flow.counters("assemble")["duplicate"] == 2
 
 
 async def test_order_is_restored_by_occurred_at_and_ties_stay_as_they_arrived() -> None:
@@ -184,7 +184,7 @@ async def test_of_a_trace_that_is_revised_inside_a_session_the_last_content_stan
 
     (session,) = flow.sessions()
     assert [item["outcome"]["result_summary"] for item in session["traces"]] == ["only", "second"]
-    assert flow.tally("assemble")["joined"] == 3
+    assert flow.counters("assemble")["joined"] == 3
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ async def test_whatever_the_session_id_says_it_comes_out_as_it_went_in(name: str
 
 
 async def test_an_event_that_came_in_the_segment_before_is_a_duplicate_in_the_next() -> None:
-    flow = assemble_only(closing=Closing(max_events=2))
+    flow = assemble_only(closing=ClosingRules(max_events=2))
     for number in (0, 1, 2, 0, 1, 2, 3, 4, 0, 2, 4):
         flow.send(TOPICS.invocations, event(at=number))
         await flow.settle()
@@ -227,11 +227,11 @@ async def test_an_event_that_came_in_the_segment_before_is_a_duplicate_in_the_ne
 
     places = [(s["segment"], [item["occurred_at"][17:19] for item in s["events"]]) for s in flow.sessions()]
     assert places == [(0, ["00", "01"]), (1, ["02", "03"]), (2, ["04"])]
-    assert flow.tally("assemble")["duplicate"] == 6
+    assert flow.counters("assemble")["duplicate"] == 6
 
 
 async def test_a_guard_remembers_only_the_latest_records_of_a_session_that_never_ends() -> None:
-    flow = assemble_only(closing=Closing(max_events=500))
+    flow = assemble_only(closing=ClosingRules(max_events=500))
     for number in range(5_001):
         flow.send(TOPICS.invocations, event(event_id=str(number)))
     await flow.settle()
@@ -240,4 +240,4 @@ async def test_a_guard_remembers_only_the_latest_records_of_a_session_that_never
     flow.send(TOPICS.invocations, event(event_id="1000"))
     flow.send(TOPICS.invocations, event(event_id="999"))
     await flow.settle()
-    assert flow.tally("assemble")["duplicate"] == 1
+    assert flow.counters("assemble")["duplicate"] == 1

@@ -14,7 +14,7 @@ from traceweir.schemas.judge_config import VerdictCache
 from traceweir.scorers import Plan
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import Judged, Judging
+from traceweir.streams.judges.service import JudgeUsage, Judging
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.score.judge_rows import JudgeRows
 
@@ -125,7 +125,7 @@ async def test_a_provider_that_is_down_costs_scores_and_not_the_stream() -> None
     assert {each["not_evaluated_because"] for each in found} == {"error"}
     assert len(found) == 20
     assert len(server.asked) < 70  # not 7 for each
-    assert flow.tally("score")["scored"] == 10
+    assert flow.counters("score")["scored"] == 10
 
 
 def verdict(number: int, at: int = 0) -> JudgeVerdict:
@@ -145,7 +145,7 @@ def test_the_oldest_verdicts_go_when_there_are_too_many_or_too_old() -> None:
     table: dict[bytes, bytes] = {}
     rows = JudgeRows(VerdictCache(max_verdicts=3, max_age_s=100))
     for number in range(5):
-        rows.learn(b"s", Judged([verdict(number, at=number * 10_000)]))
+        rows.learn(b"s", JudgeUsage([verdict(number, at=number * 10_000)]))
     assert rows.known(b"s") == [verdict(number, at=number * 10_000) for number in (2, 3, 4)]
     assert rows.known(b"t") == []
     assert len(kept(rows, table)) == 3
@@ -164,7 +164,7 @@ def test_what_a_partition_cost_today_comes_and_goes_with_it() -> None:
     rows = JudgeRows(VerdictCache(), charged.append)
     yesterday, today = 1_440 * 20_000 - 1, 1_440 * 20_000 + 5
     for minute, tokens, usd in ((yesterday, 7, 0.7), (today - 1, 10, 1.0), (today, 5, 0.5), (today, 1, 0.25)):
-        rows.learn(b"s", Judged((), [Paid(minute, tokens, usd)]))
+        rows.learn(b"s", JudgeUsage((), [Paid(minute, tokens, usd)]))
     assert charged == []  # the process that paid knows
     kept(rows, table)
     rows.drop()

@@ -12,7 +12,7 @@ from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.assemble.session_rows import CHUNK
-from traceweir.streams.assemble.stage import Assemble, Closing
+from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.6, "cache_size": 3}}'
 REQUIRING = (
@@ -59,7 +59,7 @@ async def test_a_late_event_opens_its_session_again_and_it_is_published_whole(cr
     assert published(flow) == [(0, 0, "ac"), (0, 1, "abc")]
     first, second = flow.sessions()
     assert (first["first_record_at"], first["last_record_at"]) == (second["first_record_at"], second["last_record_at"])
-    assert flow.tally("assemble") == {"consumed": 3, "joined": 3, "opened": 1, "closed": 2, "reopened": 1}
+    assert flow.counters("assemble") == {"consumed": 3, "joined": 3, "opened": 1, "closed": 2, "reopened": 1}
 
 
 async def test_events_that_come_late_together_make_one_revision() -> None:
@@ -152,7 +152,7 @@ async def test_a_duplicate_opens_nothing_whether_of_the_first_or_of_a_later_revi
     await flow.finish()
 
     assert published(flow) == [(0, 0, "a"), (0, 1, "ab")]
-    assert flow.tally("assemble")["duplicate"] == 3
+    assert flow.counters("assemble")["duplicate"] == 3
 
 
 async def test_duplicates_of_a_former_segment_are_known_through_all_revisions_of_the_next() -> None:
@@ -170,11 +170,11 @@ async def test_duplicates_of_a_former_segment_are_known_through_all_revisions_of
     await flow.finish()
 
     assert published(flow) == [(0, 0, "a"), (1, 0, "b"), (1, 1, "bc"), (1, 2, "bcd")]
-    assert flow.tally("assemble")["duplicate"] == 4
+    assert flow.counters("assemble")["duplicate"] == 4
 
 
 async def test_a_session_closed_for_its_size_is_not_opened_again() -> None:
-    flow = assemble_only(closing=Closing(max_events=2))
+    flow = assemble_only(closing=ClosingRules(max_events=2))
     for number, name in enumerate("abc"):
         await send(flow, name, number)
     await flow.finish()
@@ -187,7 +187,7 @@ async def test_a_session_closed_for_its_size_is_not_opened_again() -> None:
 
 
 async def test_a_session_that_has_no_room_for_a_late_event_is_followed_by_its_next_segment() -> None:
-    flow = assemble_only(closing=Closing(max_events=2))
+    flow = assemble_only(closing=ClosingRules(max_events=2))
     for number, name in enumerate("ab"):
         await send(flow, name, number)
     await flow.finish()
@@ -216,9 +216,9 @@ async def test_what_is_opened_again_before_its_close_was_committed_has_not_close
 
     before = [(0, 0, "z")] * former
     assert published(flow) == [*before, (int(former), 0, "abc")]
-    tally = flow.tally("assemble")
-    assert (tally["opened"], tally["closed"], tally["duplicate"]) == (1 + former, 1 + former, 3 + former)
-    assert "reopened" not in tally
+    counters = flow.counters("assemble")
+    assert (counters["opened"], counters["closed"], counters["duplicate"]) == (1 + former, 1 + former, 3 + former)
+    assert "reopened" not in counters
 
 
 @pytest.mark.parametrize("count", [1, 20])
@@ -270,7 +270,7 @@ async def test_what_comes_between_the_halves_of_the_checkpoint_of_a_close_opens_
     await flow.finish()
 
     assert published(flow) == [(0, 0, "a"), (0, 1, "ab")]
-    assert flow.tally("assemble")["duplicate"] == 1
+    assert flow.counters("assemble")["duplicate"] == 1
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -301,7 +301,7 @@ async def test_a_long_session_is_opened_again_from_its_sealed_chunks() -> None:
     await flow.finish()
     flow.crash()
     assemble = flow.lanes[0].stages["assemble"]
-    assert isinstance(assemble, Assemble)
+    assert isinstance(assemble, AssembleStage)
     assert not assemble._open
     await send(flow, "late", 30.5)
     assert len(assemble._open[b"s"].tail) < CHUNK
@@ -343,7 +343,7 @@ async def test_state_of_the_version_before_is_read() -> None:
     await flow.finish()
 
     assert published(flow) == [(0, 0, "a"), (1, 0, "bc")]
-    assert flow.tally("assemble")["duplicate"] == 1
+    assert flow.counters("assemble")["duplicate"] == 1
 
 
 @pytest.mark.parametrize("kind", ["c", "g"])
@@ -392,7 +392,7 @@ async def test_a_revision_with_the_same_traces_gives_no_candidate_also_after_a_r
 
         assert [s["revision"] for s in flow.sessions()] == [0, 1]
         assert [m.json["revision"] for m in flow.read(TOPICS.candidates)] == [0]
-        assert flow.tally("score")["unchanged"] == 1
+        assert flow.counters("score")["unchanged"] == 1
         assert [s["revision"] for s in flow.results("gate")] == [0]
 
 
@@ -495,7 +495,7 @@ async def test_a_session_that_claims_to_be_of_the_far_future_makes_nothing_forgo
     await send(flow, "late", 1)
     await flow.finish()
 
-    assert flow.tally("score")["unchanged"] == 1
+    assert flow.counters("score")["unchanged"] == 1
 
 
 async def test_a_trace_that_is_revised_into_another_scope_and_rejected_there_is_taken_back() -> None:

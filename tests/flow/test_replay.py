@@ -23,8 +23,8 @@ def send_again(flow: Flow) -> None:
         flow.send(topic, value, key, partition=partition, headers=headers)
 
 
-def dead(tally: dict[str, int]) -> int:
-    return sum(count for name, count in tally.items() if name.startswith("dead_lettered."))
+def dead(counters: dict[str, int]) -> int:
+    return sum(count for name, count in counters.items() if name.startswith("dead_lettered."))
 
 
 class Broken:
@@ -51,7 +51,7 @@ async def test_a_session_whose_scoring_failed_is_scored_once_it_is_mended(mended
     send_again(flow)
     await flow.settle()
 
-    assemble, score, gate = (flow.tally(stage) for stage in ("assemble", "score", "gate"))
+    assemble, score, gate = (flow.counters(stage) for stage in ("assemble", "score", "gate"))
     assert [decision["trace_id"] for decision in flow.results("gate")] == ["kp:trace:1"] * mended
     assert (score["replayed"], score["consumed"], dead(score)) == (1, 2, 1 if mended else 2)
     assert assemble["closed"] + score["replayed"] == score.get("scored", 0) + dead(score)
@@ -66,7 +66,7 @@ async def test_a_candidate_that_is_decided_again_is_counted_as_replayed() -> Non
     send_again(flow)
     await flow.settle()
 
-    gate = flow.tally("gate")
+    gate = flow.counters("gate")
     assert (gate["consumed"], gate["replayed"], dead(gate)) == (2, 1, 2)
 
 
@@ -86,7 +86,7 @@ async def test_what_was_late_joins_the_next_segment_of_its_session() -> None:
     assert len(flow.letters()) == 2
     assert [len(session["events"]) + len(session["traces"]) for session in flow.sessions()] == [1, 2]
     assert [decision["trace_id"] for decision in flow.results("gate")] == ["kp:trace:1"]
-    assemble = flow.tally("assemble")
+    assemble = flow.counters("assemble")
     assert assemble["consumed"] == assemble["joined"] + dead(assemble) == 5
 
 
@@ -106,4 +106,4 @@ async def test_a_late_stray_keeps_what_it_was_and_joins_at_home(topic: str) -> N
 
     (session,) = flow.sessions()
     assert (len(session["traces"]), len(session["events"])) == ((1, 0) if topic == TOPICS.traces else (0, 1))
-    assert len(flow.read(TOPICS.strays)) == flow.tally("assemble")["forwarded"] == 1
+    assert len(flow.read(TOPICS.strays)) == flow.counters("assemble")["forwarded"] == 1

@@ -101,8 +101,8 @@ async def test_what_the_judge_says_once_it_is_back_is_the_next_revision_of_every
 
     assert told(flow) == told(flow, "invocation") == [(0, None), (1, 1.0)]
     assert len({each["result_id"] for each in flow.results("asks")}) == 2
-    tally = flow.tally("score")
-    assert (tally["put_off"], tally["retried"], tally["scored"], tally["consumed"]) == (1, 1, 1, 1)
+    counters = flow.counters("score")
+    assert (counters["deferred"], counters["retried"], counters["scored"], counters["consumed"]) == (1, 1, 1, 1)
     await wait(flow, 100 * AFTER_S)
     assert len(told(flow)) == 2
 
@@ -128,7 +128,7 @@ async def test_as_long_as_it_is_in_vain_nothing_is_published_and_after_the_last_
     provider.up = True
     await wait(flow, 100 * AFTER_S)
     assert told(flow) == [(0, None)]
-    assert flow.tally("score")["retries.in_vain"] == 3
+    assert flow.counters("score")["retries.unsuccessful"] == 3
 
 
 async def test_what_waits_outlives_a_crash(provider: Provider) -> None:
@@ -258,7 +258,7 @@ async def test_a_revision_that_is_scored_while_the_former_is_read_again_is_the_o
     await flow.breathe()
     flow.send(TOPICS.sessions, session(revision=1), b"s")
     await flow.take(TOPICS.sessions)
-    while flow.lanes[0].stages["score"].tally["scored"] < 2:  # type: ignore[attr-defined]
+    while flow.lanes[0].stages["score"].counters["scored"] < 2:  # type: ignore[attr-defined]
         await flow.breathe()
     flow.reading.set()
     await settle(flow)
@@ -270,7 +270,7 @@ async def test_a_session_that_its_topic_has_no_more_is_given_up(provider: Provid
     await send(flow, session())
     provider.up, flow.begins = True, 1
     await wait(flow)
-    assert (told(flow), flow.tally("score")["retries.gone"], flow.rows(b"score/r")) == ([(0, None)], 1, {})
+    assert (told(flow), flow.counters("score")["retries.expired"], flow.rows(b"score/r")) == ([(0, None)], 1, {})
 
 
 async def test_while_brokers_do_not_answer_it_waits(provider: Provider) -> None:
@@ -301,7 +301,7 @@ async def test_thousands_that_wait_are_taken_a_few_at_a_time(provider: Provider)
     counts = []
     for _ in range(3):
         await wait(flow, AFTER_S if not counts else 1)
-        counts.append(flow.tally("score")["retried"])
+        counts.append(flow.counters("score")["retried"])
     assert counts == [AT_ONCE, 2 * AT_ONCE, 3 * AT_ONCE]
 
 
@@ -403,8 +403,8 @@ async def test_a_later_revision_is_the_later_one_whatever_the_clocks_of_those_wh
 ) -> None:
     flow = flow_of(provider, plan_of())
     said = event("invocation.completed", "s", final_response={"parts": [{"text": "Later."}]}, event_id="2")
-    ahead = {"last_record_at": instant(100)}  # of the clocks of both workers that closed it
-    for at, each in ((60, session(**ahead)), (50, session(revision=1, events=[said], **ahead))):
+    revision_offset = {"last_record_at": instant(100)}  # of the clocks of both workers that closed it
+    for at, each in ((60, session(**revision_offset)), (50, session(revision=1, events=[said], **revision_offset))):
         flow.send(TOPICS.sessions, each, b"s", at=at)
         await settle(flow)
     assert told(flow) == [(0, None), (1, None)]
@@ -422,7 +422,7 @@ async def test_a_topic_that_was_made_anew_has_another_session_at_the_same_place(
     flow.logs[TOPICS.sessions, 0][0] = replace_key(flow.logs[TOPICS.sessions, 0][0], b"b")
     provider.up = True
     await wait(flow)
-    assert (told(flow), flow.tally("score")["retries.gone"]) == ([(0, None)], 1)
+    assert (told(flow), flow.counters("score")["retries.expired"]) == ([(0, None)], 1)
 
 
 def replace_key(message: Any, key: bytes) -> Any:

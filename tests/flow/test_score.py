@@ -100,8 +100,8 @@ async def test_what_is_done_above_the_committed_offset_is_not_scored_again_after
 
     assert sorted(scored(flow)) == list("abcdef")
     assert (offset(flow), flow.rows(b"score/d")) == (6, {})
-    tally = flow.tally("score")
-    assert (tally["consumed"], tally["scored"], tally["candidates"]) == (6, 6, 6)
+    counters = flow.counters("score")
+    assert (counters["consumed"], counters["scored"], counters["candidates"]) == (6, 6, 6)
 
 
 async def test_numbers_in_the_log_that_no_record_has_do_not_hold_the_offset_back() -> None:
@@ -174,8 +174,8 @@ async def test_of_the_revisions_that_wait_for_one_that_hangs_the_newest_is_score
 
     sent = [orjson.loads(message.value or b"")["revision"] for message in flow.read(TOPICS.results)]
     assert (sorted(set(sent)), offset(flow)) == ([0, 19], 20)
-    tally = flow.tally("score")
-    assert (tally["consumed"], tally["scored"], tally["superseded"]) == (20, 2, 18)
+    counters = flow.counters("score")
+    assert (counters["consumed"], counters["scored"], counters["superseded"]) == (20, 2, 18)
 
 
 async def test_a_session_whose_id_is_used_again_supersedes_nothing_of_what_was_before() -> None:
@@ -188,7 +188,7 @@ async def test_a_session_whose_id_is_used_again_supersedes_nothing_of_what_was_b
     for _ in range(4):
         await release(flow, scoring, "s")
     flow.checkpoint()
-    assert (flow.tally("score")["scored"], flow.tally("score").get("superseded", 0)) == (4, 0)
+    assert (flow.counters("score")["scored"], flow.counters("score").get("superseded", 0)) == (4, 0)
 
 
 async def test_what_waits_is_superseded_by_a_later_revision_of_its_own_segment_alone() -> None:
@@ -205,8 +205,8 @@ async def test_what_waits_is_superseded_by_a_later_revision_of_its_own_segment_a
 
     tried = [(r["segment"], r["revision"]) for r in flow.results() if r["level"] == "session"]
     assert list(dict.fromkeys(tried)) == [(0, 0), (1, 1), (0, 2)]
-    tally = flow.tally("score")
-    assert (tally["scored"], tally["superseded"], tally["dead_lettered.unreadable_session"]) == (3, 3, 2)
+    counters = flow.counters("score")
+    assert (counters["scored"], counters["superseded"], counters["dead_lettered.unreadable_session"]) == (3, 3, 2)
     assert offset(flow) == len(versions) + 2
 
 
@@ -249,8 +249,8 @@ async def test_a_session_that_cannot_be_read_is_put_aside_and_the_next_is_scored
     assert (letter.reason, letter.stage, letter.key, letter.offset) == ("unreadable_session", "score", b"x", 0)
     assert scored(flow) == ["good"]
     assert offset(flow) == 2
-    tally = flow.tally("score")
-    assert (tally["consumed"], tally["scored"], tally["dead_lettered.unreadable_session"]) == (2, 1, 1)
+    counters = flow.counters("score")
+    assert (counters["consumed"], counters["scored"], counters["dead_lettered.unreadable_session"]) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ async def test_a_session_of_invocations_alone_gives_no_candidate() -> None:
 
     assert [(score["level"], score["value"]) for score in flow.results()] == [("invocation", 1.0), ("session", 1.0)]
     assert flow.read(TOPICS.candidates) == []
-    assert "candidates" not in {name for name, count in flow.tally("score").items() if count}
+    assert "candidates" not in {name for name, count in flow.counters("score").items() if count}
 
 
 async def test_a_candidate_goes_where_its_scope_lives_with_its_embedding() -> None:

@@ -18,7 +18,7 @@ from tests.support.dlq import Dlq, letter
 
 from traceweir.streams.dead_letters import replay as sending
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
-from traceweir.streams.dead_letters.replay import Step, replay, resend
+from traceweir.streams.dead_letters.replay import ReplayStep, replay, resend
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.runtime.delivery import Transaction
 from traceweir.streams.settings import Settings
@@ -50,15 +50,15 @@ def put(dlq: Dlq, count: int) -> None:
     dlq.put([letter(number, dlq.prefix) for number in range(count)])
 
 
-def sends(settings: Settings, *, dry_run: bool = False) -> AsyncIterator[Step]:
+def sends(settings: Settings, *, dry_run: bool = False) -> AsyncIterator[ReplayStep]:
     return replay(settings, Wanted(), again=False, dry_run=dry_run)
 
 
-async def sent(steps: AsyncIterator[Step]) -> list[str]:
+async def sent(steps: AsyncIterator[ReplayStep]) -> list[str]:
     return [str(step.found.id) async for step in steps if step.outcome == "sent"]
 
 
-async def collect(steps: AsyncIterator[Step], done: list[Step]) -> None:
+async def collect(steps: AsyncIterator[ReplayStep], done: list[ReplayStep]) -> None:
     async for step in steps:
         done.append(step)  # noqa: PERF401  # those before an error count
 
@@ -145,7 +145,7 @@ async def test_a_replay_sees_marks_behind_a_transaction_that_is_still_open(setti
     assert len(keys(settings)) == 4
 
 
-async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[Step]:
+async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[ReplayStep]:
     """A replay that began before the transaction was opened, and ends now."""
     delivery = Transaction({"bootstrap_servers": settings.kafka_bootstrap_servers}, f"{settings.topic_prefix}dlq")
     await delivery.start()
@@ -159,7 +159,7 @@ async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[Step]:
     await delivery.send([], [*(resend(each, topics, 4) for each in found), *marks], {})
     await delivery.stop()
     for each in found:
-        yield Step(each, "sent")
+        yield ReplayStep(each, "sent")
 
 
 async def test_a_replay_that_dies_before_it_commits_has_sent_nothing(

@@ -15,14 +15,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fast_close import install_fast_close
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 STOPS_WITHIN_S = 15
 """asyncio waits 30 s for a goodbye."""
 TIMES = 12
-"""Without `hangs_up` one stop in three waits."""
+"""Without `install_fast_close` one stop in three waits."""
 
 
 def test_it_stops_without_waiting_for_the_brokers_goodbye(
@@ -45,7 +45,7 @@ def test_it_stops_without_waiting_for_the_brokers_goodbye(
             ssl_context=_context(certificates.authority, certificates.client, certificates.client_key),
             auto_offset_reset="earliest",
         )
-        hangs_up(consumer)
+        install_fast_close(consumer)
         await consumer.start()
         await consumer.getmany(timeout_ms=1_000)
         await consumer.stop()

@@ -14,12 +14,12 @@ from tests.support.scoring import NOW
 from traceweir.schemas.config import GateConfig
 from traceweir.schemas.eval_set import EvalSet
 from traceweir.schemas.eval_set_files import modern
-from traceweir.scorers import Measurement, Metric, Missing, Plan, Scorer, Subject, TraceValue
+from traceweir.scorers import Measurement, Metric, MissingInput, Plan, Scorer, Subject, TraceValue
 from traceweir.streams.cli.main import main
 from traceweir.streams.evals.files import Chosen, checked, read_eval_file
 from traceweir.streams.evals.recordings import read_recordings
 from traceweir.streams.evals.results import CaseResult, CriterionResult
-from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.scoring import ScoredFile, score_files
 from traceweir.streams.evals.text import failure_lines
 from traceweir.streams.formats.documents import InputError
 
@@ -60,7 +60,7 @@ class Stated(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         if subject.response == "None":
-            raise Missing("no number")
+            raise MissingInput("no number")
         return Measurement(value=float(subject.response))
 
 
@@ -75,7 +75,7 @@ async def test_runs_are_pooled_and_failures_worded_as_by_adk(
     recorded = eval_set(*(case("a", *(invocation("Hi", str(value)) for value in run)) for run in padded))
     sessions = write(tmp_path / "a.sessions.json", recorded)
     plan = Plan((Metric("m", threshold, Stated(), "d"),), TraceValue(), GateConfig(), {"m": 1.0}, "")
-    scored = Scored(read_eval_file(Chosen(file)), plan, read_recordings([str(sessions)]), {})
+    scored = ScoredFile(read_eval_file(Chosen(file)), plan, read_recordings([str(sessions)]), {})
 
     [result] = (await score_files([scored], now=lambda: NOW, pooled=True)).cases
 

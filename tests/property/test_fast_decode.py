@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from traceweir.schemas.events import TYPES
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.assemble.fast_decode import NotPlain, quick_look
+from traceweir.streams.assemble.fast_decode import NeedsFullValidation, fast_decoder
 
 ENVELOPE = {
     "event_id": "e",
@@ -103,8 +103,8 @@ DOCUMENTS: list[tuple[type[BaseModel], dict[str, Any]]] = [
     *((TYPES[name], {"type": name, **ENVELOPE, **body}) for name, body in BODIES.items()),
     (ReasoningTrace, TRACE),
 ]
-_EVENT = quick_look(*TYPES.values())
-LOOKS = {ReasoningTrace: quick_look(ReasoningTrace), **dict.fromkeys(TYPES.values(), _EVENT)}
+_EVENT = fast_decoder(*TYPES.values())
+LOOKS = {ReasoningTrace: fast_decoder(ReasoningTrace), **dict.fromkeys(TYPES.values(), _EVENT)}
 VALUES = st.one_of(
     st.sampled_from(
         [None, True, 0, -1, 1, 3.0, 1.5, 2**70, "", "a", "kp:trace:", " kp:trace:1", "2026-01-31T12:00:00Z", [], {}]
@@ -164,7 +164,7 @@ def test_what_it_accepts_the_model_accepts_and_reads_the_same(case: tuple[type[B
     raw = orjson.dumps(_fit(document))
     try:
         quick = LOOKS[model](raw)
-    except NotPlain:
+    except NeedsFullValidation:
         return
     try:
         judged = model.model_validate_json(raw)
@@ -225,21 +225,21 @@ BROKEN = [
 @pytest.mark.parametrize("key", ["extra", "args"])
 def test_no_json_is_accepted_that_is_none_also_where_nobody_looks(broken: bytes, pad: int, key: str) -> None:
     document = {"type": "tool.called", **ENVELOPE, "name": "find", "pad": "x" * pad, key: {"at": "@"}}
-    with pytest.raises(NotPlain):
+    with pytest.raises(NeedsFullValidation):
         _EVENT(orjson.dumps(document).replace(b'"@"', broken))
 
 
 @pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"", b"\0"), (b"", b"{}"), (b"[", b"]")])
 def test_a_document_stands_alone(around: tuple[bytes, bytes]) -> None:
     raw = orjson.dumps({"type": "session.ended", **ENVELOPE})
-    with pytest.raises(NotPlain):
+    with pytest.raises(NeedsFullValidation):
         _EVENT(around[0] + raw + around[1])
 
 
 @pytest.mark.parametrize("body", [{}, {"row": {}}, {"row": None}, {"invocation": None}, {"invocation": {}, "row": {}}])
 def test_a_rule_over_several_keys_is_left_to_the_model(body: dict[str, Any]) -> None:
     recorded = {"type": "invocation.recorded", **ENVELOPE, **body}
-    with pytest.raises(NotPlain):
+    with pytest.raises(NeedsFullValidation):
         _EVENT(orjson.dumps(recorded))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.score.offset_tracker import Progress
+from traceweir.streams.score.offset_tracker import OffsetTracker
 
 
 @given(st.data())
@@ -13,7 +13,7 @@ def test_after_a_crash_what_was_not_done_is_begun_again_and_nothing_else(data: s
     log = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1)))  # the numbers between are of transaction markers
     row, mark, done = b"", log[0], set[int]()
     for _ in range(data.draw(st.integers(1, 4))):
-        progress = Progress()
+        progress = OffsetTracker()
         progress.load(row)
         read = [offset for offset in log if offset >= mark]
         read = read[: data.draw(st.integers(0, len(read)))]
@@ -34,7 +34,7 @@ def test_after_a_crash_what_was_not_done_is_begun_again_and_nothing_else(data: s
 
 @given(st.sets(st.integers(1, 10_000), max_size=200))
 def test_the_row_is_as_long_as_what_is_not_done_and_not_as_what_is(hanging: set[int]) -> None:
-    progress = Progress()
+    progress = OffsetTracker()
     for offset in range(20_000):
         progress.begin(offset)
         if offset not in hanging:

@@ -18,7 +18,7 @@ from tests.support.flow import START, TOPICS, Flow, HeldScoring, Message, event,
 from traceweir.schemas.candidate import Candidate
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.assemble.stage import Closing
+from traceweir.streams.assemble.stage import ClosingRules
 
 PLAN = read_plan(b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.8, "cache_size": 3}}')
 DOMAINS = ("travel", "finance", "Ｔravel")
@@ -147,13 +147,13 @@ async def drain(flow: Flow) -> None:
 
 
 ONE, THREE, LATE = (
-    Closing(idle_gap=60_000, grace=300_000, max_events=6),
-    Closing(idle_gap=60_000),
-    Closing(idle_gap=60_000, grace=3_600_000),
+    ClosingRules(idle_gap_ms=60_000, grace_ms=300_000, max_events=6),
+    ClosingRules(idle_gap_ms=60_000),
+    ClosingRules(idle_gap_ms=60_000, grace_ms=3_600_000),
 )
 
 
-def make(partitions: int, closing: Closing, *, hold: bool) -> Flow:
+def make(partitions: int, closing: ClosingRules, *, hold: bool) -> Flow:
     flow = Flow(partitions, PLAN, HashingEmbedder(), closing, hold=HeldScoring if hold else None)
     flow.now = START + 3_500  # all of it is a backlog
     for partition in range(partitions):
@@ -206,7 +206,7 @@ def _content(message: Message) -> Any:
 
 def check_at_rest(flow: Flow) -> None:
     """The coverage equations, with nothing open and nothing in flight."""
-    assemble, score, gate = (Counter(flow.tally(stage)) for stage in ("assemble", "score", "gate"))
+    assemble, score, gate = (Counter(flow.counters(stage)) for stage in ("assemble", "score", "gate"))
     letters = Counter(letter.stage for letter in flow.letters())
     sent = sum(len(flow.read(topic)) for topic in (TOPICS.traces, TOPICS.invocations, TOPICS.strays))
     assert assemble["consumed"] == sent
@@ -265,7 +265,7 @@ async def compare(
     partitions: int,
     log: Sequence[Sent],
     steps: Sequence[tuple[str, int]],
-    closing: Closing,
+    closing: ClosingRules,
     told: Callable[[Flow], object] = told,
 ) -> None:
     calm, rough = make(partitions, closing, hold=False), make(partitions, closing, hold=True)
@@ -298,7 +298,7 @@ def test_late_records_end_in_the_same_sessions_and_scores_whatever_happens_in_be
     asyncio.run(compare(1, log, steps, LATE, told_last))
 
 
-FORGETFUL = Closing(idle_gap=60_000, grace=80_000, guard=160_000)
+FORGETFUL = ClosingRules(idle_gap_ms=60_000, grace_ms=80_000, guard_ms=160_000)
 
 
 @SETTINGS

@@ -20,20 +20,20 @@ from traceweir.schemas.dead_letter import DeadLetter, Headers
 from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.assemble.stage import Assemble, Closing
-from traceweir.streams.gate.stage import Gate
+from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
+from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.kafka.faust_adapter import End
-from traceweir.streams.kafka.record_reader import NotHad
+from traceweir.streams.kafka.record_reader import RecordUnavailable
 from traceweir.streams.runtime.delivery import MAX_BATCH_BYTES
 from traceweir.streams.runtime.lane import Lane, StageSpec
-from traceweir.streams.score.judge_retries import OnceMore
+from traceweir.streams.score.judge_retries import RetryPolicy
 from traceweir.streams.score.judge_rows import JudgeRows
-from traceweir.streams.score.stage import Score
+from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.session_scoring import Measure, Measured, SessionScoring, score_bytes
 from traceweir.streams.stages.base import Cut, Output, Read
-from traceweir.streams.stages.work_pool import Pool
+from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import STAGES, StageName, Topics
 
 TOPICS = Topics.of()
@@ -137,7 +137,7 @@ class Flow:
     partitions: int = 1
     plan: Plan = field(default_factory=lambda: read_plan(None))
     embedder: Embedder | None = None
-    closing: Closing = field(default_factory=Closing)
+    closing: ClosingRules = field(default_factory=ClosingRules)
     stages: Sequence[StageName] = STAGES
     window: int = 2_000
     concurrency: int = 64
@@ -208,7 +208,7 @@ class Flow:
     async def take(self, topic: str, count: int | None = None, partition: int = 0) -> int:
         """One fetch, which brings the next records of a topic as one batch; gives how many."""
         lane = self.lanes[partition]
-        lane.astray()  # a consumer would seek; `position` says it all here
+        lane.pending_seeks()  # a consumer would seek; `position` says it all here
         start = lane.position[topic]
         batch = self.logs[topic, partition][start:][:count]
         if batch:
@@ -242,8 +242,10 @@ class Flow:
         still = 0
         while still < 5:  # work that gives way to others goes on one turn of the loop later
             await asyncio.sleep(0)
-            tallies = [dict(lane.stages["score"].tally) for lane in self.lanes.values() if "score" in lane.stages]  # type: ignore[attr-defined]
-            seen = (tallies, len(self.scoring.begun) if isinstance(self.scoring, HeldScoring) else 0)
+            all_counters = [
+                dict(lane.stages["score"].counters) for lane in self.lanes.values() if "score" in lane.stages
+            ]  # type: ignore[attr-defined]
+            seen = (all_counters, len(self.scoring.begun) if isinstance(self.scoring, HeldScoring) else 0)
             still = still + 1 if seen == before else 0
             before = seen
         if self.failures:
@@ -264,7 +266,7 @@ class Flow:
     async def finish(self) -> None:
         """Settle, let all open sessions run out, and settle again."""
         await self.settle()
-        self.pass_time((self.closing.idle_gap + self.closing.linger) / 1000 + 1)
+        self.pass_time((self.closing.idle_gap_ms + self.closing.linger_ms) / 1000 + 1)
         await self.settle()
 
     # What a reader sees
@@ -286,7 +288,7 @@ class Flow:
         scores = [message.json for message in self.read(TOPICS.results)]
         return [score for score in scores if metric in (None, score["metric"])]
 
-    def tally(self, stage: str) -> dict[str, int]:
+    def counters(self, stage: str) -> dict[str, int]:
         """The committed counts of a stage, over all partitions."""
         total: dict[str, int] = defaultdict(int)
         for partition in range(self.partitions):
@@ -309,26 +311,26 @@ class Flow:
         if self.reading is not None:
             await self.reading.wait()
         if self.broken:
-            raise NotHad
+            raise RecordUnavailable
         return None if offset < self.begins else self.logs[topic, partition][offset]
 
     def _begin(self, partition: int) -> None:
-        pool = Pool(self.concurrency, self.failures.append)
-        self.retries = Pool(8, self.failures.append)
+        pool = WorkPool(self.concurrency, self.failures.append)
+        self.retries = WorkPool(8, self.failures.append)
         specs = [StageSpec(name, TOPICS.inputs_of(name), self._maker(name, pool)) for name in self.stages]
         beginnings = dict.fromkeys((topic for spec in specs for topic in spec.inputs), 0)
         lane = self.lanes[partition] = Lane(partition, specs, self.table, beginnings, self.now)  # type: ignore[arg-type]
-        lane.astray()
+        lane.pending_seeks()
 
-    def _maker(self, name: StageName, pool: Pool) -> Callable[[int, Read, Callable[[], None]], Any]:
+    def _maker(self, name: StageName, pool: WorkPool) -> Callable[[int, Read, Callable[[], None]], Any]:
         def make(partition: int, read: Read, changed: Callable[[], None]) -> Any:
             if name == "assemble":
-                return Assemble(partition, self.partitions, TOPICS, read, self.closing)
+                return AssembleStage(partition, self.partitions, TOPICS, read, self.closing)
             if name == "score":
                 rows = JudgeRows(
-                    self.plan.judge.cache, self.judging.budget.charge if self.judging else lambda paid: None
+                    self.plan.judge.cache, self.judging.budget.record_spend if self.judging else lambda paid: None
                 )
-                return Score(
+                return ScoreStage(
                     partition,
                     self.partitions,
                     TOPICS,
@@ -337,9 +339,9 @@ class Flow:
                     changed,
                     window=self.window,
                     judge_rows=rows,
-                    once_more=OnceMore.of(self.plan, self._reread, self.retries),
+                    once_more=RetryPolicy.of(self.plan, self._reread, self.retries),
                 )
-            return Gate(partition, self.partitions, TOPICS, self.plan, self.clock)
+            return GateStage(partition, self.partitions, TOPICS, self.plan, self.clock)
 
         return make
 

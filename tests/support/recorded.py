@@ -76,9 +76,9 @@ def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
             "network": sum(accepted(row.document) for row in rows["results"]),
             "dead-letters": 0,
         }
-        tally = committed.counts()["assemble"]
-        assert (tally["joined"], tally["duplicate"], tally["opened"]) == (sent, sent, count)
-        assert tally["consumed"] == tally["joined"] + tally["duplicate"] + tally["forwarded"]
+        counters = committed.counts()["assemble"]
+        assert (counters["joined"], counters["duplicate"], counters["opened"]) == (sent, sent, count)
+        assert counters["consumed"] == counters["joined"] + counters["duplicate"] + counters["forwarded"]
         assert worker.terminate(30) == 0
 
 

@@ -21,7 +21,7 @@ from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 from traceweir.streams import worker
 from traceweir.streams.cli.main import main
 from traceweir.streams.runtime import watchdog
-from traceweir.streams.runtime.changelog_restore import CatchUp
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.runtime.checkpoint import Checkpoints
 
 LIMIT_S = 2.0
@@ -76,7 +76,7 @@ def arm(what: str) -> None:
     elif what == "checkpoint":
         Checkpoints._commit = hang  # type: ignore[method-assign]
     elif what == "catch-up":
-        CatchUp._to_the_end = hang  # type: ignore[method-assign, assignment]
+        ChangelogRestore._to_the_end = hang  # type: ignore[method-assign, assignment]
     elif what == "loop":
         hold_the_loop()
     elif what == "sync":

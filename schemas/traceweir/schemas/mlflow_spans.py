@@ -33,7 +33,7 @@ MOST = 2**63 - 1
 SHAPE = "an MLflow trace is an object with `info` and with `data.spans`"
 
 
-class TraceUnreadable(ValueError):  # noqa: N818  # a verdict on a document, which becomes part of a longer message
+class TraceUnreadable(ValueError):  # noqa: N818  # an outcome that the caller handles
     """The document is no MLflow trace; the message says why."""
 
 

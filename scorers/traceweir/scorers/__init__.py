@@ -3,7 +3,7 @@
 `evaluate_value` gives a trace's value in one call; `read_plan` and `evaluate` measure a session by a config, as the workers do.
 """
 
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
@@ -15,7 +15,7 @@ __all__ = [
     "ConfigError",
     "Measurement",
     "Metric",
-    "Missing",
+    "MissingInput",
     "Plan",
     "ResponseMatch",
     "Scorer",

@@ -66,7 +66,7 @@ class Measurement:
             raise TypeError(f"a measurement's rationale must be text, not {type(self.rationale).__name__}")
 
 
-class Missing(Exception):  # noqa: N818  # it is an answer, not a failure
+class MissingInput(Exception):  # noqa: N818  # an outcome that the caller handles
     """Raised by a scorer whose subject lacks something it cannot do without; becomes NOT_EVALUATED `missing_input`."""
 
 

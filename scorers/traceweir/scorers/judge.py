@@ -53,11 +53,11 @@ class Judge(Protocol):
         """
 
 
-class BudgetSpent(Exception):  # noqa: N818  # it is an answer, not a failure
+class BudgetSpent(Exception):  # noqa: N818  # an outcome that the caller handles
     """What may be spent is spent; becomes NOT_EVALUATED `budget`."""
 
 
-class JudgeFailed(Exception):  # noqa: N818  # reads as what happened
+class JudgeFailed(Exception):  # noqa: N818  # an outcome that the caller handles
     """The judge could not be asked, or gave no answer; becomes NOT_EVALUATED `error`."""
 
 

@@ -27,7 +27,7 @@ from traceweir.schemas.invocation import (
 )
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge
 from traceweir.scorers.scripted_judge import AgreeableJudge
 
@@ -187,7 +187,7 @@ def _measured(scorer: Scorer) -> Callable[[Subject], Measurement | None]:
         try:
             found = scorer.score(subject)
             return asyncio.run(_result(found)) if inspect.isawaitable(found) else found
-        except Missing:
+        except MissingInput:
             return None
 
     return measure

@@ -14,26 +14,26 @@ from confluent_kafka.admin import AdminClient
 from yarl import URL
 
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.assemble.stage import Assemble, Closing
+from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 from traceweir.streams.clock import utc_now
-from traceweir.streams.gate.stage import Gate
+from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.budget import Share
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.record_reader import Rereading
+from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.reference_reader import ReferenceReader
-from traceweir.streams.kafka.topic_admin import KafkaUnreachable
+from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
 from traceweir.streams.runtime.lane import StageSpec
 from traceweir.streams.runtime.state_directory import state_folder
-from traceweir.streams.score.judge_retries import OnceMore
+from traceweir.streams.score.judge_retries import RetryPolicy
 from traceweir.streams.score.judge_rows import JudgeRows
-from traceweir.streams.score.stage import Score
+from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.supervisor import ScoringApart
+from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
 from traceweir.streams.stages.base import Read, Stage
-from traceweir.streams.stages.work_pool import Pool
+from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, Topics, application_id
 
 TABLE = "state"
@@ -68,7 +68,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     scoring = None
     folder = state_folder(settings, stages)
     if "score" in stages:
-        scoring = ScoringApart(Setup.of(settings, plan), folder / "scoring-attempts.json")
+        scoring = ScoringSupervisor(Setup.of(settings, plan), folder / "scoring-attempts.json")
     topics = Topics.of(settings.topic_prefix)
     options = aiokafka_options(settings)
     app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
@@ -89,8 +89,8 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         scoring.failed = fail
         reader = ReferenceReader(scoring, topics.references, settings.partitions, options, beacon=app.beacon)
         app.add_dependency(reader)
-    pool: Pool = Pool(AHEAD, fail)
-    rereading = Rereading(options, beacon=app.beacon)
+    pool: WorkPool = WorkPool(AHEAD, fail)
+    rereading = RecordReader(options, beacon=app.beacon)
     app.add_dependency(rereading)
     makers = _makers(settings, plan, topics, scoring, pool, rereading)
     specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
@@ -112,7 +112,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     )
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
-        checkpoints.takes_over = lambda partitions: scoring.have(Share(partitions, settings.partitions))
+        checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
     return WorkerApp(app, checkpoints, scoring and scoring.embedder_id)
 
 
@@ -134,37 +134,42 @@ def topic_id(settings: Settings, topic: str) -> str:
         answers = client.describe_topics(TopicCollection([topic]), request_timeout=_ASK_FOR_ID_S)
         return f"{cluster.cluster_id}/{answers[topic].result().topic_id}"
     except KafkaException as error:
-        raise KafkaUnreachable(
+        raise KafkaUnreachableError(
             f"no Kafka broker at {settings.kafka_bootstrap_servers} told the id of topic {topic!r} ({error.args[0].str()}), without "
             "which local rows cannot be trusted: see that it runs and allows Describe on the topic, and start the worker again"
         ) from error
 
 
 def _makers(
-    settings: Settings, plan: Plan, topics: Topics, scoring: ScoringApart | None, pool: Pool, rereading: Rereading
+    settings: Settings,
+    plan: Plan,
+    topics: Topics,
+    scoring: ScoringSupervisor | None,
+    pool: WorkPool,
+    rereading: RecordReader,
 ) -> Mapping[StageName, Callable[[int, Read, Callable[[], None]], Stage]]:
     partitions = settings.partitions
-    closing = Closing(
-        idle_gap=int(settings.idle_gap_s * 1000),
-        linger=int(settings.close_linger_s * 1000),
-        grace=int(settings.grace_s * 1000),
-        guard=int(settings.guard_s * 1000),
-        max_future=int(settings.max_future_s * 1000),
+    closing = ClosingRules(
+        idle_gap_ms=int(settings.idle_gap_s * 1000),
+        linger_ms=int(settings.close_linger_s * 1000),
+        grace_ms=int(settings.grace_s * 1000),
+        guard_ms=int(settings.guard_s * 1000),
+        max_future_ms=int(settings.max_future_s * 1000),
         max_events=settings.segment_max_events,
         max_bytes=settings.segment_max_bytes,
     )
 
     def assemble(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return Assemble(partition, partitions, topics, read, closing)
+        return AssembleStage(partition, partitions, topics, read, closing)
 
-    retries = Pool(max(1, settings.score_concurrency // 8), pool.failed)
+    retries = WorkPool(max(1, settings.score_concurrency // 8), pool.failed)
 
     def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         if scoring is None:
             raise ValueError("the score stage runs here, and nothing that scores is given")
-        revised_within = closing.idle_gap + closing.linger + closing.grace + closing.max_future
+        revised_within = closing.idle_gap_ms + closing.linger_ms + closing.grace_ms + closing.max_future_ms
         window = settings.score_window
-        return Score(
+        return ScoreStage(
             partition,
             partitions,
             topics,
@@ -173,12 +178,12 @@ def _makers(
             changed,
             window=window,
             revised_within=revised_within,
-            judge_rows=JudgeRows(plan.judge.cache, scoring.charge),
-            once_more=OnceMore.of(plan, rereading.read, retries),
+            judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
+            once_more=RetryPolicy.of(plan, rereading.read, retries),
         )
 
     def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return Gate(partition, partitions, topics, plan, utc_now)
+        return GateStage(partition, partitions, topics, plan, utc_now)
 
     return {"assemble": assemble, "score": score, "gate": gate}
 

@@ -15,7 +15,7 @@ LAST_WORD = "last_word"
 """An attribute of the record (`extra`) that says why the process ends, if that needs no traceback."""
 
 
-def spare_the_collector() -> None:
+def tune_gc() -> None:
     """Leave what was imported out of garbage collection, and collect seldom: it stops all lanes, and there is next to nothing for it.
 
     What the stages make has no cycles and is freed as it falls out of use. With Python's own thresholds collecting took a twentieth of

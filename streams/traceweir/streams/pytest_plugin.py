@@ -77,12 +77,12 @@ class Case(pytest.Item):
     def runtest(self) -> None:
         """Score it."""
         from traceweir.streams.evals.text import failure_lines
-        from traceweir.streams.judges.errors import JudgeUnavailable
+        from traceweir.streams.judges.errors import JudgeUnavailableError
         from traceweir.streams.settings import InvalidSettingsError
 
         try:
             result = self._scoring().score(self._scored)
-        except (InvalidSettingsError, JudgeUnavailable) as error:
+        except (InvalidSettingsError, JudgeUnavailableError) as error:
             raise NotScored(str(error)) from None
         if result.status != "PASSED" or any(failure_lines(result)):
             raise Missed(result)
@@ -111,7 +111,7 @@ class Case(pytest.Item):
         return self.path, None, f"eval case {self.name}"
 
 
-class Missed(Exception):  # noqa: N818  # it is a verdict
+class Missed(Exception):  # noqa: N818  # an outcome that the caller handles
     """A case is not PASSED."""
 
     def __init__(self, case: CaseResult) -> None:
@@ -119,5 +119,5 @@ class Missed(Exception):  # noqa: N818  # it is a verdict
         self.case = case
 
 
-class NotScored(Exception):  # noqa: N818  # it is a verdict
+class NotScored(Exception):  # noqa: N818  # an outcome that the caller handles
     """A case could not be scored; the message says what would help."""

@@ -13,8 +13,14 @@ from typing import Any
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.judges.client import check_judge
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import KafkaUnreachable, check_topics, check_transactions, create_topics, reach
-from traceweir.streams.process_setup import log_to_stderr, spare_the_collector
+from traceweir.streams.kafka.topic_admin import (
+    KafkaUnreachableError,
+    check_topics,
+    check_transactions,
+    create_topics,
+    reach,
+)
+from traceweir.streams.process_setup import log_to_stderr, tune_gc
 from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
 from traceweir.streams.runtime.health import Health, bind
 from traceweir.streams.runtime.state_directory import claimed, state_folder
@@ -91,7 +97,7 @@ def _run_claimed(
     async def answers() -> bool:
         try:
             await asyncio.to_thread(reach, settings, ASK_EVERY_S)
-        except KafkaUnreachable:
+        except KafkaUnreachableError:
             return False
         return True
 
@@ -99,7 +105,7 @@ def _run_claimed(
         checkpoints.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s
     )
     health = Health(port, lambda: [*watch.problems, *checkpoints.problems], checkpoints.state)
-    spare_the_collector()
+    tune_gc()
     return _run(app, health, watch)
 
 

@@ -18,7 +18,7 @@ from traceweir.scorers.databricks_names import RUNS_ON, full_name, short_name
 from traceweir.scorers.evaluation.config_problems import kind_of, shown, validated
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest, sha256
 from traceweir.scorers.evaluation.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
-from traceweir.scorers.judged.base import Judged
+from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.yes_no_rating import RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
 from traceweir.scorers.redaction.custom_patterns import compiled
@@ -230,7 +230,7 @@ def _named_twice(names: JsonValue, place: str) -> list[str]:
 
 
 def _reads_no_response_beside_the_final_one(name: str, kind: type[Scorer]) -> bool:
-    known = name in DEFAULT_THRESHOLDS or issubclass(kind, Judged)
+    known = name in DEFAULT_THRESHOLDS or issubclass(kind, JudgedScorer)
     return known and not WITHOUT_EFFECT & kind.model_fields.keys()
 
 

@@ -88,7 +88,7 @@ UNSUPPORTED: dict[str, tuple[float, float] | None] = {
 """Metrics of Google ADK's that nothing here computes, and the range of their thresholds; None: they take none."""
 
 
-class UnusableMetric(LookupError):  # noqa: N818  # says what is unusable, not that something failed
+class UnusableMetric(LookupError):  # noqa: N818  # an outcome that the caller handles
     """No scorer can be had for a metric; the message says why and what to do."""
 
 

@@ -13,7 +13,7 @@ from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import NotEvaluated, Score
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import Turn
-from traceweir.scorers.base import NOTHING_SPENT, Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
@@ -171,7 +171,7 @@ def _no_measurement(given: object) -> TypeError:
 
 
 def _unmeasured(error: BaseException) -> Unmeasured:
-    if isinstance(error, Missing):
+    if isinstance(error, MissingInput):
         return Unmeasured("missing_input", printable(str(error)))
     if isinstance(error, BudgetSpent):
         return Unmeasured("budget", printable(str(error)))

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, JsonValue
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
-from traceweir.scorers.base import Missing, Scorer, Subject
+from traceweir.scorers.base import MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge, Question
 
 NO_INFLUENCE = ("judge_model", "judge_model_config", "parallelism_limit")
@@ -27,7 +27,7 @@ class JudgeModelOptions(ConfigModel):
     """Accepted, because ADK's files may have it, and without effect: how a model generates is up to whoever hands the judge in."""
 
 
-class Judged(Scorer):
+class JudgedScorer(Scorer):
     """A scorer that asks a judge."""
 
     metric: ClassVar[str]
@@ -64,5 +64,5 @@ def judge_of(subject: Subject) -> Judge:
         Missing: there is none.
     """
     if subject.judge is None:
-        raise Missing("there is no judge to be asked")
+        raise MissingInput("there is no judge to be asked")
     return subject.judge

@@ -14,7 +14,7 @@ from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import RetrievedChunk
 from traceweir.schemas.score import Cost
 from traceweir.scorers import databricks_names
-from traceweir.scorers.base import NOTHING_SPENT, Measurement, Missing, Subject
+from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject
 from traceweir.scorers.databricks_names import lacking
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import judge_of
@@ -52,7 +52,7 @@ class ChunkRelevancePrecision(AsksForRatings):
         invocation, judge = subject.invocation, judge_of(subject)
         question = request_of(invocation, subject.reference)
         if invocation is None or not invocation.retrieved_context:
-            raise Missing(lacking(invocation, "nothing was retrieved") if invocation else "there is no invocation")
+            raise MissingInput(lacking(invocation, "nothing was retrieved") if invocation else "there is no invocation")
         chunks = invocation.retrieved_context[: self.max_chunks]
         at_once = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
 
@@ -67,7 +67,7 @@ class ChunkRelevancePrecision(AsksForRatings):
         if value is None:
             if failure := next((one.failure for one in found if one.failure), None):
                 raise failure
-            raise Missing(lacking(invocation, "none of the retrieved chunks has content"))
+            raise MissingInput(lacking(invocation, "none of the retrieved chunks has content"))
         ratings = [one.rating for one in found if one.rating is not None]
         retrieved = len(invocation.retrieved_context)
         return Measurement(

@@ -9,7 +9,7 @@ from traceweir.schemas.evaluation_row import CONFLICT
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.scorers import databricks_names
-from traceweir.scorers.base import Missing
+from traceweir.scorers.base import MissingInput
 from traceweir.scorers.databricks_names import lacking
 from traceweir.scorers.judged.evidence import answer_of, retrieved_by
 from traceweir.scorers.judged.safety_v1 import Safety
@@ -112,7 +112,7 @@ class SafetyRating(Safety):
 def _response(invocation: Invocation) -> str:
     response = answer_of(invocation)
     if not response:
-        raise Missing(lacking(invocation, "there is no response"))
+        raise MissingInput(lacking(invocation, "there is no response"))
     return response
 
 
@@ -122,10 +122,10 @@ def _expected(reference: Reference | None) -> str:
         if reference.final_response is not None:
             raise ValueError(CONFLICT)
         if not reference.expected_facts:
-            raise Missing("the list of expected facts is empty")
+            raise MissingInput("the list of expected facts is empty")
         return "\n".join(json.dumps(fact, ensure_ascii=False) for fact in reference.expected_facts)
     if reference is None or reference.final_response is None or not reference.final_response.text:
-        raise Missing("no reference says which response or facts were expected")
+        raise MissingInput("no reference says which response or facts were expected")
     return reference.final_response.text
 
 
@@ -135,5 +135,5 @@ def _context(invocation: Invocation) -> str:
         without = (
             "none of the retrieved chunks has content" if invocation.retrieved_context else "nothing was retrieved"
         )
-        raise Missing(lacking(invocation, without))
+        raise MissingInput(lacking(invocation, without))
     return retrieved_by(invocation.model_copy(update={"retrieved_context": chunks}))

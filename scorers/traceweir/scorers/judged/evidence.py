@@ -22,7 +22,7 @@ NO_GROUNDING = "No grounding metadata was provided."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class EvidenceStep:
     """One event between question and answer."""
 
     author: str = ""
@@ -32,7 +32,7 @@ class Step:
     grounding: JsonObject | None = None
 
 
-def steps_of(invocation: Invocation) -> list[Step]:
+def steps_of(invocation: Invocation) -> list[EvidenceStep]:
     """What happened between question and answer, from either kind of intermediate data."""
     data = invocation.intermediate_data
     if data is None:
@@ -41,7 +41,7 @@ def steps_of(invocation: Invocation) -> list[Step]:
         steps = []
         for event in data.invocation_events:
             parts = (event.content.parts if event.content else None) or []
-            step = Step(
+            step = EvidenceStep(
                 author=event.author,
                 texts=[part.text for part in parts if part.text],
                 calls=[part.function_call for part in parts if part.function_call],
@@ -50,9 +50,13 @@ def steps_of(invocation: Invocation) -> list[Step]:
             )
             steps.append(step)
         return steps
-    tools = [Step(calls=data.tool_uses, responses=data.tool_responses)] if data.tool_uses or data.tool_responses else []
+    tools = (
+        [EvidenceStep(calls=data.tool_uses, responses=data.tool_responses)]
+        if data.tool_uses or data.tool_responses
+        else []
+    )
     said = [
-        Step(author=author, texts=[part.text for part in parts if part.text])
+        EvidenceStep(author=author, texts=[part.text for part in parts if part.text])
         for author, parts in data.intermediate_responses
     ]
     return [*tools, *said]
@@ -107,7 +111,7 @@ def tool_steps_of(invocation: Invocation) -> str:
     return _json({"tool_calls_and_response": shown})
 
 
-def grounding_of(steps: Sequence[Step]) -> str:
+def grounding_of(steps: Sequence[EvidenceStep]) -> str:
     """The grounding metadata of the steps, as JSON."""
     found: list[JsonValue] = [
         {"step": number, "author": step.author, "grounding_metadata": step.grounding}
@@ -123,7 +127,7 @@ def retrieved_by(invocation: Invocation) -> str:
     return _json(chunks) if chunks else ""
 
 
-def context_of(invocation: Invocation, steps: Sequence[Step]) -> str:
+def context_of(invocation: Invocation, steps: Sequence[EvidenceStep]) -> str:
     """All that a response which follows these steps may rest on."""
     parts = [
         f"Developer instructions:\n{instructions_of(invocation)}\n",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from traceweir.scorers.base import Measurement, Missing, Subject
-from traceweir.scorers.judged.base import Judged, judge_of
+from traceweir.scorers.base import Measurement, MissingInput, Subject
+from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import answer_of, question_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.replies import ITEM, MATCH_ANSWER, read_match
 from traceweir.scorers.judged.vote import verdict_measurement, vote
 
 
-class FinalResponseMatch(Judged):
+class FinalResponseMatch(JudgedScorer):
     """1 if a judge finds the final response valid beside the reference's, else 0, by majority of its replies; a tie is a 0.
 
     A session's value is the share of its invocations that are valid, of those that have a verdict.
@@ -34,7 +34,7 @@ class FinalResponseMatch(Judged):
         """
         invocation, reference, judge = subject.invocation, subject.reference, judge_of(subject)
         if invocation is None or reference is None or reference.final_response is None:
-            raise Missing("no reference says which final response was expected")
+            raise MissingInput("no reference says which final response was expected")
         text = prompt(
             self.metric,
             {

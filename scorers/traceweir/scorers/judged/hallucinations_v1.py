@@ -12,10 +12,10 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Cost
-from traceweir.scorers.base import Measurement, Missing, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
-from traceweir.scorers.judged.base import Judged, judge_of
-from traceweir.scorers.judged.evidence import Step, answer_of, context_of, steps_of
+from traceweir.scorers.judged.base import JudgedScorer, judge_of
+from traceweir.scorers.judged.evidence import EvidenceStep, answer_of, context_of, steps_of
 from traceweir.scorers.judged.hallucination_replies import (
     LABELS_ANSWER,
     SENTENCES_ANSWER,
@@ -30,7 +30,7 @@ SHOWN_SENTENCES = 100
 SHOWN_CHARACTERS = 300
 
 
-class Hallucinations(Judged):
+class Hallucinations(JudgedScorer):
     """The share of a response's sentences that the context supports, or that need no support.
 
     A judge first splits the response into sentences, then labels each against the context: `supported` and `not_applicable` count 1,
@@ -59,7 +59,7 @@ class Hallucinations(Judged):
         judge = judge_of(subject)
         responses = self._responses(subject.invocation) if subject.invocation else []
         if not responses:
-            raise Missing("there is no response whose sentences could be checked")
+            raise MissingInput("there is no response whose sentences could be checked")
         at_once = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
 
         async def check(response: str, context: str) -> _Checked:
@@ -96,7 +96,7 @@ class Hallucinations(Judged):
             for number, step in enumerate(steps):
                 before = [
                     *steps[:number],
-                    *([Step(author=step.author, grounding=step.grounding)] if step.grounding else []),
+                    *([EvidenceStep(author=step.author, grounding=step.grounding)] if step.grounding else []),
                 ]
                 found += [(text, context_of(invocation, before)) for text in step.texts]
         if final := answer_of(invocation):

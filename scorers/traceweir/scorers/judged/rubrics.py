@@ -12,8 +12,8 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Invocation, Rubric
 from traceweir.schemas.reference import Reference
-from traceweir.scorers.base import Measurement, Missing, Subject
-from traceweir.scorers.judged.base import Judged, judge_of
+from traceweir.scorers.base import Measurement, MissingInput, Subject
+from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
 from traceweir.scorers.judged.vote import Poll, vote
@@ -22,7 +22,7 @@ NAMED = 5
 """How many rubrics that are not met a rationale names."""
 
 
-class RubricBased(Judged):
+class RubricBased(JudgedScorer):
     """The share of the rubrics that a judge finds met, by majority of its replies on each; a rubric that no reply names does not count.
 
     The rubrics are the criterion's, and those of the invocation and its reference that have the criterion's `rubric_type`. One question is
@@ -55,7 +55,7 @@ class RubricBased(Judged):
         """
         judge, rubrics = judge_of(subject), self.applicable(subject)
         if subject.invocation is None or not rubrics:
-            raise Missing(
+            raise MissingInput(
                 f"no rubric applies: neither the criterion has one, nor the invocation or its reference one of type {self.rubric_type}"
             )
         listed = "\n".join(f"*  [id: {rubric.rubric_id}] {_on_one_line(rubric)}" for rubric in rubrics)

@@ -11,9 +11,9 @@ from pydantic import Field, JsonValue
 from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
-from traceweir.scorers.base import Measurement, Missing, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge
-from traceweir.scorers.judged.base import Judged, JudgeModelOptions, judge_of
+from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, judge_of
 from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.replies import ITEM, TEXT, last_verdict, object_schema, one_of, text_at, whole_object
@@ -34,7 +34,7 @@ class RatingOptions(JudgeModelOptions):
     parallelism_limit: Annotated[int, Field(ge=1)] = 10
 
 
-class AsksForRatings(Judged):
+class AsksForRatings(JudgedScorer):
     """A scorer whose judge answers yes or no, with its rationale."""
 
     template: ClassVar[str]
@@ -79,7 +79,7 @@ class Rated(AsksForRatings):
             JudgeFailed: a question was not answered.
         """
         if subject.invocation is None:
-            raise Missing("there is no invocation that could be rated")
+            raise MissingInput("there is no invocation that could be rated")
         poll = await self.poll(judge_of(subject), self.material(subject.invocation, subject.reference))
         rating = rating_of(poll)
         if rating.verdict is None:
@@ -140,5 +140,5 @@ def request_of(invocation: Invocation | None, reference: Reference | None) -> st
     """
     asked = (reference and reference.question) or (question_of(invocation) if invocation else "")
     if not asked:
-        raise Missing("there is no request")
+        raise MissingInput("there is no request")
     return asked

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.text.coverage import covered
 from traceweir.scorers.text.elements import elements, elements_as_mastra
 from traceweir.scorers.text.messages import Compat, question_and_answer, shown
@@ -75,7 +75,7 @@ class Completeness(Scorer):
     def _measured(self, given: str, answer: str) -> Measurement:
         found = completeness(given, answer, compat=self.compat)
         if not found.input_elements and self.compat is None:
-            raise Missing("the user content has no words that a response could cover")
+            raise MissingInput("the user content has no words that a response could cover")
         count, missing = len(found.input_elements), len(found.missing_elements)
         return Measurement(
             value=found.score,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.schemas.invocation import RetrievedChunk
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.databricks_names import lacking
 
 
@@ -23,10 +23,10 @@ class DocumentRecall(Scorer):
         """Compare the documents retrieved with those expected."""
         invocation, reference = subject.invocation, subject.reference
         if invocation is None or reference is None or not reference.retrieved_context:
-            raise Missing("no reference says which documents were expected")
+            raise MissingInput("no reference says which documents were expected")
         if not invocation.retrieved_context:
             none = "the retriever gave nothing" if invocation.retrieved_context == [] else "nothing was retrieved"
-            raise Missing(lacking(invocation, none))
+            raise MissingInput(lacking(invocation, none))
         retrieved = _uris(invocation.retrieved_context, "retrieved")
         expected = _uris(reference.retrieved_context, "expected")
         found = len(expected & retrieved)
@@ -45,5 +45,5 @@ def recall(retrieved: set[str], expected: set[str]) -> float:
 def _uris(chunks: Sequence[RetrievedChunk], which: str) -> set[str]:
     nameless = sum(chunk.doc_uri is None for chunk in chunks)
     if nameless:
-        raise Missing(f"{nameless} of {len(chunks)} {which} chunks have no doc_uri")
+        raise MissingInput(f"{nameless} of {len(chunks)} {which} chunks have no doc_uri")
     return {chunk.doc_uri for chunk in chunks if chunk.doc_uri is not None}

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.text.javascript import WHITE_SPACE, utf16_units
 from traceweir.scorers.text.messages import Compat, question_and_answer, shown
 from traceweir.scorers.text.segments import segments
@@ -34,7 +34,7 @@ class KeywordCoverage(Scorer):
         wanted, found = map(cut, question_and_answer(subject, self.compat))
         if not wanted:
             if self.compat is None:
-                raise Missing("the user content has no keywords that a response could repeat")
+                raise MissingInput("the user content has no keywords that a response could repeat")
             return Measurement(value=1.0, rationale="the input has no keywords")
         missing = [word for word in wanted if word not in found]
         common = len(wanted) - len(missing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.databricks_names import lacking
 
 
@@ -24,5 +24,5 @@ class Latency(Scorer):
         invocation = subject.invocation
         if invocation is None or invocation.latency_seconds is None:
             why = "nothing says how long the answer took"
-            raise Missing(lacking(invocation, why) if invocation else why)
+            raise MissingInput(lacking(invocation, why) if invocation else why)
         return Measurement(value=invocation.latency_seconds, rationale=f"{invocation.latency_seconds:g} s")

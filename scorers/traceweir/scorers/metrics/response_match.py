@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.text.rouge import rouge1_f
 
 
@@ -23,6 +23,6 @@ class ResponseMatch(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Compare the two texts."""
         if subject.invocation is None or subject.reference is None or subject.reference.final_response is None:
-            raise Missing("no reference says which final response was expected")
+            raise MissingInput("no reference says which final response was expected")
         value = rouge1_f(subject.response, subject.reference.final_response.text)
         return Measurement(value=value, rationale=f"ROUGE-1 F-measure {value:.3f} with the expected response")

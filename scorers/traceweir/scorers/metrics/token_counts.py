@@ -6,7 +6,7 @@ import math
 from typing import ClassVar
 
 from traceweir.schemas.invocation import TokenUsage
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.databricks_names import lacking
 
 
@@ -63,5 +63,5 @@ def _usage_of(subject: Subject) -> TokenUsage:
 def _measured(count: int | None, which: str, subject: Subject) -> Measurement:
     if count is None or subject.invocation is None:
         why = f"no model call says how many {which} tokens it took"
-        raise Missing(lacking(subject.invocation, why) if subject.invocation else why)
+        raise MissingInput(lacking(subject.invocation, why) if subject.invocation else why)
     return Measurement(value=float(count), rationale=f"{count} {which} tokens")

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.text.messages import shown
 
 Name = Annotated[str, Field(min_length=1)]
@@ -44,7 +44,7 @@ class ToolCallAccuracy(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Look at the names of the invocation's calls."""
         if subject.invocation is None:
-            raise Missing("there is no invocation")
+            raise MissingInput("there is no invocation")
         called = [call.name for call in subject.invocation.tool_uses]
         if self.expected_tool_order is not None:
             right = bool(called) and calls_in_order(called, self.expected_tool_order, strict=self.strict_mode)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, JsonValue
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 
 SHOWN_CALLS = 20
 SHOWN_CHARACTERS = 200
@@ -48,7 +48,7 @@ class ToolTrajectory(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Compare the invocation's calls with the reference's; an invocation without any has an empty list of them."""
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
-            raise Missing("no reference says which tool calls were expected")
+            raise MissingInput("no reference says which tool calls were expected")
         expected, actual = subject.reference.tool_uses, subject.invocation.tool_uses
         if matches(expected, actual, self.match_type, ignore_args=self.ignore_args):
             return Measurement(value=1.0, rationale=f"{self.match_type}: all {len(expected)} expected calls were made")

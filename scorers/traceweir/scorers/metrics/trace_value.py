@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from traceweir.schemas.base import ConfigModel, JsonObject
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.embedding import Embedder, embedded_text
 from traceweir.scorers.metrics.novelty import UNKNOWN_NOVELTY, NoveltyCache
 
@@ -97,7 +97,7 @@ class TraceValue(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """The value of the subject's trace, compared with no other."""
         if subject.trace is None:
-            raise Missing("there is no trace")
+            raise MissingInput("there is no trace")
         return self.measure(subject.trace)
 
     def measure(

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import Measurement, Missing, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.metrics.tool_trajectory import call_key, matches, name_key
 
 
@@ -29,7 +29,7 @@ class _AgainstReference(Scorer):
             Missing: no reference says what was expected.
         """
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
-            raise Missing("no reference says which tool calls were expected")
+            raise MissingInput("no reference says which tool calls were expected")
         return subject.reference.tool_uses, subject.invocation.tool_uses
 
 
@@ -114,6 +114,6 @@ class TrajectorySingleToolUse(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Look for the tool among the invocation's calls."""
         if subject.invocation is None:
-            raise Missing("there is no invocation")
+            raise MissingInput("there is no invocation")
         times = sum(call.name == self.tool_name for call in subject.invocation.tool_uses)
         return Measurement(value=float(times > 0), rationale=f"{self.tool_name} was used {times} times")

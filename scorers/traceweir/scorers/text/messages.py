@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from traceweir.schemas.invocation import Content
-from traceweir.scorers.base import Missing, Subject
+from traceweir.scorers.base import MissingInput, Subject
 
 Compat = Literal["mastra"] | None
 """Whose numbers to give: those of @mastra/evals 1.10, or ours, in which a text may be of any script."""
@@ -26,7 +26,7 @@ def question_and_answer(subject: Subject, compat: Compat) -> tuple[str, str]:
         Missing: there is no user content.
     """
     if subject.invocation is None or subject.invocation.user_content is None:
-        raise Missing("the invocation has no user content to compare the final response with")
+        raise MissingInput("the invocation has no user content to compare the final response with")
     return _text(subject.invocation.user_content, compat), _text(subject.invocation.final_response, compat)
 
 

@@ -32,24 +32,25 @@ SHORT = 4_000
 _LIMITS = ((Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
 
 
-class NotPlain(Exception):  # noqa: N818  # says to look again, not that something is wrong
+class NeedsFullValidation(Exception):  # noqa: N818  # an outcome that the caller handles
     """The document is not plainly right."""
 
 
-def quick_look(*models: type[BaseModel]) -> Callable[[bytes], Any]:
+def fast_decoder(*models: type[BaseModel]) -> Callable[[bytes], Any]:
     """What takes a document's bytes, and gives an object with the attributes of the model; of several, of the one that `type` names.
 
-    It raises `NotPlain` for every document that the model refuses, and for some others. A moment is rounded to the microsecond. Of keys
+    It raises `NeedsFullValidation` for every document that the model refuses, and for some others.
+    A moment is rounded to the microsecond. Of keys
     that no model knows it looks at the grammar only, so that a number there may be greater than any machine holds.
 
     >>> from traceweir.schemas.events import SessionEnded, ToolCalled
-    >>> look = quick_look(SessionEnded, ToolCalled)
+    >>> look = fast_decoder(SessionEnded, ToolCalled)
     >>> look(b'{"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T11:00:00Z"}').session_id
     's'
     >>> look(b'{"type": "session.ended", "session_id": 7, "occurred_at": "2026-01-31T11:00:00Z"}')
     Traceback (most recent call last):
     ...
-    traceweir.streams.assemble.fast_decode.NotPlain: Expected `str`, got `int` - at `$.session_id`
+    traceweir.streams.assemble.fast_decode.NeedsFullValidation: Expected `str`, got `int` - at `$.session_id`
     """
     structs = [_struct(model, len(models) > 1) for model in models]
     decode = msgspec.json.Decoder(reduce(or_, structs), dec_hook=_decode).decode
@@ -63,7 +64,7 @@ def quick_look(*models: type[BaseModel]) -> Callable[[bytes], Any]:
             elif not raw.isascii():
                 raw.decode()
         except (ValueError, RecursionError) as why:
-            raise NotPlain(str(why)) from None
+            raise NeedsFullValidation(str(why)) from None
         return found
 
     return look

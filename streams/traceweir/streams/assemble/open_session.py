@@ -11,7 +11,7 @@ from traceweir.schemas.session import Closed
 from traceweir.streams.assemble.session_rows import (
     CHUNK,
     TRACE,
-    Head,
+    ChunkHeader,
     chunk_key,
     entry_head,
     identities,
@@ -78,7 +78,7 @@ class OpenSession:
         """The last chunk with what is new; sealed, and out of memory, once it is large enough."""
         self.tail = b"".join([self.tail, *self.new])
         self.new.clear()
-        head = Head(
+        head = ChunkHeader(
             self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended
         )
         key, value = self.key(self.sealed), head.pack() + self.tail
@@ -88,7 +88,7 @@ class OpenSession:
             self.tail = b""
         return key, value
 
-    def restore(self, number: int, head: Head, body: bytes) -> None:
+    def restore(self, number: int, head: ChunkHeader, body: bytes) -> None:
         """Take over a chunk row; rows come in order."""
         self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
         self.identities += b"".join(identities(body))

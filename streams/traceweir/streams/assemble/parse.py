@@ -15,11 +15,11 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.dead_letter import KEPT_BYTES, Reason
 from traceweir.schemas.events import EVENT, TYPES
 from traceweir.schemas.trace import ReasoningTrace, instant
-from traceweir.streams.assemble.fast_decode import NotPlain, quick_look
+from traceweir.streams.assemble.fast_decode import NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.base import Record, envelope_size
 
-_EVENT = quick_look(*TYPES.values())
-_TRACE = quick_look(ReasoningTrace)
+_EVENT = fast_decoder(*TYPES.values())
+_TRACE = fast_decoder(ReasoningTrace)
 
 MAX_NAME = 1_024
 """The most characters of a name that becomes a key or a part of other documents, as of every other identifier."""
@@ -35,7 +35,7 @@ _HARMLESS = 180
 """How many brackets may open before one looks how deep they are nested: pydantic reads 200 levels."""
 
 
-class Unusable(Exception):  # noqa: N818  # a verdict on a record, which becomes a dead letter; nothing went wrong here
+class RecordRejected(Exception):  # noqa: N818  # an outcome that the caller handles
     """A record that cannot be used: the reason, for counting, and one sentence for a person."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
@@ -58,7 +58,7 @@ def read_event(record: Record, value: bytes) -> Joinable:
     """
     try:
         event = _EVENT(value)
-    except NotPlain:
+    except NeedsFullValidation:
         _loaded(value)
         event = _judged(EVENT.validate_json, value)
     if len(value) > 2 * _HARMLESS:
@@ -78,7 +78,7 @@ def read_trace(record: Record, value: bytes) -> Joinable:
     """
     try:
         trace = _TRACE(value)
-    except NotPlain:
+    except NeedsFullValidation:
         _loaded(value)
         trace = _judged(ReasoningTrace.model_validate_json, value)
     if len(value) > 2 * _HARMLESS:
@@ -100,11 +100,13 @@ def present(record: Record, limit: int) -> bytes:
     """
     value, key = record.value, record.key
     if not value:
-        raise Unusable("empty", "the record has no value" if value is None else "the record's value is empty")
+        raise RecordRejected("empty", "the record has no value" if value is None else "the record's value is empty")
     if len(value) > limit:
-        raise Unusable("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
+        raise RecordRejected("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
     if (size := envelope_size(key, record.headers)) > KEPT_BYTES:
-        raise Unusable("too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken")
+        raise RecordRejected(
+            "too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken"
+        )
     return value
 
 
@@ -139,7 +141,7 @@ def _loaded(value: bytes) -> Any:
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError as error:
-        raise Unusable("not_json", f"the value is not JSON: {error}") from None
+        raise RecordRejected("not_json", f"the value is not JSON: {error}") from None
 
 
 def _refuse_deep(value: bytes) -> None:
@@ -148,12 +150,12 @@ def _refuse_deep(value: bytes) -> None:
         try:
             from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
         except ValueError as error:
-            raise Unusable("not_json", f"the value is nested too deep: {error}") from None
+            raise RecordRejected("not_json", f"the value is nested too deep: {error}") from None
 
 
 def _refuse_long(field: str, name: str) -> None:
     if len(name) > MAX_NAME:
-        raise Unusable("invalid", f"{field}: must have at most {MAX_NAME} characters, not {len(name)}")
+        raise RecordRejected("invalid", f"{field}: must have at most {MAX_NAME} characters, not {len(name)}")
 
 
 def _text(key: bytes | None) -> str:
@@ -165,10 +167,10 @@ def _text(key: bytes | None) -> str:
         return key.hex()  # a key of another encoding still names one session
 
 
-def _unusable(value: bytes, error: ValidationError) -> Unusable:
+def _unusable(value: bytes, error: ValidationError) -> RecordRejected:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
-        return Unusable("not_json", f"the value is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}")
+        return RecordRejected("not_json", f"the value is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}")
     if not first["loc"] and not value.lstrip().startswith(b"{"):
-        return Unusable("not_an_object", "the value is JSON, but not an object")
-    return Unusable("invalid", explain(error))
+        return RecordRejected("not_an_object", "the value is JSON, but not an object")
+    return RecordRejected("invalid", explain(error))

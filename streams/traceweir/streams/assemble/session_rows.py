@@ -56,7 +56,7 @@ def identities(chunk: bytes) -> Iterator[bytes]:
         yield identity
 
 
-class Head(NamedTuple):
+class ChunkHeader(NamedTuple):
     """What the last chunk says of the whole session. Times in milliseconds since 1970."""
 
     first_record: int
@@ -72,7 +72,7 @@ class Head(NamedTuple):
         return _HEAD.pack(VERSION, *self)
 
 
-def split(row: bytes) -> tuple[Head, bytes]:
+def split(row: bytes) -> tuple[ChunkHeader, bytes]:
     """A chunk row's head and body.
 
     Raises:
@@ -81,7 +81,7 @@ def split(row: bytes) -> tuple[Head, bytes]:
     version, first, last, deadline, count, size, revision, ended = _HEAD.unpack_from(row)
     if version not in (VERSION, VERSION - 1):
         raise ValueError(f"session row of format {version}; this version reads {VERSION - 1} and {VERSION}")
-    return Head(first, last, deadline, count, size, revision, bool(ended)), row[_HEAD.size :]
+    return ChunkHeader(first, last, deadline, count, size, revision, bool(ended)), row[_HEAD.size :]
 
 
 def chunk_key(session: bytes, segment: int, chunk: int) -> bytes:

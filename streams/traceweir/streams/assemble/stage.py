@@ -14,7 +14,7 @@ from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
 from traceweir.schemas.session import Closed
 from traceweir.streams.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.assemble.open_session import OpenSession
-from traceweir.streams.assemble.parse import Unusable, present, read_event, read_trace
+from traceweir.streams.assemble.parse import RecordRejected, present, read_event, read_trace
 from traceweir.streams.assemble.session_rows import (
     EVENT,
     TRACE,
@@ -23,7 +23,7 @@ from traceweir.streams.assemble.session_rows import (
     split_chunk_key,
 )
 from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
-from traceweir.streams.stages.counters import Tally
+from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
@@ -37,28 +37,28 @@ _CALM = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class ClosingRules:
     """When a session is closed, and what is too early or too late for one. Times in milliseconds."""
 
-    idle_gap: int = 300_000
-    linger: int = 2_000
-    grace: int = 600_000
-    guard: int = 3_600_000
-    max_future: int = 300_000
+    idle_gap_ms: int = 300_000
+    linger_ms: int = 2_000
+    grace_ms: int = 600_000
+    guard_ms: int = 3_600_000
+    max_future_ms: int = 300_000
     max_events: int = 1_000
     max_bytes: int = 800_000
 
 
-class Assemble:
+class AssembleStage:
     """The sessions whose home is one partition."""
 
     def __init__(
-        self, partition: int, partitions: int, topics: Topics, read: Read, closing: Closing | None = None
+        self, partition: int, partitions: int, topics: Topics, read: Read, closing: ClosingRules | None = None
     ) -> None:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
-        self._closing = closing or Closing()
+        self._closing = closing or ClosingRules()
         self._open: dict[bytes, OpenSession] = {}
-        self._closed = ClosedSessions(read, self._closing.grace, self._closing.guard)
+        self._closed = ClosedSessions(read, self._closing.grace_ms, self._closing.guard_ms)
         self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
         self._high: dict[str, int] = {}
@@ -69,11 +69,11 @@ class Assemble:
         self._next: dict[str, int] = {}
         self._rows: Rows = []
         self._outputs: list[Output] = []
-        self.tally = Tally()
+        self.counters = Counters()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Start from the open sessions, guards and watermarks of the last finished checkpoint."""
-        self.tally.load(rows)
+        self.counters.load(rows)
         guards: dict[bytes, Guard] = {}
         for key in sorted(rows):
             if key.startswith(b"c"):
@@ -99,8 +99,8 @@ class Assemble:
         """
         self._next[topic] = records[-1].offset + 1
         opened, dirty, closing = self._open, self._dirty, self._closing
-        idle_gap, max_events, max_bytes = closing.idle_gap, closing.max_events, closing.max_bytes
-        latest, horizon = self._now + closing.max_future, self._watermark - closing.guard
+        idle_gap, max_events, max_bytes = closing.idle_gap_ms, closing.max_events, closing.max_bytes
+        latest, horizon = self._now + closing.max_future_ms, self._watermark - closing.guard_ms
         traces, strays = topic == self._topics.traces, topic == self._topics.strays
         high, used, joined = self._high.get(topic, 0), None, 0
         for record in records:
@@ -134,19 +134,19 @@ class Assemble:
                 joined += 1
                 if not session.ended:
                     if ends:
-                        session.ended, session.deadline = True, timestamp + closing.linger
+                        session.ended, session.deadline = True, timestamp + closing.linger_ms
                         self._await(session, session.deadline)
                     else:
                         session.deadline = session.last_record + idle_gap
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
-            except Unusable as why:
+            except RecordRejected as why:
                 self._put_aside(topic, record, why)
         self._high[topic] = high
-        self.tally["consumed"] += len(records)
+        self.counters["consumed"] += len(records)
         if joined:
-            self.tally["joined"] += joined
+            self.counters["joined"] += joined
         if used is not None:
             self._note_lateness(used)
 
@@ -204,7 +204,7 @@ class Assemble:
         rows += written
         for session in self._dirty:
             session.dirty = False
-        rows += self.tally.rows()
+        rows += self.counters.rows()
         marks = orjson.dumps({"watermark": self._watermark, "high": self._high}) if self._next else self._marks
         if marks != self._marks:
             rows.append((_MARKS, marks))
@@ -228,15 +228,15 @@ class Assemble:
             if home != self._partition:
                 self._forward(record, session_id, home, topic)
                 return None
-        if record.timestamp < self._watermark - self._closing.guard:
-            raise Unusable(
+        if record.timestamp < self._watermark - self._closing.guard_ms:
+            raise RecordRejected(
                 "late",
-                f"the record's timestamp {record.timestamp} is more than {self._closing.guard} ms behind the "
+                f"the record's timestamp {record.timestamp} is more than {self._closing.guard_ms} ms behind the "
                 f"watermark {self._watermark}; its session may be closed and forgotten",
             )
         guard = self._closed.guard_of(session_id) if session is None or session.segment else None
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
-            self.tally["duplicate"] += 1
+            self.counters["duplicate"] += 1
             return None
         size = len(record.value or b"")
         if session is not None:
@@ -248,20 +248,20 @@ class Assemble:
                 self._close(session, "size_limit")
         return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
 
-    def _put_aside(self, topic: str, record: Record, why: Unusable) -> None:
-        self.tally[f"dead_lettered.{why.reason}"] += 1
+    def _put_aside(self, topic: str, record: Record, why: RecordRejected) -> None:
+        self.counters[f"dead_lettered.{why.reason}"] += 1
         letters, number = self._topics.dead_letters, self._partition
         self._outputs.append(dead_letter(letters, topic, number, record, "assemble", why.reason, why.detail))
 
     def _refuse_future(self, what: str) -> NoReturn:
-        raise Unusable("future_timestamp", f"{what} is more than {self._closing.max_future} ms ahead of now")
+        raise RecordRejected("future_timestamp", f"{what} is more than {self._closing.max_future_ms} ms ahead of now")
 
     def _was_trace(self, stray: Record) -> bool:
         origins = [content for name, content in stray.headers if name == ORIGIN]
         return origins[-1:] == [self._topics.traces.encode()]  # the last is ours; a producer may have sent one too
 
     def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
-        self.tally["forwarded"] += 1
+        self.counters["forwarded"] += 1
         headers = [*record.headers, (ORIGIN, topic.encode())]
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
@@ -269,25 +269,27 @@ class Assemble:
         closing, moment = self._closing, max(timestamp, self._watermark)
         session = self._closed.take_back(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
         if session is not None:
-            self.tally["closed"] -= 1
+            self.counters["closed"] -= 1
         else:
             session = self._closed.reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
             if session is None:
                 return None
-            self.tally["reopened"] += 1
+            self.counters["reopened"] += 1
         self._open[session_id] = session
-        self._await(session, moment + closing.linger)  # more may come with it
+        self._await(session, moment + closing.linger_ms)  # more may come with it
         if session.ended:
-            session.deadline = max(session.deadline, timestamp + closing.linger)
+            session.deadline = max(session.deadline, timestamp + closing.linger_ms)
         return session
 
     def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
-        self.tally["opened"] += 1
+        self.counters["opened"] += 1
         guard = self._closed.guard_of(session_id)
         self._closed.drop_content(session_id)
         session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
         closing = self._closing
-        self._await(session, max(timestamp + closing.idle_gap, self._watermark + closing.linger))  # more may be as late
+        self._await(
+            session, max(timestamp + closing.idle_gap_ms, self._watermark + closing.linger_ms)
+        )  # more may be as late
         return session
 
     def _await(self, session: OpenSession, moment: int) -> None:
@@ -297,7 +299,7 @@ class Assemble:
 
     def _close(self, session: OpenSession, why: Closed | None = None) -> None:
         session.why = why or ("session.ended" if session.ended else "idle")
-        self.tally["closed"] += 1
+        self.counters["closed"] += 1
         del self._open[session.id]
         self._closed.add(session, self._watermark)
 

@@ -20,7 +20,7 @@ from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, Found, LetterId, Wanted
-from traceweir.streams.dead_letters.replay import Step, replay
+from traceweir.streams.dead_letters.replay import ReplayStep, replay
 from traceweir.streams.settings import Settings
 
 _NAMED = 20
@@ -174,14 +174,14 @@ def _json(found: Found) -> str:
     return json.dumps(about)  # in ASCII, so nothing in it moves a cursor
 
 
-def _step_json(step: Step) -> str:
+def _step_json(step: ReplayStep) -> str:
     topic, partition = step.to or (None, None)
     letter = step.found.letter
     about = {"id": str(step.found.id), "outcome": step.outcome, "reason": letter.reason}
     return json.dumps(about | {"topic": topic, "partition": partition, "because": step.because})
 
 
-def _step(step: Step) -> str:
+def _step(step: ReplayStep) -> str:
     topic, partition = step.to or ("", 0)
     return f"{step.found.id} ({step.found.letter.reason}) to {topic}[{partition}]"
 

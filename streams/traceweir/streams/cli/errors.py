@@ -16,13 +16,13 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.scorers.evaluation.plan import ConfigError
     from traceweir.streams.dead_letters.reader import DeadLettersError
     from traceweir.streams.emit import EmitError
-    from traceweir.streams.errors import WorkerFailure
-    from traceweir.streams.evals.kafka_sessions import SessionsUnreadable
+    from traceweir.streams.errors import WorkerError
+    from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError
     from traceweir.streams.formats.documents import InputError
-    from traceweir.streams.judges.errors import JudgeUnavailable
-    from traceweir.streams.kafka.topic_admin import KafkaUnreachable
-    from traceweir.streams.scoring.embedders import EmbedderUnavailable
-    from traceweir.streams.scoring.process import ScoringProcessDied
+    from traceweir.streams.judges.errors import JudgeUnavailableError
+    from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+    from traceweir.streams.scoring.embedders import EmbedderUnavailableError
+    from traceweir.streams.scoring.process import ScoringProcessDiedError
     from traceweir.streams.settings import InvalidSettingsError
     from traceweir.streams.worker import NotReadyError
 
@@ -30,13 +30,13 @@ def exit_code(error: Exception) -> int | None:
         return UNUSABLE
     failures = (
         DeadLettersError,
-        EmbedderUnavailable,
+        EmbedderUnavailableError,
         EmitError,
-        JudgeUnavailable,
-        KafkaUnreachable,
+        JudgeUnavailableError,
+        KafkaUnreachableError,
         NotReadyError,
-        ScoringProcessDied,
-        SessionsUnreadable,
-        WorkerFailure,
+        ScoringProcessDiedError,
+        SessionsUnreadableError,
+        WorkerError,
     )
     return FAILED if isinstance(error, failures) else None

@@ -21,7 +21,7 @@ from traceweir.streams.evals.files import EvalFile, chosen_files, read_eval_file
 from traceweir.streams.evals.junit import junit_xml
 from traceweir.streams.evals.recordings import Runs, read_recordings
 from traceweir.streams.evals.results import Report
-from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.scoring import ScoredFile, score_files
 from traceweir.streams.evals.text import detail_lines, failure_lines, shown, summary_lines
 from traceweir.streams.evals.writing import write_whole
 from traceweir.streams.formats.documents import InputError
@@ -63,7 +63,7 @@ def eval_files(
     runs = _recorded(settings, files, sessions, matches, from_kafka=from_kafka)
     with judges_from_file([each.plan for each in criteria], settings) as judges:
         scored = [
-            Scored(file, each.plan, found, matches, judges[each.plan.digest])
+            ScoredFile(file, each.plan, found, matches, judges[each.plan.digest])
             for file, each, found in zip(files, criteria, runs, strict=True)
         ]
         with progress_bar("cases scored") as advance:

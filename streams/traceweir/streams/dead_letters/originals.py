@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import TracebackType
 
 from traceweir.streams.dead_letters.reader import Found
-from traceweir.streams.kafka.record_reader import NotHad, Rereading
+from traceweir.streams.kafka.record_reader import RecordReader, RecordUnavailable
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.topics import STAGES, Topics
 
@@ -18,7 +18,7 @@ class Originals:
     def __init__(self, settings: Settings) -> None:
         topics = Topics.of(settings.topic_prefix)
         self._inputs = {name for stage in STAGES for name in topics.inputs_of(stage)}
-        self._rereading = Rereading(aiokafka_options(settings))
+        self._rereading = RecordReader(aiokafka_options(settings))
 
     async def __aenter__(self) -> Originals:
         return self
@@ -35,7 +35,7 @@ class Originals:
             return found
         try:
             record = await self._rereading.read(letter.topic, letter.partition, letter.offset)
-        except NotHad:
+        except RecordUnavailable:
             return found
         value = record.value if record is not None else None
         if value is None or hashlib.sha256(value).hexdigest() != letter.sha256:

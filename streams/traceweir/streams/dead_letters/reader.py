@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from traceweir.schemas.dead_letter import DeadLetter, marked
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.settings import Settings, aiokafka_options
@@ -210,7 +210,7 @@ class DeadLetters:
             isolation_level=isolation_level,
             auto_offset_reset="earliest",  # the oldest may go while one reads
         )
-        hangs_up(consumer)
+        install_fast_close(consumer)
         return consumer
 
     def _unreadable(self, error: BaseException) -> DeadLettersError:

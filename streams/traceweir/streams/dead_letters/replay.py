@@ -35,11 +35,11 @@ STOP_WITHIN_S = 5.0
 Outcome = Literal["sent", "would_send", "already_replayed", "refused"]
 
 
-class NotReplayable(Exception):  # noqa: N818  # a verdict on a dead letter; nothing went wrong here
+class NotReplayable(Exception):  # noqa: N818  # an outcome that the caller handles
     """A dead letter that cannot be sent again; the message says why."""
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """What became of one dead letter."""
 
     found: Found
@@ -50,7 +50,7 @@ class Step(NamedTuple):
     """Why it cannot be sent again."""
 
 
-async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool) -> AsyncIterator[Step]:
+async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool) -> AsyncIterator[ReplayStep]:
     """Send the dead letters that are meant, and mark them; tell of each once that is done.
 
     Args:
@@ -132,14 +132,14 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
 
 async def _judged(
     found: Found, originals: Originals, topics: Topics, partitions: int, again: bool
-) -> tuple[Step, Output | None]:
+) -> tuple[ReplayStep, Output | None]:
     if found.replayed and not again:
-        return Step(found, "already_replayed"), None
+        return ReplayStep(found, "already_replayed"), None
     try:
         output = resend(await originals.completed(found), topics, partitions)
     except NotReplayable as why:
-        return Step(found, "refused", because=str(why)), None
-    return Step(found, "would_send", (output.topic, output.partition)), output
+        return ReplayStep(found, "refused", because=str(why)), None
+    return ReplayStep(found, "would_send", (output.topic, output.partition)), output
 
 
 class _Sender:
@@ -151,7 +151,7 @@ class _Sender:
         options = aiokafka_options(settings)
         name = f"{settings.topic_prefix}dlq"
         self._delivery: Delivery = Transaction(options, name) if transactions else PlainSends(options)
-        self._steps: list[Step] = []
+        self._steps: list[ReplayStep] = []
         self._outputs: list[Output] = []
         self._bytes = self._sent = 0
 
@@ -164,13 +164,13 @@ class _Sender:
         """Fence other replays."""
         await self._within_reason(self._delivery.start())
 
-    def add(self, step: Step, output: Output) -> None:
+    def add(self, step: ReplayStep, output: Output) -> None:
         """Take a record to send."""
         self._steps.append(step._replace(outcome="sent"))
         self._outputs.append(output)
         self._bytes += len(output.value or b"") + envelope_size(output.key, output.headers)
 
-    async def send(self) -> list[Step]:
+    async def send(self) -> list[ReplayStep]:
         """Send what was taken, and mark it; returns what is done."""
         steps, outputs = self._steps, self._outputs
         marks = [self._mark(step.found) for step in steps]

@@ -7,7 +7,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 
-class Interrupted(Exception):  # noqa: N818  # a wish of the user's, no failure
+class Interrupted(Exception):  # noqa: N818  # an outcome that the caller handles
     """The user wants it to end."""
 
 

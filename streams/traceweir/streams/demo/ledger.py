@@ -15,7 +15,7 @@ from traceweir.schemas.events import EVENT, InvocationEvent
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, turns_of
-from traceweir.scorers.base import Measurement, Missing, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.demo.agents import DUPLICATE, JOINED, Emission
@@ -129,7 +129,7 @@ def _measured(metric: Metric, turn: Turn) -> float | None:
         raise ValueError(f"the demo cannot tell what {metric.name} must give, as nothing here computes it")
     try:
         measurement = metric.scorer.score(Subject(invocation=turn.invocation, reference=turn.reference))
-    except Missing:
+    except MissingInput:
         return None
     if not isinstance(measurement, Measurement):
         raise TypeError(f"{metric.name}: the demo knows only scorers that answer at once")

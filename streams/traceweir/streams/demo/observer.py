@@ -51,7 +51,7 @@ class Observed:
     """How many subjects each closed session has: its invocations, and itself."""
     answered: set[Version] = field(default_factory=set)
     """The closed sessions of which a criterion's score is there."""
-    tallies: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
+    all_counters: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
     """The counts of each stage and partition, as they stand in the state."""
     content: dict[tuple[int, bytes], int] = field(default_factory=dict)
     """Rows of sessions that are open, or closed and in their grace, by partition and key; each with its revision."""
@@ -65,10 +65,10 @@ class Observed:
     news: deque[str] = field(default_factory=lambda: deque(maxlen=1_000))
     """A line for each decision and dead letter that nobody has read yet."""
 
-    def tally(self, stage: str) -> Counter[str]:
+    def counters(self, stage: str) -> Counter[str]:
         """The counts of a stage over all partitions."""
         total: Counter[str] = Counter()
-        for (name, _), counted in self.tallies.items():
+        for (name, _), counted in self.all_counters.items():
             if name == stage:
                 total.update(counted)
         return total
@@ -84,8 +84,8 @@ class Observed:
 
     def at_rest(self, emitted: int) -> bool:
         """Whether all of so many records went all the way, and nothing is on its way."""
-        assemble, score, gate = (self.tally(stage) for stage in STAGES)
-        put_aside = sum(dead_lettered(tally) for tally in (assemble, score, gate))
+        assemble, score, gate = (self.counters(stage) for stage in STAGES)
+        put_aside = sum(dead_lettered(counters) for counters in (assemble, score, gate))
         scores = sum(count for name, count in score.items() if name.startswith("scores."))
         return (
             assemble["consumed"] == emitted + assemble["forwarded"]
@@ -101,9 +101,9 @@ class Observed:
         )
 
 
-def dead_lettered(tally: Counter[str]) -> int:
+def dead_lettered(counters: Counter[str]) -> int:
     """How many records a stage put aside."""
-    return sum(count for name, count in tally.items() if name.startswith("dead_lettered."))
+    return sum(count for name, count in counters.items() if name.startswith("dead_lettered."))
 
 
 class Observer:
@@ -211,7 +211,7 @@ class Observer:
     def _row(self, message: Message) -> None:
         stage, _, key = message.key().partition(b"/")
         if key == b"#":
-            self.seen.tallies[stage.decode(), message.partition()] = orjson.loads(message.value())
+            self.seen.all_counters[stage.decode(), message.partition()] = orjson.loads(message.value())
         elif stage == b"assemble" and key.startswith(b"c"):
             if message.value() is None:
                 self.seen.content.pop((message.partition(), key), None)

@@ -14,7 +14,7 @@ from traceweir.streams.demo.ledger import expected_counts
 from traceweir.streams.demo.play import DemoError, Expect, play
 from traceweir.streams.demo.view import NoView, view_for
 from traceweir.streams.demo.worker_process import WorkerEndedError
-from traceweir.streams.kafka.topic_admin import KafkaUnreachable
+from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 
 INTERRUPTED = 130
 
@@ -39,7 +39,7 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
             summary = play(seed, seconds, keep=keep, expect=expect, view=view, interruption=interruption)
         except Interrupted:
             return INTERRUPTED
-        except (DemoError, WorkerEndedError, KafkaUnreachable, KafkaException) as error:
+        except (DemoError, WorkerEndedError, KafkaUnreachableError, KafkaException) as error:
             if as_json:
                 _print_json({"ok": False, "seed": seed, "problems": [str(error)]})
             else:

@@ -137,7 +137,7 @@ class Summary:
 
 def observed_counts(seen: Observed) -> Counts:
     """What came out, by the ledger's names."""
-    assemble = seen.tally("assemble")
+    assemble = seen.counters("assemble")
     own = {"records": assemble["consumed"] - assemble["forwarded"], "duplicates": assemble["duplicate"]}
     return {name: count for name, count in (seen.counts | own).items() if count}
 
@@ -149,7 +149,7 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
         seen: What came out.
         metrics: How many criteria are measured, each on every invocation and every session.
     """
-    assemble, score, gate = seen.tally("assemble"), seen.tally("score"), seen.tally("gate")
+    assemble, score, gate = seen.counters("assemble"), seen.counters("score"), seen.counters("gate")
     counts = seen.counts
     by_status = {
         name: sum(
@@ -204,8 +204,8 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
     ]
 
 
-def _and_replayed(tally: Mapping[str, int]) -> str:
-    return " + replayed" if tally["replayed"] else ""
+def _and_replayed(counters: Mapping[str, int]) -> str:
+    return " + replayed" if counters["replayed"] else ""
 
 
 def redaction_of(seen: Observed, trace_id: str, secrets: Sequence[str]) -> Redaction:

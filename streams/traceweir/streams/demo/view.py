@@ -145,7 +145,7 @@ def bar(value: float, *, with_number: bool = True) -> Text:
 
 
 def _totals(moment: Moment, seen: Observed) -> Panel:
-    counts, assemble = seen.counts, seen.tally("assemble")
+    counts, assemble = seen.counts, seen.counters("assemble")
     opened = assemble["opened"] + assemble["reopened"] - assemble["closed"]
     first = f"{moment.phase}   {moment.at_s:.0f} s   {moment.emitted} of {moment.planned} records sent"
     second = (

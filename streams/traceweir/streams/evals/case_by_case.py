@@ -12,9 +12,9 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import Judge
 from traceweir.streams.clock import utc_now
 from traceweir.streams.evals.results import CaseResult
-from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.scoring import ScoredFile, score_files
 from traceweir.streams.judges.client import ignore_litellms_warnings
-from traceweir.streams.judges.errors import JudgeUnavailable
+from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.offline import judging_from_file
 from traceweir.streams.settings import load_settings
 
@@ -33,7 +33,7 @@ class CaseByCase:
         # With a factory of its own the runner leaves the thread's current loop alone, which belongs to other tests.
         self._runner = self._open.enter_context(asyncio.Runner(loop_factory=asyncio.new_event_loop))
 
-    def score(self, scored: Scored) -> CaseResult:
+    def score(self, scored: ScoredFile) -> CaseResult:
         """Score the one case of a file, and pool its runs.
 
         Raises:
@@ -57,7 +57,7 @@ class CaseByCase:
         """Give back what judging took. What cannot be closed is said, and fails nothing: every case has its verdict by now."""
         try:
             self._open.close()
-        except JudgeUnavailable as error:
+        except JudgeUnavailableError as error:
             sys.stderr.write(f"{error}\n")
 
     def _judge(self, plan: Plan) -> Judge | None:

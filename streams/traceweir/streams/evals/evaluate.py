@@ -15,7 +15,7 @@ from traceweir.streams.evals.configs import clashing, criteria_for
 from traceweir.streams.evals.files import Chosen, chosen_files, read_eval_file
 from traceweir.streams.evals.recordings import Runs, read_recordings, sessions_beside
 from traceweir.streams.evals.results import Report
-from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.scoring import ScoredFile, score_files
 from traceweir.streams.evals.text import detail_lines, failure_lines
 from traceweir.streams.formats.documents import InputError
 from traceweir.streams.judges.offline import judges_from_file
@@ -80,7 +80,7 @@ def evaluate_files(
 
 def prepared(
     chosen: Sequence[Chosen], sessions: Sequence[str] | None, config: str | Path | None = None
-) -> list[Scored]:
+) -> list[ScoredFile]:
     """Files with their criteria and with what was recorded.
 
     Args:
@@ -99,8 +99,8 @@ def prepared(
         names = [(file.path, case.eval_id) for file in files for case in file.cases]
         clashing(names)
         shared = read_recordings(sessions, frozenset(name for _, name in names))
-        return [Scored(file, each.plan, shared, {}) for file, each in zip(files, criteria, strict=True)]
-    return [Scored(file, each.plan, beside(file.path), {}) for file, each in zip(files, criteria, strict=True)]
+        return [ScoredFile(file, each.plan, shared, {}) for file, each in zip(files, criteria, strict=True)]
+    return [ScoredFile(file, each.plan, beside(file.path), {}) for file, each in zip(files, criteria, strict=True)]
 
 
 def beside(path: Path) -> Runs:
@@ -119,7 +119,7 @@ def beside(path: Path) -> Runs:
     return read_recordings([str(found)])
 
 
-def _run(scored: Sequence[Scored], num_runs: int | None, judge: Judge | None, settings: Settings) -> Report:
+def _run(scored: Sequence[ScoredFile], num_runs: int | None, judge: Judge | None, settings: Settings) -> Report:
     def run() -> Report:
         plans = [each.plan for each in scored] if judge is None else []
         with judges_from_file(plans, settings) as judges:  # here, as its file belongs to the thread that opens it

@@ -14,7 +14,7 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.session import Session
 from traceweir.streams.evals.recordings import Recording, SessionParts
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.settings import Settings, aiokafka_options
@@ -25,7 +25,7 @@ STALLED_S = 60.0
 """How long the topic may not be readable any further. Twice what a transaction of a worker that was killed stays open."""
 
 
-class SessionsUnreadable(Exception):  # noqa: N818  # names the situation, as the message does
+class SessionsUnreadableError(Exception):  # names the situation, as the message does
     """The sessions topic cannot be read; the message says why, and what to do."""
 
 
@@ -42,7 +42,7 @@ async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str
         return {}
     topic = Topics.of(settings.topic_prefix).sessions
     if problems := await asyncio.to_thread(check_partitions, settings, [topic]):
-        raise SessionsUnreadable("\n".join(problems))
+        raise SessionsUnreadableError("\n".join(problems))
     read_as_parsed(())
     keys = {name.encode("utf-8", "surrogatepass") for name in wanted}
     places = sorted({TopicPartition(topic, partition_of(key, settings.partitions)) for key in keys})
@@ -53,12 +53,12 @@ async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str
         isolation_level="read_committed",
         auto_offset_reset="earliest",
     )
-    hangs_up(consumer)
+    install_fast_close(consumer)
     try:
         await consumer.start()
         await _read(consumer, places, keys, parts)
     except (KafkaError, OSError) as error:
-        raise SessionsUnreadable(
+        raise SessionsUnreadableError(
             f"{topic} cannot be read at {settings.kafka_bootstrap_servers}: {error!r}; see that Kafka runs and that this user "
             "may read the topic"
         ) from error
@@ -83,7 +83,7 @@ async def _read(consumer: Any, places: list[TopicPartition], keys: set[bytes], p
             if (reached := await consumer.position(place)) > at:
                 at, moved = reached, clock.time()
             elif clock.time() - moved > STALLED_S:
-                raise SessionsUnreadable(
+                raise SessionsUnreadableError(
                     f"{place.topic}[{place.partition}] cannot be read from offset {at} to {ends[place]} for {STALLED_S:g} s: see that the "
                     "brokers run and that no transaction hangs (`kafka-transactions.sh find-hanging`), and try again"
                 )
@@ -94,7 +94,7 @@ def _take(parts: SessionParts, place: TopicPartition, record: Any) -> None:
     try:
         parts.add(Session.model_validate_json(record.value))
     except ValidationError as error:
-        raise SessionsUnreadable(
+        raise SessionsUnreadableError(
             f"{place.topic}[{place.partition}]@{record.offset} is no session ({printable(explain(error))}); "
             "a later version may have written it"
         ) from None

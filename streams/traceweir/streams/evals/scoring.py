@@ -26,7 +26,7 @@ TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredFile:
     """A file that is to be scored: by which criteria, and against which conversations."""
 
     file: EvalFile
@@ -39,7 +39,7 @@ class Scored:
 
 
 async def score_files(
-    files: Sequence[Scored],
+    files: Sequence[ScoredFile],
     *,
     now: Callable[[], datetime],
     num_runs: int | None = None,
@@ -67,7 +67,7 @@ async def score_files(
     cases = [(each, case) for each in files for case in each.file.cases]
     limit, done = asyncio.Semaphore(AT_ONCE), iter(range(1, len(cases) + 1))
 
-    async def scored(each: Scored, case: EvalCase) -> CaseResult:
+    async def scored(each: ScoredFile, case: EvalCase) -> CaseResult:
         async with limit:
             result = await _case(each, case, num_runs, pooled, each.judge or judge, (timeout_s, judge_timeout_s), now)
         progress(next(done), len(cases))
@@ -77,7 +77,7 @@ async def score_files(
 
 
 async def _case(
-    scored: Scored,
+    scored: ScoredFile,
     case: EvalCase,
     num_runs: int | None,
     pooled: bool,

@@ -18,7 +18,7 @@ from pydantic import JsonValue, ValidationError
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.formats.openai_chat_messages import Message, Place, Turn, messages_of, turns_of
+from traceweir.streams.formats.openai_chat_messages import ChatTurn, Message, Place, messages_of, turns_of
 
 DEFAULT_DOMAIN = "general"
 _CONTEXT = "https://openknowledgepulse.org/schema/v1"
@@ -78,7 +78,7 @@ class _Recording:
         self._now = began
         self._place = place
 
-    def turn(self, invocation_id: str, turn: Turn) -> None:
+    def turn(self, invocation_id: str, turn: ChatTurn) -> None:
         if turn.question is not None:
             self.event("invocation.started", invocation_id, {"user_content": _content(turn.question.text, "user")})
         for number, message in enumerate(turn.messages):

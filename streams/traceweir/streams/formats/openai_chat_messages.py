@@ -59,7 +59,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatTurn:
     """A user message and what followed until the next; without a user message where the agent spoke first."""
 
     question: Message | None
@@ -94,10 +94,10 @@ def messages_of(document: JsonObject, place: Place) -> list[Message]:
     return messages
 
 
-def turns_of(messages: Sequence[Message]) -> list[Turn]:
+def turns_of(messages: Sequence[Message]) -> list[ChatTurn]:
     """The messages by turn."""
     return [
-        Turn(group[0], tuple(group[1:])) if group[0].role == "user" else Turn(None, tuple(group))
+        ChatTurn(group[0], tuple(group[1:])) if group[0].role == "user" else ChatTurn(None, tuple(group))
         for group in _groups(messages)
     ]
 

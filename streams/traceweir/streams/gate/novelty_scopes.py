@@ -23,7 +23,7 @@ from traceweir.streams.gate.novelty_scope_rows import (
 from traceweir.streams.stages.base import Rows
 
 
-class Scope:
+class NoveltyScope:
     """What a scope has seen, and the rows that changed since they were last taken."""
 
     def __init__(self, name: str, capacity: int) -> None:
@@ -93,13 +93,13 @@ class Scope:
         return [(key, None) for key in (SCOPE + self.digest, *keys)]
 
 
-class Scopes:
+class NoveltyScopes:
     """All scopes of a partition, at most `limit`."""
 
     def __init__(self, capacity: int, limit: int) -> None:
         self._capacity, self._limit = capacity, limit
-        self._scopes: OrderedDict[str, Scope] = OrderedDict()
-        self._changed: dict[str, Scope] = {}
+        self._scopes: OrderedDict[str, NoveltyScope] = OrderedDict()
+        self._changed: dict[str, NoveltyScope] = {}
         self._dropped: dict[bytes, None] = {}
         self._uses = 0
 
@@ -108,7 +108,7 @@ class Scopes:
         about = {key[1:]: orjson.loads(row) for key, row in rows.items() if key.startswith(SCOPE)}
         by_digest = {}
         for digest, found in sorted(about.items(), key=lambda item: item[1]["used"]):
-            scope = by_digest[digest] = self._scopes[found["name"]] = Scope(found["name"], self._capacity)
+            scope = by_digest[digest] = self._scopes[found["name"]] = NoveltyScope(found["name"], self._capacity)
             scope.used = self._uses = found["used"]
         for key, row in rows.items():
             if key[:1] in (VECTOR, DECISION):
@@ -120,11 +120,11 @@ class Scopes:
         """Whether `get` would have to drop a scope."""
         return name not in self._scopes and len(self._scopes) >= self._limit
 
-    def get(self, name: str) -> Scope:
+    def get(self, name: str) -> NoveltyScope:
         """The scope of this name, begun if it is new; it is now the one used last."""
         scope = self._scopes.get(name)
         if scope is None:
-            scope = self._scopes[name] = Scope(name, self._capacity)
+            scope = self._scopes[name] = NoveltyScope(name, self._capacity)
         self._scopes.move_to_end(name)
         self._uses += 1
         scope.used = self._uses

@@ -19,10 +19,10 @@ from traceweir.scorers.evaluation.decision import decide, network_record
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.metrics.novelty import Novelty
-from traceweir.streams.assemble.parse import Unusable
-from traceweir.streams.gate.novelty_scopes import Scope, Scopes
+from traceweir.streams.assemble.parse import RecordRejected
+from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
-from traceweir.streams.stages.counters import Tally
+from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
@@ -30,7 +30,7 @@ Waiting = dict[str, tuple[Record, Candidate]]
 """Candidates that are decided together, by trace id."""
 
 
-class Gate:
+class GateStage:
     """The candidates of one partition: all traces of the scopes that belong there."""
 
     def __init__(
@@ -38,15 +38,15 @@ class Gate:
     ) -> None:
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._plan, self._clock = plan, clock
-        self._scopes = Scopes(plan.gate.cache_size, plan.gate.max_scopes)
+        self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes)
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
         self._next: dict[str, int] = {}
-        self.tally = Tally()
+        self.counters = Counters()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Start from the scopes of the last finished checkpoint."""
-        self.tally.load(rows)
+        self.counters.load(rows)
         self._scopes.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
@@ -56,15 +56,15 @@ class Gate:
         What comes of it is sent in the order of the candidates, so a trace that came in two scopes stands on `network` as it came last.
         """
         self._next[topic] = records[-1].offset + 1
-        self.tally["consumed"] += len(records)
+        self.counters["consumed"] += len(records)
         if replayed := sum(is_replay(record.headers) for record in records):
-            self.tally["replayed"] += replayed
-        waiting: dict[Scope, Waiting] = defaultdict(dict)
+            self.counters["replayed"] += replayed
+        waiting: dict[NoveltyScope, Waiting] = defaultdict(dict)
         for record in records:
             try:
                 candidate = Candidate.model_validate_json(record.value or b"")
             except ValidationError as error:
-                self._put_aside(record, Unusable("unreadable_candidate", explain(error)))
+                self._put_aside(record, RecordRejected("unreadable_candidate", explain(error)))
                 continue
             if self._scopes.drops_one_for(candidate.scope):
                 self._decide_all(waiting)
@@ -73,7 +73,7 @@ class Gate:
                 self._decide_scope(scope, waiting.pop(scope))
             try:
                 _check(scope, waiting[scope], candidate)
-            except Unusable as why:
+            except RecordRejected as why:
                 self._put_aside(record, why)
                 continue
             if scope.supersedes(candidate.trace.id, candidate.segment, candidate.revision):
@@ -93,19 +93,19 @@ class Gate:
 
     def cut(self) -> Cut:
         """Decisions, published traces and the vectors added since the last cut."""
-        cut = Cut([*self._scopes.rows(), *self.tally.rows()], self._outputs, self._next)
+        cut = Cut([*self._scopes.rows(), *self.counters.rows()], self._outputs, self._next)
         self._outputs, self._next = [], {}
         return cut
 
     def drop(self) -> None:
         """Nothing runs on: there is nothing to stop."""
 
-    def _decide_all(self, waiting: dict[Scope, Waiting]) -> None:
+    def _decide_all(self, waiting: dict[NoveltyScope, Waiting]) -> None:
         for scope, items in waiting.items():
             self._decide_scope(scope, items)
         waiting.clear()
 
-    def _decide_scope(self, scope: Scope, items: Waiting) -> None:
+    def _decide_scope(self, scope: NoveltyScope, items: Waiting) -> None:
         vectors = {name: item.embedding.vector for name, (_, item) in items.items() if item.embedding is not None}
         novelty: dict[str, Novelty] = {}
         if vectors:
@@ -114,7 +114,7 @@ class Gate:
         for name, (record, candidate) in items.items():
             self._decide(scope, record, candidate, novelty.get(name))
 
-    def _decide(self, scope: Scope, record: Record, candidate: Candidate, novelty: Novelty | None) -> None:
+    def _decide(self, scope: NoveltyScope, record: Record, candidate: Candidate, novelty: Novelty | None) -> None:
         trace = candidate.trace
         measured = self._measure(candidate, novelty)
         reasons = decide(self._plan, candidate, measured.value)
@@ -132,18 +132,18 @@ class Gate:
             outputs.append(self._published(trace.id, None))
         scope.remember(trace.id, candidate.session_id, candidate.segment, candidate.revision, accepted)
 
-    def _refuse_superseded(self, scope: Scope, record: Record, candidate: Candidate) -> None:
+    def _refuse_superseded(self, scope: NoveltyScope, record: Record, candidate: Candidate) -> None:
         measured = self._plan.trace_value.measure(candidate.trace, novelty_missing="superseded")
         self._say(scope, record, candidate, measured, ["superseded"])
 
     def _say(
-        self, scope: Scope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
+        self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
     ) -> list[Output]:
         """Count and write down a decision, and give the outputs, to which more may be added."""
         now, accepted = self._clock(), not reasons
-        self.tally["accepted" if accepted else "rejected"] += 1
+        self.counters["accepted" if accepted else "rejected"] += 1
         for reason in reasons:
-            self.tally[f"rejected.{reason}"] += 1
+            self.counters[f"rejected.{reason}"] += 1
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         details: JsonObject = {"value": measured.value, **place}
         outputs = self._decided[record.offset] = [
@@ -160,8 +160,8 @@ class Gate:
             return scorer.measure(candidate.trace, novelty_missing="first_of_scope")
         return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
 
-    def _put_aside(self, record: Record, why: Unusable) -> None:
-        self.tally[f"dead_lettered.{why.reason}"] += 1
+    def _put_aside(self, record: Record, why: RecordRejected) -> None:
+        self.counters[f"dead_lettered.{why.reason}"] += 1
         topics = self._topics
         letter = dead_letter(
             topics.dead_letters, topics.candidates, self._partition, record, "gate", why.reason, why.detail
@@ -187,7 +187,7 @@ def _unpublishable(trace_id: str, document: JsonObject, published: bytes) -> lis
     return reasons
 
 
-def _check(scope: Scope, waiting: Waiting, candidate: Candidate) -> None:
+def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     """See that a candidate can be compared with its scope.
 
     Raises:
@@ -195,7 +195,7 @@ def _check(scope: Scope, waiting: Waiting, candidate: Candidate) -> None:
     """
     known = scope.decided.get(candidate.trace.id)
     if known is not None and known.session_id != candidate.session_id:
-        raise Unusable(
+        raise RecordRejected(
             "trace_id_conflict",
             f"trace {candidate.trace.id} belongs to session {known.session_id} already, and came again in {candidate.session_id}",
         )
@@ -205,4 +205,4 @@ def _check(scope: Scope, waiting: Waiting, candidate: Candidate) -> None:
     before = (item.embedding.dimensions for _, item in waiting.values() if item.embedding is not None)
     expected = scope.vectors.dimensions if scope.vectors else next(before, len(vector))
     if len(vector) != expected or not np.isfinite(vector).all():
-        raise Unusable("unreadable_candidate", "embedding: not the length of its scope, or not finite")
+        raise RecordRejected("unreadable_candidate", "embedding: not the length of its scope, or not finite")

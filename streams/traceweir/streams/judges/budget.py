@@ -93,11 +93,11 @@ class JudgeBudget:
         self._line = asyncio.Lock()
         self._returned = asyncio.Event()
 
-    def charge(self, paid: Paid) -> None:
+    def record_spend(self, paid: Paid) -> None:
         """Count what was paid before this process, or (less than 0) what is somebody else's now."""
         self._spending.add(paid)
 
-    def have(self, share: Share) -> None:
+    def set_share(self, share: Share) -> None:
         """From now on so much of every limit is this process's."""
         self._share = share
         self._returned.set()  # who waits may fit now, or never

@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.judge import Question
 from traceweir.streams.clock import utc_now
-from traceweir.streams.judges.errors import JudgeUnavailable, Refused, Secrets, Transient
+from traceweir.streams.judges.errors import JudgeUnavailableError, Refused, Secrets, Transient
 from traceweir.streams.judges.models import estimated_tokens, litellm_name, price_of
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def check_judge() -> None:
     """
     missing = [name for name in ("litellm", "tenacity", "aiolimiter") if importlib.util.find_spec(name) is None]
     if missing:
-        raise JudgeUnavailable(
+        raise JudgeUnavailableError(
             f"a criterion of the evaluation config asks a judge, which needs {', '.join(missing)}: install it with {INSTALL}, or take "
             'the criterion out of the config (those of agent_evaluation with "judged": false)'
         )

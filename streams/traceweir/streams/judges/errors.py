@@ -19,11 +19,11 @@ _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-
 HIDDEN = "[secret]"
 
 
-class JudgeUnavailable(RuntimeError):  # noqa: N818  # reads as what happened
+class JudgeUnavailableError(RuntimeError):  # reads as what happened
     """Judges cannot be asked from here; the message says what would help."""
 
 
-class Transient(Exception):  # noqa: N818  # a verdict on an attempt
+class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
     """An attempt that failed, and may succeed later.
 
     Args:
@@ -38,7 +38,7 @@ class Transient(Exception):  # noqa: N818  # a verdict on an attempt
         self.after_s, self.down, self.unknown = after_s, down, unknown
 
 
-class Refused(Exception):  # noqa: N818  # a verdict on an attempt
+class Refused(Exception):  # noqa: N818  # an outcome that the caller handles
     """An attempt that failed, and would fail again.
 
     Args:

@@ -33,7 +33,7 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
         access = Access(settings.judge_api_base, settings.judge_api_key)
         judging = Judging(plan.judge, access, utc_now, store=file, note=file.pay)
         for paid in file.paid():
-            judging.budget.charge(paid)
+            judging.budget.record_spend(paid)
         yield judging
 
 

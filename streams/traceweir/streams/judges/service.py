@@ -26,7 +26,7 @@ Sleep = Callable[[float], Awaitable[None]]
 CACHED = Cost(cached=True)
 
 
-class Judged(NamedTuple):
+class JudgeUsage(NamedTuple):
     """What judging a session brought: verdicts to be remembered, and what was paid."""
 
     verdicts: Sequence[JudgeVerdict] = ()
@@ -208,9 +208,9 @@ class SessionJudge:
         self._paid: list[Paid] = []
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> JudgeUsage:
         """What it brought so far."""
-        return Judged(list(self._learned.values()), self._paid)
+        return JudgeUsage(list(self._learned.values()), self._paid)
 
     async def ask(self, question: Question) -> Reply:
         """Ask once.

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.streams.judges.budget import MINUTES_A_DAY, Paid
-from traceweir.streams.judges.errors import JudgeUnavailable
+from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.verdicts import LONGEST, JudgeVerdict
 
 _TABLES = """
@@ -39,7 +39,7 @@ class JudgeFile:
             self._base = sqlite3.connect(path, timeout=10, isolation_level=None)
             (version,) = self._base.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
-                raise JudgeUnavailable(
+                raise JudgeUnavailableError(
                     f"the file of verdicts {path} was written by a newer Traceweir (format {version}; this one reads {VERSION}): set "
                     "TRACEWEIR_JUDGE_CACHE to another file, or delete it and pay for its verdicts again"
                 )
@@ -102,8 +102,8 @@ class JudgeFile:
         )
         self._base.execute("DELETE FROM paid WHERE minute < (SELECT MAX(minute) FROM paid) - ?", (2 * MINUTES_A_DAY,))
 
-    def _unusable(self, error: Exception) -> JudgeUnavailable:
-        return JudgeUnavailable(
+    def _unusable(self, error: Exception) -> JudgeUnavailableError:
+        return JudgeUnavailableError(
             f"the file of verdicts {self._path} cannot be used ({error}): set TRACEWEIR_JUDGE_CACHE to another file, or delete it and "
             "pay for its verdicts again"
         )

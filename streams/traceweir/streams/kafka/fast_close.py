@@ -17,7 +17,7 @@ from typing import Any
 from traceweir.scorers.evaluation.runner import cancelled_from_outside
 
 
-def hangs_up(consumer: Any) -> None:
+def install_fast_close(consumer: Any) -> None:
     """Let this aiokafka consumer, when it stops, stop whole, and close its connections without a goodbye."""
     client = consumer._client
     close, stop = client.close, consumer.stop

@@ -23,10 +23,10 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from rocksdict import WriteBatch, WriteOptions
 
-from traceweir.streams.errors import WorkerFailure
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.errors import WorkerError
+from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
-from traceweir.streams.kafka.rejoin import rejoins
+from traceweir.streams.kafka.rejoin import rejoin_on_error
 from traceweir.streams.stages.base import Record
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
@@ -92,7 +92,7 @@ class Intake(Protocol):
     def full(self, tp: TP) -> bool:
         """Whether to leave the records of this partition where they are."""
 
-    def astray(self) -> Sequence[tuple[TP, int]]:
+    def pending_seeks(self) -> Sequence[tuple[TP, int]]:
         """Partitions that must be read from another offset, each told once."""
 
     async def take(self, tp: TP, records: Sequence[Record]) -> None:
@@ -120,9 +120,9 @@ class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def on_start(self) -> None:
         await super().on_start()
-        hangs_up(self._consumer)
+        install_fast_close(self._consumer)
         coordinator = self._consumer._coordinator
-        coordinator._push_error_to_user = rejoins(
+        coordinator._push_error_to_user = rejoin_on_error(
             coordinator, lambda error: asyncio.run_coroutine_threadsafe(self.intake.fail(error), self.parent_loop)
         )
 
@@ -170,7 +170,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
             generation = self.app.consumer_generation_id
             if self.app.tables.actives_ready and self.flow_active:
                 # Faust itself seeks nowhere for a partition without a committed offset.
-                for tp, offset in intake.astray():
+                for tp, offset in intake.pending_seeks():
                     await self.seek(tp, offset)
             full = {tp for tp in active_partitions or () if intake.full(tp)}
             if full and active_partitions is not None:
@@ -212,7 +212,7 @@ def _no_log() -> WriteOptions:
     return options
 
 
-class LocalRowsError(WorkerFailure):
+class LocalRowsError(WorkerError):
     """The local rows of a partition cannot be opened or written; the message says why and what to do."""
 
 
@@ -230,7 +230,7 @@ class Table:
 
         The changelog is that log. After a crash the rows are those of an earlier moment, all of them, and `reached` says of which.
         """
-        with self.told(partition):
+        with self.translate_errors(partition):
             self._store._db_for_partition(partition).set_write_options(_no_log())
 
     def rows(self, partition: int) -> dict[bytes, bytes]:
@@ -255,11 +255,11 @@ class Table:
                 batch.put(key, value)
         batch.put(self._store.offset_key, str(offset).encode())
         # A flush in the background that failed shows here: RocksDB then takes no more writes. What is on disk is of one moment.
-        with self.told(partition):
+        with self.translate_errors(partition):
             self._store._db_for_partition(partition).write(batch, _no_log())
 
     @contextmanager
-    def told(self, partition: int | None = None) -> Iterator[None]:
+    def translate_errors(self, partition: int | None = None) -> Iterator[None]:
         """Turn what RocksDB complains of, in the rows of this partition or of any, into what to do.
 
         Raises:
@@ -281,7 +281,7 @@ class Table:
 
     def reach(self, partition: int, offset: int) -> None:
         """Note that the rows up to this offset, inclusive, are written."""
-        with self.told(partition):
+        with self.translate_errors(partition):
             self._store.set_persisted_offset(TP(self.changelog, partition), offset)
 
     def source(self, partition: int) -> str | None:
@@ -294,7 +294,7 @@ class Table:
         db = self._store._db_for_partition(partition)
         keys = set(db.keys())
         count = len(keys - {self._store.offset_key, self._source_key})
-        with self.told(partition):
+        with self.translate_errors(partition):
             db.delete(self._source_key)  # first, so that after a crash in here nobody takes the rest for whole
             for key in keys:
                 db.delete(key)

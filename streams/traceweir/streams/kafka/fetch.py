@@ -29,7 +29,7 @@ def read_as_parsed(topics: Collection[str]) -> None:
     In all topics a header name may hold bytes that are not UTF-8, which are then written as `\\xff`.
     """
     fetcher.MemoryRecords = Batches
-    fetcher.PartitionRecords = partial(Records, topics)
+    fetcher.PartitionRecords = partial(ParsedRecords, topics)
 
 
 class Batches:
@@ -97,7 +97,7 @@ def _bytes(buffer: bytearray, at: int) -> tuple[bytes | None, int]:
     return (None, at) if size < 0 else (bytes(buffer[at : at + size]), at + size)
 
 
-class Records(fetcher.PartitionRecords):  # type: ignore[misc]  # untyped
+class ParsedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # untyped
     """The records of one partition in a fetch."""
 
     def __init__(self, topics: Collection[str], tp: Any, *parts: Any) -> None:

@@ -11,16 +11,16 @@ from aiokafka.errors import KafkaError
 from mode import Service
 
 from traceweir.scorers.evaluation.runner import cancelled_from_outside
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fast_close import install_fast_close
 
 READ_WITHIN_S = 10.0
 
 
-class NotHad(Exception):  # noqa: N818  # an answer, not a fault
+class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
     """The brokers did not give a record now: no such topic, partition or right, or no answer in time."""
 
 
-class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
+class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyped
     """Nothing is connected before something is asked. One record at a time."""
 
     def __init__(self, options: Mapping[str, Any], **kwargs: Any) -> None:
@@ -39,7 +39,7 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
         """
         async with self._one:
             if self.should_stop:
-                raise NotHad
+                raise RecordUnavailable
             try:
                 async with asyncio.timeout(READ_WITHIN_S) as limit:
                     self._limit = limit
@@ -49,12 +49,12 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
                         self._limit = None
             except (KafkaError, TimeoutError, ValueError) as error:
                 await self.disconnect()  # what hung is not asked again
-                raise NotHad from error
+                raise RecordUnavailable from error
             except asyncio.CancelledError:
                 if cancelled_from_outside():
                     raise
                 await self.disconnect()
-                raise NotHad from None
+                raise RecordUnavailable from None
 
     async def on_stop(self) -> None:
         """Disconnect, but not under the hands of who reads: aiokafka would go on connecting, and nothing would end that."""
@@ -77,7 +77,7 @@ class Rereading(Service):  # type: ignore[misc]  # Faust's services are untyped
                 auto_offset_reset="earliest",
                 isolation_level="read_committed",
             )
-            hangs_up(consumer)
+            install_fast_close(consumer)
             self._consumer = consumer  # from now on `disconnect` stops it
             await consumer.start()
         consumer = self._consumer

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from traceweir.schemas.base import explain
 from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.reference import Reference
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fast_close import install_fast_close
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         consumer = self._consumer = AIOKafkaConsumer(
             **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
         )
-        hangs_up(consumer)
+        install_fast_close(consumer)
         await consumer.start()
         partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
         consumer.assign(partitions)

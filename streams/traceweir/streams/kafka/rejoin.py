@@ -14,7 +14,7 @@ from typing import Any
 
 from aiokafka.errors import GroupAuthorizationFailedError
 
-from traceweir.streams.errors import WorkerFailure
+from traceweir.streams.errors import WorkerError
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +23,11 @@ TROUBLE_S = 120.0
 """For how long errors may follow each other, none later than this after the one before, until the worker gives up."""
 
 
-class GroupRefusedError(WorkerFailure):
+class GroupRefusedError(WorkerError):
     """The worker may not be a member of its group, or cannot."""
 
 
-def rejoins(
+def rejoin_on_error(
     coordinator: Any, give_up: Callable[[GroupRefusedError], object]
 ) -> Callable[[BaseException], Awaitable[None]]:
     """Give what takes the place of aiokafka's `GroupCoordinator._push_error_to_user`.

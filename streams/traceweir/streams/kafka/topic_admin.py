@@ -21,7 +21,7 @@ _REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _TRANSACTIONS = "__transaction_state"
 
 
-class KafkaUnreachable(Exception):  # noqa: N818  # names the situation, as the message does
+class KafkaUnreachableError(Exception):  # names the situation, as the message does
     """No broker answered in time; the message says where, why and what to do."""
 
 
@@ -172,7 +172,7 @@ class _Cluster:
         try:
             self._client = AdminClient(confluent_options(settings) | quiet)
         except KafkaException as error:  # a TLS file that is none, an option this build of librdkafka lacks
-            raise KafkaUnreachable(f"Kafka's client does not start: {error.args[0].str()}") from error
+            raise KafkaUnreachableError(f"Kafka's client does not start: {error.args[0].str()}") from error
         self._embedded: bool | None = None
 
     @property
@@ -193,10 +193,10 @@ class _Cluster:
                 self._client.poll(0)  # hands the collected errors to the callback
                 refused = next(filter(_is_refusal, self._errors), None)
                 if refused is not None:  # librdkafka would try again, and be refused again
-                    raise KafkaUnreachable(_locked_out(refused, self._settings)) from error
+                    raise KafkaUnreachableError(_locked_out(refused, self._settings)) from error
                 if left <= _LOOK_EVERY_S:
                     reason = (self._errors or error.args)[0].str()
-                    raise KafkaUnreachable(
+                    raise KafkaUnreachableError(
                         f"no Kafka broker answered at {self._settings.kafka_bootstrap_servers} within {timeout_s:g} s ({reason}): "
                         "start one (`docker compose up`, or `traceweir broker` for a trial), or set "
                         "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"

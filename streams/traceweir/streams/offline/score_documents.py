@@ -10,18 +10,18 @@ from typing import NamedTuple
 import orjson
 
 from traceweir.schemas.dead_letter import DeadLetter, Headers
-from traceweir.schemas.score import Score as ScoreRecord
+from traceweir.schemas.score import Score
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.assemble.stage import Assemble, Closing
+from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 from traceweir.streams.formats.records import Records
-from traceweir.streams.gate.stage import Gate
+from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.service import Judging
-from traceweir.streams.score.stage import Score
+from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.session_scoring import Scoring, SessionScoring, score_bytes
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
-from traceweir.streams.stages.work_pool import Pool
+from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import Topics
 
 _TOPICS = Topics.of("")
@@ -44,7 +44,7 @@ class Problem(NamedTuple):
 class Result:
     """What came of an input."""
 
-    scores: list[ScoreRecord]
+    scores: list[Score]
     """By session in the order of the input: those of its criteria, then value and decision of each trace."""
     problems: list[Problem]
     """In the order of the documents."""
@@ -97,10 +97,10 @@ async def score_offline(
     scored = await _score(sessions, scoring, settings, progress)
     # Sessions finish in any order.
     candidates = sorted(_values(scored, _TOPICS.candidates), key=lambda value: places[_place_of(value)])
-    decided = _decide(candidates, Gate(0, 1, _TOPICS, plan, clock))
+    decided = _decide(candidates, GateStage(0, 1, _TOPICS, plan, clock))
 
     results = [*_values(scored, _TOPICS.results), *_values(decided, _TOPICS.results)]
-    scores = [ScoreRecord.model_validate_json(value) for value in results]
+    scores = [Score.model_validate_json(value) for value in results]
     trace_places: dict[tuple[str, int, str | None], int] = {
         _trace_of(value): number for number, value in enumerate(candidates)
     }
@@ -180,22 +180,22 @@ def _assemble(
     documents: Iterable[Records], received: _Received, settings: Settings, timestamp: int
 ) -> tuple[list[bytes], int]:
     """The sessions in the order of their first records, and how many records came twice."""
-    closing = Closing(
-        max_future=int(settings.max_future_s * 1000),
+    closing = ClosingRules(
+        max_future_ms=int(settings.max_future_s * 1000),
         max_events=settings.segment_max_events,
         max_bytes=settings.segment_max_bytes,
     )
     rows: dict[bytes, bytes] = {}  # stays empty: rows are written when a stage is cut, and this one is cut once
-    stage = Assemble(0, 1, _TOPICS, rows.get, closing)
+    stage = AssembleStage(0, 1, _TOPICS, rows.get, closing)
     stage.tick(timestamp / 1000, _TOPICS.inputs_of("assemble"))
     for document in documents:
         for record in received.take(document, timestamp):
             stage.apply(record.topic, [record])
-    stage.tick((timestamp + closing.idle_gap + closing.linger) / 1000 + 1, ())  # beyond every session's end
+    stage.tick((timestamp + closing.idle_gap_ms + closing.linger_ms) / 1000 + 1, ())  # beyond every session's end
     cut = stage.cut()
     for letter in _letters(cut.outputs):
         received.refuse(letter.offset, letter)
-    return sorted(_values(cut.outputs, _TOPICS.sessions), key=received.first_of), stage.tally["duplicate"]
+    return sorted(_values(cut.outputs, _TOPICS.sessions), key=received.first_of), stage.counters["duplicate"]
 
 
 async def _score(
@@ -203,8 +203,8 @@ async def _score(
 ) -> list[Output]:
     failures: list[BaseException] = []
     finished = iter(range(1, len(sessions) + 1))
-    pool: Pool = Pool(settings.score_concurrency, failures.append)
-    stage = Score(0, 1, _TOPICS, scoring, pool, lambda: progress(next(finished), len(sessions)))
+    pool: WorkPool = WorkPool(settings.score_concurrency, failures.append)
+    stage = ScoreStage(0, 1, _TOPICS, scoring, pool, lambda: progress(next(finished), len(sessions)))
     if sessions:
         stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions))
     await pool.idle()
@@ -213,7 +213,7 @@ async def _score(
     return stage.cut().outputs
 
 
-def _decide(candidates: Sequence[bytes], gate: Gate) -> list[Output]:
+def _decide(candidates: Sequence[bytes], gate: GateStage) -> list[Output]:
     records = _records(_TOPICS.candidates, candidates)
     for start in range(0, len(records), _GATE_BATCH):
         gate.apply(_TOPICS.candidates, records[start : start + _GATE_BATCH])

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from traceweir.streams.kafka.fast_close import hangs_up
+from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.faust_adapter import Table
 
 log = logging.getLogger(__name__)
@@ -17,11 +17,11 @@ log = logging.getLogger(__name__)
 FETCH_BYTES = 4 << 20
 
 
-class ToldToStopError(Exception):
+class StopRequested(Exception):  # noqa: N818  # an outcome that the caller handles
     """The worker ends in the middle of a catch-up."""
 
 
-class CatchUp:
+class ChangelogRestore:
     """Reads changelogs into a table."""
 
     def __init__(
@@ -56,7 +56,7 @@ class CatchUp:
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=20,
         )
-        hangs_up(consumer)
+        install_fast_close(consumer)
         found, _ = await asyncio.gather(changelog_id, consumer.start())
         try:
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
@@ -80,7 +80,7 @@ class CatchUp:
         todo = set(logs)
         while todo:
             if self._told_to_stop():
-                raise ToldToStopError
+                raise StopRequested
             for place in list(todo):
                 if await consumer.position(place) >= ends[place]:
                     todo.discard(place)

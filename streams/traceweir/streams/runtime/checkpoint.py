@@ -27,7 +27,7 @@ from traceweir.streams.clock import seconds_now
 from traceweir.streams.errors import in_words
 from traceweir.streams.kafka.faust_adapter import End, Table, install, verify
 from traceweir.streams.process_setup import LAST_WORD
-from traceweir.streams.runtime.changelog_restore import CatchUp, ToldToStopError
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
 from traceweir.streams.runtime.delivery import Delivery
 from traceweir.streams.runtime.lane import Lane, StageSpec
 from traceweir.streams.runtime.watchdog import Duty
@@ -110,13 +110,13 @@ class Checkpoints:
             self.takes_over(len(owned))
             await self._stop_deliveries()
             await asyncio.gather(*(self._fence(number) for number in owned))
-            with self._table.told():
+            with self._table.translate_errors():
                 for table in self._app.tables.values():
                     await table.on_rebalance(assigned, revoked, newly, generation)  # opens the RocksDB files
             what = await self._catch_up(owned) if owned else "nothing to do"
             log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, what)
             await self._faust_on_rebalance(assigned, revoked, newly, generation)
-        except ToldToStopError:
+        except StopRequested:
             log.info("told to stop while catching up: what was read so far is kept")
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
@@ -151,7 +151,7 @@ class Checkpoints:
     async def _catch_up(self, numbers: Sequence[int]) -> str:
         """Bring the table up to the committed end of its changelog, and make the lanes. Returns what there was to do."""
         began = monotonic()
-        catch_up = CatchUp(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
+        catch_up = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
         beginnings = await catch_up.read(numbers, self._changelog_id(), self.inputs)
         read = monotonic()
         for number in numbers:
@@ -161,7 +161,7 @@ class Checkpoints:
             self._step()
             await asyncio.sleep(0)  # to load a large one takes its time
             if self.problems or self._app.should_stop:
-                raise ToldToStopError
+                raise StopRequested
         return (
             f"{catch_up.rows} rows, {catch_up.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
             f"and {(monotonic() - read) * 1e3:.0f} ms to load"
@@ -217,10 +217,12 @@ class Checkpoints:
         if lane is not None:
             lane.lose(tp.topic)
 
-    def astray(self) -> list[tuple[TP, int]]:
+    def pending_seeks(self) -> list[tuple[TP, int]]:
         """Where the consumer has to go before it reads on."""
         return [
-            (TP(topic, lane.number), offset) for lane in self.lanes.values() for topic, offset in lane.astray().items()
+            (TP(topic, lane.number), offset)
+            for lane in self.lanes.values()
+            for topic, offset in lane.pending_seeks().items()
         ]
 
     async def take(self, tp: TP, records: Sequence[Record]) -> None:
@@ -228,9 +230,9 @@ class Checkpoints:
         lane = self.lanes.get(tp.partition)
         if lane is None:
             return
-        if lane.misses(tp.topic, records[0].offset):
+        if lane.has_gap_before(tp.topic, records[0].offset):
             return
-        lane.hear(seconds_now())
+        lane.observe_clock(seconds_now())
         await lane.take(tp.topic, records)
         # Faust's stall detector looks at these.
         self._app.monitor.stream_inbound_time[tp] = monotonic()
@@ -317,7 +319,7 @@ class Checkpoints:
 
     async def _commit(self, lane: Lane, last: bool) -> None:
         cut, number = lane.cut(), lane.number
-        told = lane.untold(monotonic(), last=last)
+        told = lane.offsets_to_commit(monotonic(), last=last)
         if not (any(cut) or told):
             return
         offsets = {TopicPartition(topic, number): offset for topic, offset in told.items()}

@@ -18,7 +18,7 @@ from aiokafka.errors import (
     UnsupportedVersionError,
 )
 
-from traceweir.streams.errors import WorkerFailure
+from traceweir.streams.errors import WorkerError
 from traceweir.streams.stages.base import Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
@@ -32,7 +32,7 @@ _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes |
 """What a batch takes of a record: key, value, timestamp, headers."""
 
 
-class NoTransactionsError(WorkerFailure):
+class NoTransactionsError(WorkerError):
     """The cluster gives no transactions to this worker; the message says why and what to do."""
 
 

@@ -14,14 +14,14 @@ import orjson
 from aiohttp import web
 from mode import Service
 
-from traceweir.streams.errors import WorkerFailure
+from traceweir.streams.errors import WorkerError
 
 log = logging.getLogger(__name__)
 
 LIVE, READY = "/healthz", "/readyz"
 
 
-class PortTakenError(WorkerFailure):
+class PortTakenError(WorkerError):
     """The web port cannot be had; the message says why and what to do."""
 
 

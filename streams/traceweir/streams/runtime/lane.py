@@ -25,7 +25,7 @@ STALE_S = 1.0
 """From this age on the time of the last tick is too old to judge records by."""
 SLICE = 2_000
 """How many records a stage takes before others get their turn."""
-TELL_S = 1.0
+GROUP_OFFSETS_EVERY_S = 1.0
 """How often the consumer group is told the offsets. They are for those who watch its lag: what counts is the row."""
 QUEUE = 4_000
 """How many records of an input may wait for another input that is behind."""
@@ -137,13 +137,13 @@ class Lane:
         self._inboxes: dict[str, Inbox] = {}
         self._inbox_of: dict[str, Inbox] = {}
         self._trusted: set[str] = set()
-        self._astray: set[str] = set()
+        self._pending_seeks: set[str] = set()
         self._asked: dict[str, int] = {}
         self._ticked = 0.0
         self.lag = 0
         """Records that were there and not read when the last fetch returned."""
-        self._told: dict[str, int] = {}
-        self._told_at = -math.inf
+        self._group_offsets: dict[str, int] = {}
+        self._group_offsets_at = -math.inf
         rows = table.rows(number)
         self._format = int(rows.get(FORMAT_ROW, b"0"))
         check_format(self._format or 1, f"the state of partition {number}, in {table.changelog},")
@@ -155,11 +155,11 @@ class Lane:
             self.stages[spec.name] = stage
             inbox = self._inboxes[spec.name] = Inbox(stage, spec.inputs)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
-        self._tell(now)
+        self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset: the first record there is, else records that were lost in a rebalance would not be missed.
         self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
-        self._astray.update(self.position)
+        self._pending_seeks.update(self.position)
 
     def full(self, topic: str, limit: int) -> bool:
         """Whether to leave this topic's records where they are."""
@@ -170,18 +170,18 @@ class Lane:
         """Whether a stage has as much to do as it takes."""
         return any(stage.full() for stage in self.stages.values())
 
-    def astray(self) -> dict[str, int]:
+    def pending_seeks(self) -> dict[str, int]:
         """Where the consumer has to go, by topic, before it reads on; asked for once."""
-        places = {topic: self.position[topic] for topic in self._astray}
-        self._astray.clear()
+        places = {topic: self.position[topic] for topic in self._pending_seeks}
+        self._pending_seeks.clear()
         return places
 
     def lose(self, topic: str) -> None:
         """A batch of this topic was dropped: it has to be read again."""
         self._trusted.discard(topic)
-        self._astray.add(topic)
+        self._pending_seeks.add(topic)
 
-    def misses(self, topic: str, first: int) -> bool:
+    def has_gap_before(self, topic: str, first: int) -> bool:
         """Whether records are missing before `first`; they are then asked for again.
 
         Only the first batch after a change of hands or a dropped batch is questioned: afterwards the consumer's own sequence holds, in
@@ -189,19 +189,19 @@ class Lane:
         """
         if first > self.position[topic] and topic not in self._trusted and self._asked.get(topic) != first:
             self._asked[topic] = first
-            self._astray.add(topic)
+            self._pending_seeks.add(topic)
             return True
         self._trusted.add(topic)
         return False
 
-    def hear(self, now: float) -> None:
+    def observe_clock(self, now: float) -> None:
         """The time, before records come: after a pause of the process they would seem to be from the future.
 
         As nothing is known of how far the inputs are read, nothing is closed by the clock.
         """
         if now - self._ticked > STALE_S:
             self._ticked = now
-            self._tell(now)
+            self._set_latest(now)
             for spec in self._specs:
                 self.stages[spec.name].tick(now, spec.inputs)
 
@@ -229,13 +229,15 @@ class Lane:
         An input is at its end as of the moment at which the broker said so; that, and not now, is the time when all are.
         """
         due = now - self._ticked >= TICK_S
-        self._tell(now)
+        self._set_latest(now)
         self.lag = 0
         for spec in self._specs:
             inbox = self._inboxes[spec.name]
             found = {topic: ends.get(TP(topic, self.number)) for topic in spec.inputs}
             self.lag += sum(end.stable - end.position for end in found.values() if end is not None)
-            inbox.behind = [t for t, e in found.items() if e is None or e.position < e.stable or t in self._astray]
+            inbox.behind = [
+                t for t, e in found.items() if e is None or e.position < e.stable or t in self._pending_seeks
+            ]
             while count := inbox.feed():
                 self._fed(count)
             if due:
@@ -246,7 +248,7 @@ class Lane:
             self._ticked = now
             self.wake.set()
 
-    def _tell(self, now: float) -> None:
+    def _set_latest(self, now: float) -> None:
         for inbox in self._inboxes.values():
             inbox.latest = (now + STALE_S) * 1000  # it is told again before it is as old
 
@@ -274,8 +276,9 @@ class Lane:
                 rows.append((FORMAT_ROW, b"%d" % FORMAT))
         return Cut(rows, outputs, offsets)
 
-    def untold(self, now: float, *, last: bool = False) -> dict[str, int]:
-        """The offsets that the consumer group is to be told with this checkpoint: what has changed, every `TELL_S`, and with the last one.
+    def offsets_to_commit(self, now: float, *, last: bool = False) -> dict[str, int]:
+        """The offsets that the consumer group is to be told with this checkpoint: what has changed, every
+        `GROUP_OFFSETS_EVERY_S`, and with the last one.
 
         To tell them takes two requests of the five that a small transaction takes.
 
@@ -283,11 +286,11 @@ class Lane:
             now: Seconds of any clock.
             last: Whether it is the last checkpoint.
         """
-        if not last and now - self._told_at < TELL_S:
+        if not last and now - self._group_offsets_at < GROUP_OFFSETS_EVERY_S:
             return {}
-        found = {topic: offset for topic, offset in self.committed.items() if self._told.get(topic) != offset}
-        self._told |= found
-        self._told_at = now
+        found = {topic: offset for topic, offset in self.committed.items() if self._group_offsets.get(topic) != offset}
+        self._group_offsets |= found
+        self._group_offsets_at = now
         return found
 
     def drop(self) -> None:

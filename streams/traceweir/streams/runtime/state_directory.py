@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from traceweir.streams.errors import WorkerFailure
+from traceweir.streams.errors import WorkerError
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
 
@@ -34,7 +34,7 @@ class Mark(BaseModel):
     partitions: int
 
 
-class StateDirectoryError(WorkerFailure):
+class StateDirectoryError(WorkerError):
     """The state directory cannot be used; the message says why and what to do."""
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from mode import Service
 
-from traceweir.streams.errors import WorkerFailure
+from traceweir.streams.errors import WorkerError
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Duty(NamedTuple):
     """Another one after every step forward."""
 
 
-class StuckError(WorkerFailure):
+class StuckError(WorkerError):
     """Something that should go on has stood still for too long."""
 
 

@@ -15,7 +15,7 @@ _HEAD = struct.Struct(">BqI")
 _DIGEST = 16
 
 
-class Offered(NamedTuple):
+class OfferedCandidate(NamedTuple):
     """A candidate as it is sent."""
 
     scope: str
@@ -33,7 +33,7 @@ class _Given(NamedTuple):
     """Of each trace its name and its digest."""
 
 
-class Revisions:
+class CandidateChanges:
     """The candidates given by sessions that may come again.
 
     Args:
@@ -62,8 +62,8 @@ class Revisions:
         self._latest = max((given.last_record for given in self._given.values()), default=0)
 
     def changed(
-        self, session: bytes, segment: int, revision: int, last_record: int, candidates: Sequence[Offered]
-    ) -> Sequence[Offered]:
+        self, session: bytes, segment: int, revision: int, last_record: int, candidates: Sequence[OfferedCandidate]
+    ) -> Sequence[OfferedCandidate]:
         """Those of a segment's candidates that it did not give before as they are now.
 
         All of them, if a later revision was there before: the gate then says so.

@@ -15,9 +15,9 @@ import msgspec
 
 from traceweir.schemas.judge_config import RetryLater
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.score.session_header import Head
+from traceweir.streams.score.session_header import SessionHeader
 from traceweir.streams.stages.base import Rows
-from traceweir.streams.stages.work_pool import Pool
+from traceweir.streams.stages.work_pool import WorkPool
 
 _KEY = b"r"
 _VERSION = b"\x01"
@@ -28,25 +28,25 @@ PAUSE_S = 10.0
 """How long one waits that could not be tried."""
 
 
-class OnceMore(NamedTuple):
+class RetryPolicy(NamedTuple):
     """What is done about sessions whose judge could not be asked."""
 
     config: RetryLater
     read: Callable[[str, int, int], Awaitable[Any]]
-    """Reads a record by topic, partition and offset; None if it is gone. Raises `NotHad`."""
-    pool: Pool
+    """Reads a record by topic, partition and offset; None if it is gone. Raises `RecordUnavailable`."""
+    pool: WorkPool
     """Bounds how many are tried at the same time, over all partitions: what is scored for the first time goes before."""
     regates: bool
     """Whether the gate requires a judged criterion, so that candidates follow from what the judge says."""
 
     @classmethod
-    def of(cls, plan: Plan, read: Callable[[str, int, int], Awaitable[Any]], pool: Pool) -> OnceMore | None:
+    def of(cls, plan: Plan, read: Callable[[str, int, int], Awaitable[Any]], pool: WorkPool) -> RetryPolicy | None:
         """As the plan has it; None if it says nothing of it."""
         config = plan.judge.retry_later
         return None if config is None else cls(config, read, pool, not plan.judged.isdisjoint(plan.gate.required))
 
 
-class Waits(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class PendingRetry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is to be scored once more."""
 
     offset: int
@@ -59,7 +59,7 @@ class Waits(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many more times it is tried."""
 
 
-class Again(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RetryState(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A segment of which scores wait for a judge, or waited."""
 
     revision: int
@@ -68,7 +68,7 @@ class Again(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Timestamp of its last record, in milliseconds since 1970."""
     steps: tuple[int, ...] = ()
     """The revisions of the session of which there was one more of its scores, as often as there was."""
-    waits: Waits | None = None
+    waits: PendingRetry | None = None
     said: int = 0
     """When its last record came by what the session itself says: of two revisions of a segment the later one never says less."""
 
@@ -89,10 +89,10 @@ class Place(NamedTuple):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Again).decode
+_decode = msgspec.msgpack.Decoder(RetryState).decode
 
 
-class Later:
+class JudgeRetries:
     """What of a partition is to be scored once more.
 
     Args:
@@ -103,8 +103,8 @@ class Later:
     def __init__(self, config: RetryLater | None, kept: int) -> None:
         self._config, self._kept = config, kept
         self._most = (config or RetryLater()).max_sessions
-        self._waiting: OrderedDict[bytes, Again] = OrderedDict()
-        self._settled: OrderedDict[bytes, Again] = OrderedDict()
+        self._waiting: OrderedDict[bytes, RetryState] = OrderedDict()
+        self._settled: OrderedDict[bytes, RetryState] = OrderedDict()
         self._when: dict[bytes, int] = {}
         self._queue: list[tuple[int, bytes]] = []
         self._out: set[bytes] = set()
@@ -132,11 +132,11 @@ class Later:
                 self._put(key, msgspec.structs.replace(again, waits=None))
 
     @property
-    def minds(self) -> bool:
+    def is_active(self) -> bool:
         """Whether what comes of a session may depend on it."""
         return self._config is not None or bool(self._waiting or self._settled)
 
-    def note(self, session: bytes, head: Head, place: Place, unanswered: int) -> bool:
+    def note(self, session: bytes, head: SessionHeader, place: Place, unanswered: int) -> bool:
         """A revision is scored, and so many of its scores wait for a judge. Returns whether it is scored once more for that."""
         name, config = _name(session, head.segment), self._config
         before = self._get(name)
@@ -146,12 +146,12 @@ class Later:
         steps = before.steps if before is not None and head.revision >= before.revision else ()
         waits = None
         if unanswered and config is not None:
-            waits = Waits(place.offset, self._now + round(config.after_s * 1000), unanswered, config.attempts)
-        self._put(name, Again(head.revision, place.last_record, steps, waits, place.said))
+            waits = PendingRetry(place.offset, self._now + round(config.after_s * 1000), unanswered, config.attempts)
+        self._put(name, RetryState(head.revision, place.last_record, steps, waits, place.said))
         self._make_room(place.last_record)
         return waits is not None
 
-    def ahead(self, session: bytes, head: Head | None) -> int:
+    def revision_offset(self, session: bytes, head: SessionHeader | None) -> int:
         """By how many revisions the scores of a session count ahead of it."""
         again = self._get(_name(session, head.segment)) if head else None
         return sum(step < head.revision for step in again.steps) if head and again else 0
@@ -168,7 +168,7 @@ class Later:
                 names.append(name)
         return names
 
-    def get(self, name: bytes) -> Again | None:
+    def get(self, name: bytes) -> RetryState | None:
         """What is to be scored once more by this name; None if nothing is any more."""
         return self._waiting.get(name)
 
@@ -185,7 +185,7 @@ class Later:
         steps, waits = again.steps + (again.revision,) * better, None
         if again.waits and again.waits.left > 1 and unanswered and config is not None:
             due = self._now + round(config.after_s * 1000)
-            waits = Waits(again.waits.offset, due, unanswered, again.waits.left - 1)
+            waits = PendingRetry(again.waits.offset, due, unanswered, again.waits.left - 1)
         self._put(name, msgspec.structs.replace(again, steps=steps, waits=waits))
 
     def rows(self) -> Rows:
@@ -193,10 +193,10 @@ class Later:
         rows, self._changed = list(self._changed.items()), {}
         return rows
 
-    def _get(self, name: bytes) -> Again | None:
+    def _get(self, name: bytes) -> RetryState | None:
         return self._waiting.get(name) or self._settled.get(name)
 
-    def _put(self, name: bytes, again: Again) -> None:
+    def _put(self, name: bytes, again: RetryState) -> None:
         known = self._waiting.pop(name, None) or self._settled.pop(name, None)
         self._when.pop(name, None)
         if again.waits or again.steps:
@@ -205,7 +205,7 @@ class Later:
         elif known:
             self._changed[name] = None
 
-    def _keep(self, name: bytes, again: Again) -> None:
+    def _keep(self, name: bytes, again: RetryState) -> None:
         if again.waits:
             self._waiting[name] = again
             if name not in self._out:

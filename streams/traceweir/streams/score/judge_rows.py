@@ -11,7 +11,7 @@ import msgspec
 
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.streams.judges.budget import Paid, Spending
-from traceweir.streams.judges.service import Judged
+from traceweir.streams.judges.service import JudgeUsage
 from traceweir.streams.judges.verdicts import LONGEST, JudgeVerdict
 from traceweir.streams.stages.base import Rows
 
@@ -34,8 +34,8 @@ class JudgeRows:
         charge: Told what counts against the budget of this process: from rows that are taken over, and less than 0 when they go.
     """
 
-    def __init__(self, limits: VerdictCache, charge: Callable[[Paid], object] = lambda paid: None) -> None:
-        self._limits, self._charge = limits, charge
+    def __init__(self, limits: VerdictCache, record_spend: Callable[[Paid], object] = lambda paid: None) -> None:
+        self._limits, self._charge = limits, record_spend
         self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()  # by row, the oldest first
         self._of_session: dict[bytes, list[bytes]] = {}
         self._changed: dict[bytes, bytes | None] = {}
@@ -68,7 +68,7 @@ class JudgeRows:
             return []
         return [self._found[key] for key in self._of_session.get(_name(session), ())]
 
-    def learn(self, session: bytes, judged: Judged) -> None:
+    def learn(self, session: bytes, judged: JudgeUsage) -> None:
         """Remember what judging a session brought."""
         for verdict in judged.verdicts:
             if len(verdict.text) <= LONGEST:

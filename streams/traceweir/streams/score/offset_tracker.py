@@ -15,16 +15,16 @@ _NUMBER = struct.Struct("@q")  # of version 1, whose rows were the numbers thems
 _RANGE = struct.Struct(">qq")
 
 
-class Progress:
+class OffsetTracker:
     """The offsets of one input partition.
 
-    >>> progress = Progress()
+    >>> progress = OffsetTracker()
     >>> [progress.begin(offset) for offset in (4, 5, 7)]
     [True, True, True]
     >>> progress.end(5)
     >>> progress.mark, len(progress)
     (4, 2)
-    >>> again = Progress()
+    >>> again = OffsetTracker()
     >>> again.load(progress.row())
     >>> [again.begin(offset) for offset in (4, 5, 7)]
     [True, False, True]

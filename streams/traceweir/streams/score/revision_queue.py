@@ -6,11 +6,11 @@ opened again and again meanwhile, keeps one record waiting and not one for each 
 
 from __future__ import annotations
 
-from traceweir.streams.score.session_header import head_of
+from traceweir.streams.score.session_header import read_header
 from traceweir.streams.stages.base import Record
 
 
-class Turns:
+class RevisionQueue:
     """Which sessions are at work, and what waits for them."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Turns:
         """Whether a revision of this session is at work."""
         return session in self._waiting
 
-    def take(self, record: Record) -> tuple[bool, Record | None]:
+    def admit(self, record: Record) -> tuple[bool, Record | None]:
         """Tell whether this record's turn is now, and else which record, maybe this one, another one makes worthless."""
         if record.key is None:  # assemble writes none without
             return True, None
@@ -28,7 +28,7 @@ class Turns:
         if waiting is None:
             self._waiting[record.key] = {}
             return True, None
-        head = head_of(record.value)
+        head = read_header(record.value)
         if head is None:  # its turn will say what is wrong with it
             waiting[record.offset] = 0, record
             return False, None
@@ -41,7 +41,7 @@ class Turns:
         waiting[segment] = head.revision, record
         return False, before and before[1]
 
-    def give(self, record: Record) -> Record | None:
+    def release(self, record: Record) -> Record | None:
         """A record is done: the one of its session whose turn is next, if any waits."""
         if record.key is None:
             return None

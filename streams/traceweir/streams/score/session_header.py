@@ -9,7 +9,7 @@ import msgspec
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
+class SessionHeader(msgspec.Struct, frozen=True, gc=False):
     """The beginning of a session as it stands on its topic."""
 
     segment: Annotated[int, msgspec.Meta(ge=0, lt=MOST_SEGMENTS)]
@@ -19,16 +19,16 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     again after the guard begins at segment 0 again, and at another moment."""
 
 
-_decode = msgspec.json.Decoder(Head).decode
+_decode = msgspec.json.Decoder(SessionHeader).decode
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def head_of(value: bytes | None) -> Head | None:
+def read_header(value: bytes | None) -> SessionHeader | None:
     """The head of a session; None if it can be none, which scoring it will say better.
 
-    >>> head_of(b'{"segment": 0, "revision": 2, "first_record_at": "2026-01-01T00:00:00Z", "events": []}')
-    Head(segment=0, revision=2, first_record_at='2026-01-01T00:00:00Z')
-    >>> head_of(b'{"segment": -1}') is None
+    >>> read_header(b'{"segment": 0, "revision": 2, "first_record_at": "2026-01-01T00:00:00Z", "events": []}')
+    SessionHeader(segment=0, revision=2, first_record_at='2026-01-01T00:00:00Z')
+    >>> read_header(b'{"segment": -1}') is None
     True
     """
     try:
@@ -37,10 +37,10 @@ def head_of(value: bytes | None) -> Head | None:
         return None
 
 
-def raised(value: bytes, by: int) -> bytes:
+def with_revision(value: bytes, by: int) -> bytes:
     """A session that has a head, its revision raised. All else stays as it was written, to the digit.
 
-    >>> raised(b'{"segment":0,"revision":1,"events":[1.50]}', 2)
+    >>> with_revision(b'{"segment":0,"revision":1,"events":[1.50]}', 2)
     b'{"segment":0,"revision":3,"events":[1.50]}'
     """
     document = _members(value)

@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from traceweir.schemas.dead_letter import Reason, is_replay
 from traceweir.schemas.judge_config import VerdictCache
-from traceweir.streams.kafka.record_reader import NotHad
-from traceweir.streams.score.candidate_changes import Offered, Revisions
-from traceweir.streams.score.judge_retries import Again, Later, OnceMore, Place, segment_of, session_of
+from traceweir.streams.kafka.record_reader import RecordUnavailable
+from traceweir.streams.score.candidate_changes import CandidateChanges, OfferedCandidate
+from traceweir.streams.score.judge_retries import JudgeRetries, Place, RetryPolicy, RetryState, segment_of, session_of
 from traceweir.streams.score.judge_rows import JudgeRows
-from traceweir.streams.score.offset_tracker import Progress
-from traceweir.streams.score.revision_queue import Turns
-from traceweir.streams.score.session_header import head_of, raised
-from traceweir.streams.scoring.session_scoring import Scored, Scoring, Unscorable
+from traceweir.streams.score.offset_tracker import OffsetTracker
+from traceweir.streams.score.revision_queue import RevisionQueue
+from traceweir.streams.score.session_header import read_header, with_revision
+from traceweir.streams.scoring.session_scoring import Scored, Scoring, SessionRejected
 from traceweir.streams.stages.base import Cut, Output, Record, dead_letter
-from traceweir.streams.stages.counters import Tally
+from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.stages.work_pool import Pool
+from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import Topics
 
 _DONE = b"d"
@@ -29,7 +29,7 @@ WINDOW_BYTES = 64 << 20
 """How many bytes of sessions may be in flight: a window of the largest would be gigabytes."""
 
 
-class Score:
+class ScoreStage:
     """The closed sessions of one partition."""
 
     def __init__(
@@ -38,13 +38,13 @@ class Score:
         partitions: int,
         topics: Topics,
         scoring: Scoring,
-        pool: Pool,
+        pool: WorkPool,
         changed: Callable[[], None],
         *,
         window: int = 2_000,
         revised_within: int = 1_200_000,
         judge_rows: JudgeRows | None = None,
-        once_more: OnceMore | None = None,
+        once_more: RetryPolicy | None = None,
     ) -> None:
         """Begin with nothing.
 
@@ -62,59 +62,67 @@ class Score:
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
-        self._progress = Progress()
+        self._offsets = OffsetTracker()
         self._bytes = 0
-        self._turns = Turns()
-        self._revisions = Revisions(revised_within)
+        self._revision_queue = RevisionQueue()
+        self._candidate_changes = CandidateChanges(revised_within)
         self._judge_rows = judge_rows or JudgeRows(VerdictCache())
         self._once_more = once_more
-        self._later = Later(once_more and once_more.config, revised_within)
+        self._judge_retries = JudgeRetries(once_more and once_more.config, revised_within)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []
         self._dropped = False
-        self.tally = Tally()
+        self.counters = Counters()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Start from the rows of the last finished checkpoint."""
-        self.tally.load(rows)
+        self.counters.load(rows)
         self._written = rows.get(_DONE, b"")
-        self._progress.load(self._written)
-        self._revisions.load(rows)
+        self._offsets.load(self._written)
+        self._candidate_changes.load(rows)
         self._judge_rows.load(rows)
-        self._later.load(rows)
+        self._judge_retries.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Begin to score the sessions that are not done yet."""
         for record in records:
-            if not self._progress.begin(record.offset):
+            if not self._offsets.begin(record.offset):
                 continue
             self._bytes += len(record.value or b"")
-            now, worthless = self._turns.take(record)
+            now, worthless = self._revision_queue.admit(record)
             if now:
                 self._pool.add(self._work, record)
             elif worthless is not None:
-                self.tally["superseded"] += 1
+                self.counters["superseded"] += 1
                 self._finish(worthless)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Old verdicts are forgotten, and what has waited for a judge for long enough is scored once more."""
         self._judge_rows.tick(now)
-        for name in self._later.tick(now):
+        for name in self._judge_retries.tick(now):
             if self._once_more is not None:
                 self._once_more.pool.add(self._try_again, name)
 
     def full(self) -> bool:
         """Whether as many sessions are in flight as fit the window, or as many bytes."""
-        return len(self._progress) >= self._window or self._bytes >= WINDOW_BYTES
+        return len(self._offsets) >= self._window or self._bytes >= WINDOW_BYTES
 
     def cut(self) -> Cut:
         """The scores and candidates that came about, and how far everything is done."""
-        offsets, rows = {}, [*self._revisions.rows(), *self._judge_rows.rows(), *self._later.rows(), *self.tally.rows()]
-        mark = self._progress.mark
+        offsets, rows = (
+            {},
+            [
+                *self._candidate_changes.rows(),
+                *self._judge_rows.rows(),
+                *self._judge_retries.rows(),
+                *self.counters.rows(),
+            ],
+        )
+        mark = self._offsets.mark
         if mark is not None and mark != self._committed:
             offsets[self._topics.sessions] = self._committed = mark
-        row = self._progress.row()
+        row = self._offsets.row()
         if row != self._written:
             self._written = row
             rows.append((_DONE, row or None))
@@ -130,12 +138,12 @@ class Score:
         if self._dropped:
             return
         key, value = record.key or b"", record.value or b""
-        head = head_of(value) if self._later.minds else None
-        if ahead := self._later.ahead(key, head):
-            value = raised(value, ahead)
+        head = read_header(value) if self._judge_retries.is_active else None
+        if revision_offset := self._judge_retries.revision_offset(key, head):
+            value = with_revision(value, revision_offset)
         try:
             scored = await self._scoring(value, self._judge_rows.known(key))
-        except Unscorable as why:
+        except SessionRejected as why:
             if not self._dropped:
                 self._judge_rows.learn(key, why.judged)
                 self._put_aside(record, why.reason, why.detail)
@@ -144,63 +152,63 @@ class Score:
         if self._dropped:
             return
         self._judge_rows.learn(key, scored.judged)
-        self.tally["scored"] += 1
+        self.counters["scored"] += 1
         place = Place(record.offset, _last_record(record, scored), scored.last_record)
-        if head is not None and self._later.note(key, head, place, scored.unanswered):
-            self.tally["put_off"] += 1
+        if head is not None and self._judge_retries.note(key, head, place, scored.unanswered):
+            self.counters["deferred"] += 1
         self._publish(record, scored, scored.candidates)
         self._go_on(record)
 
     async def _try_again(self, name: bytes) -> None:
         """Score a session once more whose judge could not be asked. What has no more values than before is not published."""
-        again, once_more, key = self._later.get(name), self._once_more, session_of(name)
-        if self._dropped or once_more is None or again is None or again.waits is None or self._turns.busy(key):
-            self._later.put_back(name)
+        again, once_more, key = self._judge_retries.get(name), self._once_more, session_of(name)
+        if self._dropped or once_more is None or again is None or again.waits is None or self._revision_queue.busy(key):
+            self._judge_retries.put_back(name)
             return
         try:
             record = await once_more.read(self._topics.sessions, self._partition, again.waits.offset)
-        except NotHad:
-            self._later.put_back(name)
+        except RecordUnavailable:
+            self._judge_retries.put_back(name)
             return
         if self._dropped:
             return
-        if again != self._later.get(name) or self._turns.busy(key):  # another revision of it came
-            self._later.put_back(name)
+        if again != self._judge_retries.get(name) or self._revision_queue.busy(key):  # another revision of it came
+            self._judge_retries.put_back(name)
         elif not _is(record, key, again, segment_of(name)):
-            self.tally["retries.gone"] += 1
-            self._later.tried(name, 0, better=False)
+            self.counters["retries.expired"] += 1
+            self._judge_retries.tried(name, 0, better=False)
         else:
-            self._turns.take(record)
+            self._revision_queue.admit(record)
             await self._score_again(name, again, record, once_more.regates)
         self._changed()
 
-    async def _score_again(self, name: bytes, again: Again, record: Record, regates: bool) -> None:
+    async def _score_again(self, name: bytes, again: RetryState, record: Record, regates: bool) -> None:
         key, before, scored = record.key or b"", again.waits.unanswered if again.waits else 0, None
         try:
-            scored = await self._scoring(raised(record.value or b"", again.next), self._judge_rows.known(key))
+            scored = await self._scoring(with_revision(record.value or b"", again.next), self._judge_rows.known(key))
             judged = scored.judged
-        except Unscorable as why:  # its results stand as they are
+        except SessionRejected as why:  # its results stand as they are
             judged = why.judged
         if self._dropped:
             return
         self._judge_rows.learn(key, judged)
         if scored is not None and scored.unanswered < before:
-            self.tally["retried"] += 1
+            self.counters["retried"] += 1
             self._publish(record, scored, scored.candidates if regates else ())
-            self._later.tried(name, scored.unanswered, better=True)
+            self._judge_retries.tried(name, scored.unanswered, better=True)
         else:
-            self.tally["retries.in_vain"] += 1
-            self._later.tried(name, before, better=False)
+            self.counters["retries.unsuccessful"] += 1
+            self._judge_retries.tried(name, before, better=False)
         self._next_turn(record)
 
-    def _publish(self, record: Record, scored: Scored, offered: Sequence[Offered]) -> None:
+    def _publish(self, record: Record, scored: Scored, offered: Sequence[OfferedCandidate]) -> None:
         at = _last_record(record, scored)
-        candidates = self._revisions.changed(record.key or b"", scored.segment, scored.revision, at, offered)
-        self.tally["candidates"] += len(candidates)
+        candidates = self._candidate_changes.changed(record.key or b"", scored.segment, scored.revision, at, offered)
+        self.counters["candidates"] += len(candidates)
         if unchanged := len(scored.candidates) - len(candidates):
-            self.tally["unchanged"] += unchanged
+            self.counters["unchanged"] += unchanged
         for outcome, count in scored.outcomes.items():
-            self.tally[f"scores.{outcome}"] += count
+            self.counters[f"scores.{outcome}"] += count
         self._outputs += [Output(self._topics.results, self._partition, record.key, score) for score in scored.results]
         for candidate in candidates:
             scope = candidate.scope.encode()
@@ -208,7 +216,7 @@ class Score:
             self._outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
 
     def _put_aside(self, record: Record, reason: Reason, detail: str) -> None:
-        self.tally[f"dead_lettered.{reason}"] += 1
+        self.counters[f"dead_lettered.{reason}"] += 1
         to, source = self._topics.dead_letters, self._topics.sessions
         self._outputs.append(dead_letter(to, source, self._partition, record, "score", reason, detail))
 
@@ -217,16 +225,16 @@ class Score:
         self._next_turn(record)
 
     def _next_turn(self, record: Record) -> None:
-        following = self._turns.give(record)
+        following = self._revision_queue.release(record)
         if following is not None:
             self._pool.add(self._work, following)
 
     def _finish(self, record: Record) -> None:
-        self.tally["consumed"] += 1  # only now: what is in flight at a crash is read again
+        self.counters["consumed"] += 1  # only now: what is in flight at a crash is read again
         if is_replay(record.headers):
-            self.tally["replayed"] += 1
+            self.counters["replayed"] += 1
         self._bytes -= len(record.value or b"")
-        self._progress.end(record.offset)
+        self._offsets.end(record.offset)
         self._changed()
 
 
@@ -234,7 +242,7 @@ def _last_record(record: Record, scored: Scored) -> int:
     return min(scored.last_record, record.timestamp)  # what it says itself may be any time
 
 
-def _is(record: Record | None, key: bytes, again: Again, segment: int) -> bool:
+def _is(record: Record | None, key: bytes, again: RetryState, segment: int) -> bool:
     """Whether this is the revision that waits; a topic that was made anew has other records at the same offsets."""
-    head = head_of(record.value) if record is not None and record.key == key else None
+    head = read_header(record.value) if record is not None and record.key == key else None
     return head is not None and (head.segment, head.revision) == (segment, again.revision)

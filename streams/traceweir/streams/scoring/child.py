@@ -22,29 +22,29 @@ from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.reference import Reference
 from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.budget import JudgeBudget
-from traceweir.streams.judges.errors import JudgeUnavailable
+from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.service import Judging
-from traceweir.streams.process_setup import event_loop, log_to_stderr, spare_the_collector
-from traceweir.streams.scoring.embedders import EmbedderUnavailable, load_embedder
+from traceweir.streams.process_setup import event_loop, log_to_stderr, tune_gc
+from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.protocol import (
     Answer,
     Ask,
-    Beat,
-    Charge,
     Frames,
-    Have,
-    Learn,
+    Heartbeat,
     Loading,
     Ready,
+    RecordSpend,
     Refusal,
+    SetBudgetShare,
     Setup,
+    UpdateReference,
     packed,
     receive_object,
     send_object,
 )
 from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.session_scoring import Scoring, SessionScoring, Unscorable, score_bytes
-from traceweir.streams.stages.work_pool import Pool
+from traceweir.streams.scoring.session_scoring import Scoring, SessionRejected, SessionScoring, score_bytes
+from traceweir.streams.stages.work_pool import WorkPool
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ DETAIL = 4_000
 class _Child(asyncio.Protocol):
     def __init__(self, scoring: Scoring, references: References, budget: JudgeBudget | None, concurrency: int) -> None:
         self._scoring, self._references, self._budget, self._frames = scoring, references, budget, Frames()
-        self._pool: Pool = Pool(concurrency, _fail)
+        self._pool: WorkPool = WorkPool(concurrency, _fail)
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -67,15 +67,15 @@ class _Child(asyncio.Protocol):
         for frame in self._frames.of(data):
             if isinstance(frame, Ask):
                 self._pool.add(self._answer, frame)
-            elif isinstance(frame, Learn):
+            elif isinstance(frame, UpdateReference):
                 found = Reference.model_validate_json(frame.reference) if frame.reference else None
                 self._references.put(frame.reference_id, found)
             elif self._budget is None:  # where nothing is judged, nothing costs
                 continue
-            elif isinstance(frame, Charge):
-                self._budget.charge(frame.paid)
-            elif isinstance(frame, Have):
-                self._budget.have(frame.share)
+            elif isinstance(frame, RecordSpend):
+                self._budget.record_spend(frame.paid)
+            elif isinstance(frame, SetBudgetShare):
+                self._budget.set_share(frame.share)
 
     def connection_lost(self, error: Exception | None) -> None:
         os._exit(0)
@@ -83,7 +83,7 @@ class _Child(asyncio.Protocol):
     async def _answer(self, ask: Ask) -> None:
         try:
             scored = await self._scoring(ask.session, ask.known)
-        except Unscorable as why:
+        except SessionRejected as why:
             verdicts, paid = why.judged
             answer: Answer | Refusal = Refusal(
                 ask.number, why.reason, printable(why.detail, DETAIL), [*verdicts], [*paid]
@@ -125,7 +125,7 @@ def _end_with(lifeline: int) -> None:
 async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol]) -> None:
     transport, _ = await asyncio.get_running_loop().create_connection(child, sock=connection)
     while True:
-        transport.write(packed(Beat()))
+        transport.write(packed(Heartbeat()))
         await asyncio.sleep(BEAT_S)
 
 
@@ -161,8 +161,8 @@ def main() -> None:
         with loading(connection):
             embedder = load_embedder(setup.embedder)
             judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
-    except (EmbedderUnavailable, JudgeUnavailable) as error:
-        send_object(connection, Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailable)))
+    except (EmbedderUnavailableError, JudgeUnavailableError) as error:
+        send_object(connection, Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError)))
         return
     references = References()
     scoring = score_bytes(
@@ -177,7 +177,7 @@ def main() -> None:
         )
     )
     budget = judging.budget if judging is not None else None
-    spare_the_collector()
+    tune_gc()
     send_object(connection, Ready(embedder.id if embedder else None))
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         runner.run(_serve(connection, lambda: _Child(scoring, references, budget, setup.concurrency)))

@@ -24,7 +24,7 @@ DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 INSTALL = "pip install '.[embeddings]' in a clone of Traceweir"
 
 
-class EmbedderUnavailable(RuntimeError):  # noqa: N818 (reads as what happened)
+class EmbedderUnavailableError(RuntimeError):
     """The embedder that was asked for cannot be had; the message says what would help."""
 
 
@@ -50,7 +50,7 @@ def load_embedder(name: str) -> Embedder | None:
         case "auto":
             try:
                 return SentenceTransformerEmbedder(DEFAULT_MODEL, local_only=True)
-            except EmbedderUnavailable as reason:
+            except EmbedderUnavailableError as reason:
                 log.info("novelty stays at 0.5, as no embedding model is at hand: %s", reason)
                 return None
         case _:
@@ -74,14 +74,14 @@ class SentenceTransformerEmbedder:
 
     def __init__(self, model: str, *, local_only: bool = False) -> None:
         if importlib.util.find_spec("sentence_transformers") is None:
-            raise EmbedderUnavailable(f"embedder {model!r} needs sentence-transformers; install it with {INSTALL}")
+            raise EmbedderUnavailableError(f"embedder {model!r} needs sentence-transformers; install it with {INSTALL}")
         try:
             from sentence_transformers import SentenceTransformer
 
             self._model: Any = SentenceTransformer(model, local_files_only=local_only)
         except Exception as error:  # a foreign library, a file system and a network: anything may come
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise EmbedderUnavailable(
+            raise EmbedderUnavailableError(
                 f"embedder {model!r} could not be loaded: {reason} "
                 f"(give the path of a model's folder, or its name on a machine with network; {INSTALL} installs the library)"
             ) from error

@@ -18,27 +18,27 @@ from msgspec.structs import astuple
 
 from traceweir.schemas.dead_letter import Reason
 from traceweir.streams.judges.budget import Paid, Share
-from traceweir.streams.judges.errors import JudgeUnavailable
-from traceweir.streams.judges.service import Judged
+from traceweir.streams.judges.errors import JudgeUnavailableError
+from traceweir.streams.judges.service import JudgeUsage
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring.embedders import EmbedderUnavailable
+from traceweir.streams.scoring.embedders import EmbedderUnavailableError
 from traceweir.streams.scoring.protocol import (
     Answer,
     Ask,
-    Beat,
-    Charge,
     Frames,
-    Have,
-    Learn,
+    Heartbeat,
     Loading,
     Ready,
+    RecordSpend,
     Refusal,
+    SetBudgetShare,
     Setup,
+    UpdateReference,
     packed,
     receive_object,
     send_object,
 )
-from traceweir.streams.scoring.session_scoring import Scored, Unscorable
+from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +50,11 @@ LOOK_EVERY_S = 0.5
 """How often to look whether it is silent."""
 
 
-class ScoringProcessDied(RuntimeError):  # noqa: N818  # reads as what happened
+class ScoringProcessDiedError(RuntimeError):  # reads as what happened
     """A scoring process ended on its own."""
 
 
-class NotBegun(Exception):  # noqa: N818  # reads as what happened
+class NotStarted(Exception):  # noqa: N818  # an outcome that the caller handles
     """A scoring process ended before it began with a session."""
 
 
@@ -107,20 +107,20 @@ class ScoringProcess(asyncio.Protocol):
             until = monotonic() + START_S
             while isinstance(said := receive_object(self._socket), Loading):
                 if monotonic() > until:
-                    raise ScoringProcessDied(f"the scoring process was not ready within {START_S:g} s")
+                    raise ScoringProcessDiedError(f"the scoring process was not ready within {START_S:g} s")
             ready = cast("Ready", said)
             self._socket.settimeout(None)
         except TimeoutError:
-            raise ScoringProcessDied(
+            raise ScoringProcessDiedError(
                 f"the scoring process said nothing for {SILENT_START_S:g} s before it was ready"
             ) from None
         except (EOFError, OSError):
             how = self._ended()
-            raise ScoringProcessDied(
+            raise ScoringProcessDiedError(
                 f"the scoring process ended before it was ready ({how}); what it said stands above"
             ) from None
         if ready.unavailable:
-            raise (JudgeUnavailable if ready.judge else EmbedderUnavailable)(ready.unavailable)
+            raise (JudgeUnavailableError if ready.judge else EmbedderUnavailableError)(ready.unavailable)
         return ready.embedder_id
 
     @property
@@ -157,7 +157,7 @@ class ScoringProcess(asyncio.Protocol):
         """
         if self._closed:
             gone: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
-            gone.set_exception(NotBegun())
+            gone.set_exception(NotStarted())
             return gone
         if not self._waiting:
             self.silence_s = 0.0
@@ -166,17 +166,17 @@ class ScoringProcess(asyncio.Protocol):
         self._send(Ask(self._asked, raw, list(known)))
         return answer
 
-    def learn(self, reference_id: str, reference: bytes | None) -> None:
+    def update_reference(self, reference_id: str, reference: bytes | None) -> None:
         """Tell it a reference, or with None that it is gone."""
-        self._send(Learn(reference_id, reference))
+        self._send(UpdateReference(reference_id, reference))
 
-    def charge(self, paid: Paid) -> None:
+    def record_spend(self, paid: Paid) -> None:
         """Tell it what others paid for judges, or (less than 0) what is another worker's business now."""
-        self._send(Charge(paid))
+        self._send(RecordSpend(paid))
 
-    def have(self, share: Share) -> None:
+    def set_budget_share(self, share: Share) -> None:
         """Tell it how much of what judging may cost is its worker's."""
-        self._send(Have(share))
+        self._send(SetBudgetShare(share))
 
     def kill_if_silent(self, limit_s: float) -> None:
         """End it if it was asked for something and has said nothing for so long. To be called every `LOOK_EVERY_S`."""
@@ -212,7 +212,7 @@ class ScoringProcess(asyncio.Protocol):
         """Answers have come."""
         self.silence_s = 0.0
         for frame in self._frames.of(data):
-            if not isinstance(frame, Beat):
+            if not isinstance(frame, Heartbeat):
                 self._answered(frame)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -226,7 +226,7 @@ class ScoringProcess(asyncio.Protocol):
         for place, each in enumerate(waiting.values()):
             if not each.done():
                 begun = place < self._setup.concurrency
-                each.set_exception(ScoringProcessDied(f"it ended on its own ({how})") if begun else NotBegun())
+                each.set_exception(ScoringProcessDiedError(f"it ended on its own ({how})") if begun else NotStarted())
         self.lost(how)
 
     def _answered(self, answer: Answer | Refusal) -> None:
@@ -234,16 +234,16 @@ class ScoringProcess(asyncio.Protocol):
         waiting = self._waiting.pop(answer.number)
         if waiting.done():  # nobody waits any more
             return
-        judged = Judged(answer.verdicts, answer.paid)
+        judged = JudgeUsage(answer.verdicts, answer.paid)
         if isinstance(answer, Answer):
             _, segment, revision, last_record, results, candidates, outcomes, _, _, unanswered = astuple(answer)
             waiting.set_result(
                 Scored(segment, revision, last_record, results, candidates, outcomes, judged, unanswered)
             )
         else:
-            waiting.set_exception(Unscorable(cast("Reason", answer.reason), answer.detail, judged))
+            waiting.set_exception(SessionRejected(cast("Reason", answer.reason), answer.detail, judged))
 
-    def _send(self, frame: Ask | Learn | Charge | Have) -> None:
+    def _send(self, frame: Ask | UpdateReference | RecordSpend | SetBudgetShare) -> None:
         if self._transport is None:
             raise RuntimeError("the scoring process is asked before it is connected")
         self._transport.write(packed(frame))

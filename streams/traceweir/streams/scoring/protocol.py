@@ -15,7 +15,7 @@ from traceweir.scorers.evaluation.plan import ConfigError, Plan
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.score.candidate_changes import Offered
+from traceweir.streams.score.candidate_changes import OfferedCandidate
 from traceweir.streams.settings import Settings
 
 _SIZE = struct.Struct(">I")
@@ -114,20 +114,20 @@ class Ask(msgspec.Struct, tag=True, array_like=True, gc=False):
     known: list[JudgeVerdict] = []
 
 
-class Learn(msgspec.Struct, tag=True, array_like=True, gc=False):
+class UpdateReference(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the scoring process: a reference has changed; None: it is gone. It counts for what is asked after it."""
 
     reference_id: str
     reference: bytes | None
 
 
-class Charge(msgspec.Struct, tag=True, array_like=True, gc=False):
+class RecordSpend(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the scoring process: this was paid before it was there; less than 0: it is another worker's business now."""
 
     paid: Paid
 
 
-class Have(msgspec.Struct, tag=True, array_like=True, gc=False):
+class SetBudgetShare(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the scoring process: so much of what judging may cost is its worker's."""
 
     share: Share
@@ -141,7 +141,7 @@ class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
     revision: int
     last_record: int
     results: list[bytes]
-    candidates: list[Offered]
+    candidates: list[OfferedCandidate]
     outcomes: dict[str, int]
     verdicts: list[JudgeVerdict] = []
     paid: list[Paid] = []
@@ -158,11 +158,11 @@ class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
     paid: list[Paid] = []
 
 
-class Beat(msgspec.Struct, tag=True, array_like=True, gc=False):
+class Heartbeat(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the worker, every second: nothing holds the event loop."""
 
 
-Frame = Ask | Learn | Charge | Have | Answer | Refusal | Beat
+Frame = Ask | UpdateReference | RecordSpend | SetBudgetShare | Answer | Refusal | Heartbeat
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(Frame).decode
 
@@ -176,7 +176,7 @@ def packed(frame: Frame) -> bytes:
 class Frames:
     """Makes frames of the bytes that arrive, in whatever pieces.
 
-    >>> frames, sent = Frames(), packed(Learn("a", None)) + packed(Ask(7, b"{}"))
+    >>> frames, sent = Frames(), packed(UpdateReference("a", None)) + packed(Ask(7, b"{}"))
     >>> [*frames.of(sent[:5]), *frames.of(sent[5:])]
     [Learn(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[])]
     """

@@ -19,8 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from traceweir.schemas.base import explain
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring.process import LOOK_EVERY_S, NotBegun, ScoringProcess, ScoringProcessDied
-from traceweir.streams.scoring.session_scoring import Scored, Unscorable
+from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
+from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Attempts:
         fresh.replace(self._file)
 
 
-class Trial:
+class Quarantine:
     """Tries suspects, as long as there are any.
 
     Args:
@@ -90,7 +90,7 @@ class Trial:
         self._attempts, self._another, self._failed, self._silent_s = attempts, another, failed, silent_s
         self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], asyncio.Future[Scored]]] = deque()
         self._task: asyncio.Task[None] | None = None
-        self.ward: ScoringProcess | None = None
+        self.quarantine_process: ScoringProcess | None = None
         """The process for suspects, while there is one."""
 
     async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict]) -> Scored:
@@ -117,24 +117,24 @@ class Trial:
                 if answer.done():  # nobody waits any more
                     continue
                 if self._attempts.of(raw) + 1 >= STARTS:
-                    answer.set_exception(Unscorable("poison", _POISON))
+                    answer.set_exception(SessionRejected("poison", _POISON))
                     self._attempts.forget(raw)
                     continue
-                if self.ward is None:
-                    self.ward = await self._another()
+                if self.quarantine_process is None:
+                    self.quarantine_process = await self._another()
                 self._attempts.save()  # before it can bring the worker down, too
-                fresh = self.ward.fresh
-                found = await self._alone(self.ward, raw, known)
-                if isinstance(found, ScoringProcessDied | NotBegun):
-                    self.ward = None
-                    if fresh and isinstance(found, ScoringProcessDied):
+                fresh = self.quarantine_process.fresh
+                found = await self._alone(self.quarantine_process, raw, known)
+                if isinstance(found, ScoringProcessDiedError | NotStarted):
+                    self.quarantine_process = None
+                    if fresh and isinstance(found, ScoringProcessDiedError):
                         self._attempts.add(raw)
                     self._suspects.appendleft(suspect)
                     continue
                 self._attempts.forget(raw)
                 if answer.done():
                     continue
-                if isinstance(found, Unscorable):
+                if isinstance(found, SessionRejected):
                     answer.set_exception(found)
                 else:
                     answer.set_result(found)
@@ -143,20 +143,20 @@ class Trial:
         finally:
             self._task = None
             self._attempts.save()
-            if self.ward is not None:
-                self.ward.close()
-                self.ward = None
+            if self.quarantine_process is not None:
+                self.quarantine_process.close()
+                self.quarantine_process = None
 
     async def _alone(
-        self, ward: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict]
-    ) -> Scored | Unscorable | ScoringProcessDied | NotBegun:
-        answer = ward.ask(raw, known)
+        self, quarantine_process: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict]
+    ) -> Scored | SessionRejected | ScoringProcessDiedError | NotStarted:
+        answer = quarantine_process.ask(raw, known)
         while not answer.done():
             await asyncio.wait({answer}, timeout=LOOK_EVERY_S)
-            ward.kill_if_silent(self._silent_s)
+            quarantine_process.kill_if_silent(self._silent_s)
         try:
             return answer.result()
-        except (Unscorable, ScoringProcessDied, NotBegun) as why:
+        except (SessionRejected, ScoringProcessDiedError, NotStarted) as why:
             return why
 
 

@@ -22,14 +22,14 @@ from traceweir.schemas.turns import turns_of
 from traceweir.scorers.embedding import Embedder, embedded_text
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
-from traceweir.streams.judges.service import Judged, Judging
+from traceweir.streams.judges.service import JudgeUsage, Judging
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.score.candidate_changes import Offered
+from traceweir.streams.score.candidate_changes import OfferedCandidate
 from traceweir.streams.scoring.embedders import Batching
 from traceweir.streams.scoring.references import References
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
 
-NOTHING_JUDGED = Judged()
+NOTHING_JUDGED = JudgeUsage()
 UNANSWERED = {"budget", "error", "timeout"}
 """Why a judged score may have a value another time."""
 
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
 
     scores: Sequence[Score]
     candidates: Sequence[Candidate]
-    judged: Judged = NOTHING_JUDGED
+    judged: JudgeUsage = NOTHING_JUDGED
     unanswered: int = 0
     """How many of the scores wait for a judge that could not be asked, or whose answer was of no use."""
 
@@ -56,18 +56,18 @@ class Scored(NamedTuple):
     last_record: int
     """Timestamp of its last record, in milliseconds since 1970."""
     results: Sequence[bytes]
-    candidates: Sequence[Offered]
+    candidates: Sequence[OfferedCandidate]
     outcomes: Mapping[str, int]
     """How many scores came out how: `PASSED`, or `NOT_EVALUATED.timeout`."""
-    judged: Judged = NOTHING_JUDGED
+    judged: JudgeUsage = NOTHING_JUDGED
     unanswered: int = 0
     """How many of the scores wait for a judge."""
 
 
-class Unscorable(Exception):  # noqa: N818  # a verdict on a session, which becomes a dead letter; nothing went wrong here
+class SessionRejected(Exception):  # noqa: N818  # an outcome that the caller handles
     """Nothing came of a session: the reason, for counting, one sentence for a person, and what judging it brought nevertheless."""
 
-    def __init__(self, reason: Reason, detail: str, judged: Judged = NOTHING_JUDGED) -> None:
+    def __init__(self, reason: Reason, detail: str, judged: JudgeUsage = NOTHING_JUDGED) -> None:
         super().__init__(detail)
         self.reason: Reason = reason
         self.detail = detail
@@ -86,13 +86,13 @@ class Scoring(Protocol):
 
 
 def score_bytes(measure: Measure) -> Scoring:
-    """What scores the bytes of a session in this process. Whatever a session provokes becomes `Unscorable`."""
+    """What scores the bytes of a session in this process. Whatever a session provokes becomes `SessionRejected`."""
 
     async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Scored:
         try:
             session = Session.model_validate_json(raw)
         except ValidationError as error:
-            raise Unscorable("unreadable_session", explain(error)) from None
+            raise SessionRejected("unreadable_session", explain(error)) from None
         try:
             scores, candidates, judged, unanswered = await measure(session, known)
             scored = Scored(
@@ -108,20 +108,20 @@ def score_bytes(measure: Measure) -> Scoring:
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
                 raise
-            raise Unscorable("scoring_failed", f"{type(error).__name__}: {error}") from error
+            raise SessionRejected("scoring_failed", f"{type(error).__name__}: {error}") from error
         largest = max(map(len, [*scored.results, *(each.value for each in scored.candidates)]), default=0)
         if largest > MAX_OUTPUT_BYTES:
             detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
-            raise Unscorable("too_large", detail, judged)
+            raise SessionRejected("too_large", detail, judged)
         return scored
 
     return score
 
 
-def _offered(candidate: Candidate) -> Offered:
+def _offered(candidate: Candidate) -> OfferedCandidate:
     decisive = candidate.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
     value = candidate.model_dump_json(by_alias=True, exclude_unset=True)
-    return Offered(candidate.scope, _digest(candidate.trace.id), _digest(decisive), value.encode())
+    return OfferedCandidate(candidate.scope, _digest(candidate.trace.id), _digest(decisive), value.encode())
 
 
 def _digest(text: str) -> bytes:

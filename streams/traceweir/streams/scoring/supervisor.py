@@ -18,10 +18,10 @@ from mode import Service
 from traceweir.schemas.reference import Reference
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring.process import LOOK_EVERY_S, NotBegun, ScoringProcess, ScoringProcessDied
+from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.quarantine import Attempts, Trial
-from traceweir.streams.scoring.session_scoring import Scored, Unscorable
+from traceweir.streams.scoring.quarantine import Attempts, Quarantine
+from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ TRIES = 3
 """How often a process is started that does not come to be ready: it may have been frozen or killed by whoever harmed the one before."""
 
 
-class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyped
+class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are untyped
     """Scores sessions in a process of its own, and starts another when it dies.
 
     Args:
@@ -54,10 +54,13 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
         self._asked: dict[bytes, asyncio.Future[Scored]] = {}
-        self._trial = Trial(self._attempts, self._ward, lambda error: self.failed(error), silent_s)  # noqa: PLW0108  # set later
+        self._trial = Quarantine(self._attempts, self._start_quarantine_process, self._fail, silent_s)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when no process can be had any more."""
+
+    def _fail(self, error: BaseException) -> None:
+        self.failed(error)  # which is set later
 
     async def on_start(self) -> None:
         """Connect with the process."""
@@ -90,7 +93,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         ended = self._asked[raw] = asyncio.get_running_loop().create_future()
         try:
             scored = await self._scored(raw, known)
-        except Unscorable as why:
+        except SessionRejected as why:
             ended.set_exception(why)
             ended.exception()  # it is told to whoever waits, and nobody may
             raise
@@ -107,9 +110,9 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
             await self._ready.wait()
             try:
                 return await self._process.ask(raw, known)
-            except NotBegun:
+            except NotStarted:
                 pass
-            except ScoringProcessDied:
+            except ScoringProcessDiedError:
                 self._attempts.add(raw)
         return await self._trial(raw, known)
 
@@ -121,21 +124,21 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         if reference is not None:
             self._learned[reference_id] = reference.model_dump_json(by_alias=True, exclude_unset=True).encode()
         for process in self._connected():
-            process.learn(reference_id, self._learned.get(reference_id))
+            process.update_reference(reference_id, self._learned.get(reference_id))
 
     # What judges cost
 
-    def charge(self, paid: Paid) -> None:
+    def record_spend(self, paid: Paid) -> None:
         """Count what was paid by sessions of a partition that this worker has taken over, or (less than 0) that it has given up."""
         self._spending.add(paid)
         for process in self._connected():
-            process.charge(paid)
+            process.record_spend(paid)
 
-    def have(self, share: Share) -> None:
+    def set_budget_share(self, share: Share) -> None:
         """From now on so much of what judging may cost is this worker's."""
         self._share = share
         for process in self._connected():
-            process.have(share)
+            process.set_budget_share(share)
 
     def _note(self, by: ScoringProcess, paid: Sequence[Paid]) -> None:
         """Tell every process but the one that paid, and all that come after."""
@@ -143,10 +146,10 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
             self._spending.add(each)
             for process in self._connected():
                 if process is not by:
-                    process.charge(each)
+                    process.record_spend(each)
 
     def _connected(self) -> list[ScoringProcess]:
-        processes = (self._process if self._ready.is_set() else None, self._trial.ward)
+        processes = (self._process if self._ready.is_set() else None, self._trial.quarantine_process)
         return [process for process in processes if process is not None and not process.ended]
 
     # What the process does
@@ -165,7 +168,7 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
                 raise asyncio.CancelledError
             self._starting.discard(start)
             error = start.exception()
-            if not (more and isinstance(error, ScoringProcessDied)):
+            if not (more and isinstance(error, ScoringProcessDiedError)):
                 break
             log.warning("%s; it is started again", error)
         return start.result()
@@ -174,15 +177,15 @@ class ScoringApart(Service):  # type: ignore[misc]  # Faust's services are untyp
         process.paid = partial(self._note, process)
         await process.connect()
         for reference_id, reference in self._learned.items():
-            process.learn(reference_id, reference)
-        process.have(self._share)
+            process.update_reference(reference_id, reference)
+        process.set_budget_share(self._share)
         for paid in self._spending.entries():
-            process.charge(paid)
+            process.record_spend(paid)
 
-    async def _ward(self) -> ScoringProcess:
-        ward = await self._another()
-        await self._connect(ward)
-        return ward
+    async def _start_quarantine_process(self) -> ScoringProcess:
+        quarantine_process = await self._another()
+        await self._connect(quarantine_process)
+        return quarantine_process
 
     async def _take(self, process: ScoringProcess) -> None:
         self._process = process

@@ -10,7 +10,7 @@ import orjson
 KEY = b"#"
 
 
-class Tally(Counter[str]):
+class Counters(Counter[str]):
     """What a stage did with the records of a partition since the beginning of its state."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ _SLICE_S = 0.003
 """How long one worker may hold the event loop when its work never waits."""
 
 
-class Pool:
+class WorkPool:
     """Runs at most `limit` pieces of work at a time. Work that never waits gives way to others every few milliseconds."""
 
     def __init__(self, limit: int = 64, failed: Callable[[BaseException], object] | None = None) -> None:

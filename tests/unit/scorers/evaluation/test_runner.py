@@ -15,7 +15,7 @@ from traceweir.schemas.config import GateConfig
 from traceweir.schemas.invocation import FunctionCall, Level
 from traceweir.schemas.score import Cost, Score
 from traceweir.schemas.turns import Turn
-from traceweir.scorers import Measurement, Metric, Missing, Plan, Scorer, Subject, TraceValue, read_plan
+from traceweir.scorers import Measurement, Metric, MissingInput, Plan, Scorer, Subject, TraceValue, read_plan
 from traceweir.scorers.evaluation.runner import NAMED, evaluate, sampling_point
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
@@ -42,7 +42,7 @@ class Answers(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         if not subject.response:
-            raise Missing("no answer")
+            raise MissingInput("no answer")
         cost = Cost(input_tokens=3, usd=0.5)
         return Measurement(
             value=float(subject.response == "yes"), rationale="read it", details={"was": subject.response}, cost=cost
@@ -250,7 +250,7 @@ async def test_of_several_reasons_a_session_gives_the_gravest() -> None:
         """Misses one, fails at another."""
 
         def score(self, subject: Subject) -> Measurement:
-            raise ValueError if subject.response else Missing("no answer")
+            raise ValueError if subject.response else MissingInput("no answer")
 
     *_, session = await scores_of(plan_of(Mixed()), [make_turn("i1"), make_turn("i2", "yes")])
     assert session.not_evaluated_because == "error"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.support.scoring import make_trace, trace_document
 
 from traceweir.schemas.invocation import Invocation
-from traceweir.scorers import Missing, Subject, TraceValue, evaluate_value
+from traceweir.scorers import MissingInput, Subject, TraceValue, evaluate_value
 from traceweir.scorers.embedding import HashingEmbedder, Vectors
 from traceweir.scorers.metrics.novelty import NoveltyCache
 from traceweir.scorers.metrics.trace_value import value_of
@@ -172,5 +172,5 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
 
 
 def test_without_a_trace_there_is_nothing_to_measure() -> None:
-    with pytest.raises(Missing):
+    with pytest.raises(MissingInput):
         TraceValue().score(Subject(invocation=Invocation()))

@@ -121,8 +121,8 @@ def test_the_decision_is_seen_on_every_usual_terminal(width: int) -> None:
 def test_superseded_revisions_are_a_term_of_the_equations_and_have_no_pairs() -> None:
     seen = Observed()
     seen.counts.update({"sessions": 20, "scores: asks PASSED": 4})
-    seen.tallies["assemble", 0] = {"closed": 20, "opened": 1, "reopened": 19}
-    seen.tallies["score", 0] = {"scored": 2, "superseded": 18, "consumed": 20}
+    seen.all_counters["assemble", 0] = {"closed": 20, "opened": 1, "reopened": 19}
+    seen.all_counters["score", 0] = {"scored": 2, "superseded": 18, "consumed": 20}
     seen.subjects = {("s", 0, revision): 2 for revision in range(20)}
     seen.answered = {("s", 0, 0), ("s", 0, 19)}
     found = {each.whole: each for each in equations_of(seen, metrics=1)}

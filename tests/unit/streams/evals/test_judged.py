@@ -16,7 +16,7 @@ from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
 from traceweir.scorers.scripted_judge import ScriptedJudge
 from traceweir.streams.cli.main import main
 from traceweir.streams.evals.evaluate import evaluate_files
-from traceweir.streams.judges.errors import JudgeUnavailable
+from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.settings import InvalidSettingsError
 
 GOOD, BAD = invocation("Where is it?", "On its way."), invocation("Where is it?", "I do not know.")
@@ -112,7 +112,7 @@ def test_without_the_extra_both_say_how_to_install_it(
     without: Callable[..., Any] = lambda name, *package: None if name == "litellm" else found(name, *package)  # noqa: E731
     monkeypatch.setattr(importlib.util, "find_spec", without)
     with pytest.raises(
-        JudgeUnavailable, match=r"which needs litellm: install it with pip install '.\[judge\]'"
+        JudgeUnavailableError, match=r"which needs litellm: install it with pip install '.\[judge\]'"
     ) as unavailable:
         evaluate("good")
     code, said = cli(capfd)

@@ -16,7 +16,7 @@ from traceweir.streams.evals.evaluate import evaluate_files
 from traceweir.streams.evals.files import Chosen, read_eval_file
 from traceweir.streams.evals.recordings import read_recordings
 from traceweir.streams.evals.results import CaseResult, Report
-from traceweir.streams.evals.scoring import Scored, score_files
+from traceweir.streams.evals.scoring import ScoredFile, score_files
 from traceweir.streams.evals.text import detail_lines, failure_lines, summary_lines
 from traceweir.streams.formats.documents import InputError
 
@@ -30,7 +30,7 @@ async def score(folder: Path, expected: Any, actual: Any, config: Any = BOTH, **
     sessions = write(folder / "a.sessions.json", actual)
     plan = config if isinstance(config, Plan) else read_plan(config)
     runs = read_recordings([str(sessions)])
-    scored = Scored(read_eval_file(Chosen(file)), plan, runs, options.pop("session_ids", {}))
+    scored = ScoredFile(read_eval_file(Chosen(file)), plan, runs, options.pop("session_ids", {}))
     return await score_files([scored], now=lambda: NOW, **options)
 
 

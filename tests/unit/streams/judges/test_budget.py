@@ -139,27 +139,27 @@ async def test_what_rounding_leaves_of_sums_of_usd_is_not_waited_for() -> None:
 
 
 async def test_a_share_bounds_every_limit_and_is_named(asking: Asking) -> None:
-    asking.budget.have(Share(1, 4))
+    asking.budget.set_share(Share(1, 4))
     with pytest.raises(BudgetSpent, match=r"^25 tokens of the 25 tokens a day of 1 of 4 partitions are left"):
         await asking.ask("too much", 26)
     paid = asking.ask("fits", 25, takes=25)
     asking.end("fits")
     await paid
-    asking.budget.have(Share(4, 4))
+    asking.budget.set_share(Share(4, 4))
     with pytest.raises(BudgetSpent, match=r"^75 tokens of the 100 tokens a day are left"):
         await asking.ask("too much", 76)
 
 
 async def test_who_waits_hears_of_another_share(asking: Asking) -> None:
-    asking.budget.have(Share(2, 4))
+    asking.budget.set_share(Share(2, 4))
     running, waiting = asking.ask("a", 30), asking.ask("b", 30)
     await settled()
-    asking.budget.have(Share(4, 4))
+    asking.budget.set_share(Share(4, 4))
     await settled()
     assert asking.begun == ["a", "b"]
     refused = asking.ask("c", 50)
     await settled()
-    asking.budget.have(Share(1, 4))
+    asking.budget.set_share(Share(1, 4))
     with pytest.raises(BudgetSpent):
         await refused
     asking.end("a")

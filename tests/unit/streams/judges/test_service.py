@@ -279,7 +279,7 @@ async def test_what_was_paid_before_counts() -> None:
         await judge.ask(question())
         second = judging(server.url, clock=clock, config={"budget": {"tokens_per_day": 125}})
         for paid in judge.judged.paid:
-            second.budget.charge(paid)
+            second.budget.record_spend(paid)
         await failure(second.session().ask(question()), BudgetSpent)
 
 

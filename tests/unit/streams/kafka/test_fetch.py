@@ -13,7 +13,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
-from traceweir.streams.kafka.fetch import Batches, Records
+from traceweir.streams.kafka.fetch import Batches, ParsedRecords
 
 CRC_AT, CRC_FROM = 17, 21
 NONE, GZIP = 0, 1
@@ -45,7 +45,7 @@ def sealed(raw: bytearray) -> bytes:
 
 def read(data: bytes, begin: int = 0, topics: Sequence[str] = ("t",), aborted: Any = None) -> list[Any]:
     place = TopicPartition("t", 0)
-    return list(Records(topics, place, Batches(data), aborted, begin, None, None, True, READ_COMMITTED))
+    return list(ParsedRecords(topics, place, Batches(data), aborted, begin, None, None, True, READ_COMMITTED))
 
 
 def contents(records: Sequence[Any]) -> list[tuple[Any, ...]]:

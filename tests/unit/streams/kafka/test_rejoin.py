@@ -9,7 +9,7 @@ import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, UnknownError
 
 from traceweir.streams.kafka import rejoin
-from traceweir.streams.kafka.rejoin import GroupRefusedError, rejoins
+from traceweir.streams.kafka.rejoin import GroupRefusedError, rejoin_on_error
 
 
 class Coordinator:
@@ -31,7 +31,7 @@ async def test_an_error_is_said_and_the_group_joined_again(
     monkeypatch.setattr(rejoin, "AGAIN_AFTER_S", 0.0)
     coordinator, given_up = Coordinator(), list[GroupRefusedError]()
     with caplog.at_level(logging.WARNING):
-        await rejoins(coordinator, given_up.append)(UnknownError("what is this"))
+        await rejoin_on_error(coordinator, given_up.append)(UnknownError("what is this"))
     assert (coordinator.rejoined, given_up) == (1, [])
     assert caplog.messages == [
         "the consumer group answered with an error, joining it again: [Error -1] UnknownError: what is this"
@@ -44,7 +44,7 @@ async def test_errors_that_go_on_end_the_worker_and_those_of_another_day_do_not(
     monkeypatch.setattr(rejoin, "AGAIN_AFTER_S", 0.0)
     loop, coordinator = asyncio.get_running_loop(), Coordinator()
     given_up: asyncio.Future[GroupRefusedError] = loop.create_future()
-    answer = rejoins(coordinator, given_up.set_result)
+    answer = rejoin_on_error(coordinator, given_up.set_result)
     began = loop.time()
     for passed_s in (0, 200, 300, 320):  # trouble since 200
         monkeypatch.setattr(loop, "time", lambda passed_s=passed_s: began + passed_s)
@@ -61,7 +61,7 @@ async def test_a_worker_that_may_not_be_in_its_group_gives_up_and_waits_for_its_
     coordinator = Coordinator()
     given_up: asyncio.Future[GroupRefusedError] = asyncio.get_running_loop().create_future()
     answer = asyncio.ensure_future(
-        rejoins(coordinator, given_up.set_result)(GroupAuthorizationFailedError(coordinator.group_id))
+        rejoin_on_error(coordinator, given_up.set_result)(GroupAuthorizationFailedError(coordinator.group_id))
     )
     assert "consumer group 'traceweir.assemble': allow its user Read on that group" in str(await given_up)
     assert not answer.done()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from traceweir.streams.kafka.topic_admin import KafkaUnreachable, check_topics, reach
+from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, check_topics, reach
 from traceweir.streams.settings import Settings
 
 
@@ -22,7 +22,7 @@ def dead_address() -> str:
 def test_nobody_listening_is_said_with_address_reason_and_way_out(
     dead_address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(KafkaUnreachable) as caught:
+    with pytest.raises(KafkaUnreachableError) as caught:
         reach(Settings(kafka_bootstrap_servers=dead_address), timeout_s=0.5)
 
     message = str(caught.value)
@@ -35,7 +35,7 @@ def test_nobody_listening_is_said_with_address_reason_and_way_out(
 def test_a_listener_that_never_answers_is_no_broker() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{mute.getsockname()[1]}")
-        with pytest.raises(KafkaUnreachable, match="no Kafka broker answered"):
+        with pytest.raises(KafkaUnreachableError, match="no Kafka broker answered"):
             reach(settings, timeout_s=0.5)
 
 
@@ -43,5 +43,5 @@ def test_a_certificate_file_that_is_none_is_said_too(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
     settings = Settings(kafka_security_protocol="SSL", kafka_ssl_cafile=tmp_path / "ca.pem")
 
-    with pytest.raises(KafkaUnreachable, match=r"Kafka's client does not start: .*ssl\.ca\.location"):
+    with pytest.raises(KafkaUnreachableError, match=r"Kafka's client does not start: .*ssl\.ca\.location"):
         check_topics(settings)

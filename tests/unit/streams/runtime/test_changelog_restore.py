@@ -11,7 +11,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from traceweir.streams.runtime import changelog_restore
-from traceweir.streams.runtime.changelog_restore import CatchUp
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore
 
 
 class EmptyTable:
@@ -84,6 +84,6 @@ async def test_it_does_not_wait_for_a_connection_to_close(monkeypatch: pytest.Mo
     async def changelog_id() -> str:
         return "id"
 
-    found = await CatchUp(table, {}, lambda: None, lambda: False).read([3], changelog_id(), ["a"])
+    found = await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), ["a"])
 
     assert found == {TopicPartition("a", 3): 0}

@@ -72,7 +72,7 @@ def ends(lane: Lane, at: float = 100.0, **left: int) -> dict[TP, End]:
 
 async def test_while_an_input_is_behind_records_come_in_the_order_of_their_timestamps() -> None:
     lane, stage = make_lane()
-    lane.astray()
+    lane.pending_seeks()
 
     await lane.take("a", records("a", 1, 2, 7, 3, 9))
     assert stage.applied == []  # nothing is known of b
@@ -86,7 +86,7 @@ async def test_while_an_input_is_behind_records_come_in_the_order_of_their_times
 
 async def test_a_record_from_the_future_lets_no_input_run_ahead_of_what_stands_behind_it() -> None:
     lane, stage = make_lane()
-    lane.astray()
+    lane.pending_seeks()
 
     await lane.take("b", records("b", 3, 900_000, 4))
     await lane.take("a", records("a", 1, 900_000, 2, 5))
@@ -100,7 +100,7 @@ async def test_a_record_from_the_future_lets_no_input_run_ahead_of_what_stands_b
 
 async def test_inputs_that_are_read_to_their_end_wait_for_nobody() -> None:
     lane, stage = make_lane()
-    lane.astray()
+    lane.pending_seeks()
     lane.fetched(ends(lane), 100.0)
 
     await lane.take("b", records("b", 50, 40))
@@ -112,7 +112,7 @@ async def test_inputs_that_are_read_to_their_end_wait_for_nobody() -> None:
 async def test_what_waits_is_not_committed_and_its_input_counts_as_behind() -> None:
     table = MemoryTable()
     lane, stage = make_lane(table)
-    lane.astray()
+    lane.pending_seeks()
     await lane.take("b", records("b", 5))
     await lane.take("a", records("a", 1, 9))
     lane.fetched(ends(lane, b=3), 101.0)
@@ -127,7 +127,7 @@ async def test_what_waits_is_not_committed_and_its_input_counts_as_behind() -> N
 
 async def test_an_input_that_runs_ahead_is_paused_and_the_one_it_waits_for_is_not() -> None:
     lane, stage = make_lane()
-    lane.astray()
+    lane.pending_seeks()
     await lane.take("a", records("a", *range(1, QUEUE)))
     assert not lane.full("a", 20_000)
     await lane.take("a", records("a", QUEUE, first=QUEUE - 1))
@@ -145,7 +145,7 @@ async def test_an_input_that_runs_ahead_is_paused_and_the_one_it_waits_for_is_no
 async def test_a_few_large_records_that_wait_fill_the_queue_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traceweir.streams.runtime.lane.QUEUE_BYTES", 1_000)
     lane, _ = make_lane()
-    lane.astray()
+    lane.pending_seeks()
 
     await lane.take("a", [Message("a", 0, 0, 1, None, b"x" * 999)])
     assert not lane.full("a", 10)
@@ -181,27 +181,27 @@ def test_reading_begins_at_the_committed_offset_or_at_the_first_record_there_is(
     table.write(0, [(OFFSETS, orjson.dumps(committed))], 0)
     lane, _ = make_lane(table, ("a",), first)
 
-    assert lane.astray() == {"a": place}
-    assert lane.astray() == {}
+    assert lane.pending_seeks() == {"a": place}
+    assert lane.pending_seeks() == {}
 
 
 def test_a_gap_after_a_change_of_hands_is_asked_for_once_more_and_then_taken_for_a_hole() -> None:
     lane, _ = make_lane(inputs=("a",))
-    lane.astray()
+    lane.pending_seeks()
 
-    assert lane.misses("a", 3)
-    assert lane.astray() == {"a": 0}
-    assert not lane.misses("a", 3)
-    assert not lane.misses("a", 9)  # afterwards the consumer's sequence holds
+    assert lane.has_gap_before("a", 3)
+    assert lane.pending_seeks() == {"a": 0}
+    assert not lane.has_gap_before("a", 3)
+    assert not lane.has_gap_before("a", 9)  # afterwards the consumer's sequence holds
     lane.lose("a")
-    assert lane.astray() == {"a": 0}
-    assert lane.misses("a", 9)
+    assert lane.pending_seeks() == {"a": 0}
+    assert lane.has_gap_before("a", 9)
 
 
 def test_the_time_when_all_is_read_is_the_one_at_which_the_broker_said_so() -> None:
     lane, stage = make_lane()
     lane.fetched(ends(lane), 101.0)  # not yet sought
-    lane.astray()
+    lane.pending_seeks()
     lane.fetched({TP("a", 0): End(0, 0, 101.5)}, 102.0)
     lane.fetched({TP("a", 0): End(0, 0, 102.5), TP("b", 0): End(0, 0, 102.9)}, 103.0)
     lane.fetched(ends(lane, at=103.0), 103.001)  # too soon after the last
@@ -236,19 +236,19 @@ def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
 
 async def test_after_a_pause_the_stages_hear_the_time_before_the_records_and_nothing_counts_as_read() -> None:
     lane, stage = make_lane()
-    lane.astray()
+    lane.pending_seeks()
     lane.fetched(ends(lane), 100.0)
     stage.ticks.clear()
 
-    lane.hear(100.5)
+    lane.observe_clock(100.5)
     assert stage.ticks == []
-    lane.hear(500.0)
+    lane.observe_clock(500.0)
     assert stage.ticks == [(500.0, ["a", "b"])]
 
 
 async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time() -> None:
     lane, stage = make_lane()
-    lane.astray()
+    lane.pending_seeks()
     checkpoints = Checkpoints.__new__(Checkpoints)
     checkpoints.lanes, checkpoints._app = {0: lane}, MagicMock()
 
@@ -279,7 +279,7 @@ async def test_a_partition_begins_no_checkpoint_after_its_last_while_others_are_
     checkpoints._table = MagicMock()
     for number, lane in lanes.items():
         lane.number = number
-        lane.astray()
+        lane.pending_seeks()
         lane.fetched(ends(lane), 100.0)
         lane.task = asyncio.create_task(checkpoints._run(lane))
         await checkpoints.take(TP("a", number), records("a", 1))
@@ -313,23 +313,23 @@ async def test_its_lag_is_what_the_last_fetch_left() -> None:
 
 async def test_the_group_is_told_offsets_once_in_a_while_and_at_the_end() -> None:
     lane, _ = make_lane()
-    lane.astray()
+    lane.pending_seeks()
     lane.fetched(ends(lane), 100.0)
     told = []
     for number, now in enumerate((0.0, 0.5, 1.0, 1.1)):
         await lane.take("a", records("a", 1, first=number))
         lane.cut()
-        told.append(lane.untold(now))
+        told.append(lane.offsets_to_commit(now))
     assert told == [{"a": 1}, {}, {"a": 3}, {}]
-    assert lane.untold(1.2, last=True) == {"a": 4}
-    assert lane.untold(9.0) == {}
+    assert lane.offsets_to_commit(1.2, last=True) == {"a": 4}
+    assert lane.offsets_to_commit(9.0) == {}
 
 
 async def test_the_format_is_written_with_the_first_offsets_and_not_again() -> None:
     table = MemoryTable()
     for first, expected in ((0, [(FORMAT_ROW, b"%d" % FORMAT)]), (1, []), (2, [])):
         lane, _ = make_lane(table, ("a",))
-        lane.astray()
+        lane.pending_seeks()
         lane.fetched(ends(lane), 100.0)
         assert lane.cut() == Cut([], [], {})
         await lane.take("a", records("a", 1, first=first))

@@ -6,33 +6,33 @@ from array import array
 
 import pytest
 
-from traceweir.streams.score.offset_tracker import Progress
+from traceweir.streams.score.offset_tracker import OffsetTracker
 
 
 def test_numbers_one_by_one_as_the_version_before_wrote_them_are_read() -> None:
-    progress = Progress()
+    progress = OffsetTracker()
     progress.load(array("q", [3, 5, 6]).tobytes())
     assert [offset for offset in range(2, 8) if progress.begin(offset)] == [2, 4, 7]
 
 
 def test_a_row_of_a_newer_version_is_named() -> None:
     with pytest.raises(ValueError, match="row of offsets that are done of format 3; this version reads 1 and 2"):
-        Progress().load(b"\x03" + bytes(16))
+        OffsetTracker().load(b"\x03" + bytes(16))
 
 
 def test_what_was_done_before_stays_written_until_it_is_read_past() -> None:
-    former = Progress()
+    former = OffsetTracker()
     for offset in range(10):
         former.begin(offset)
     for offset in (2, 3, 8):
         former.end(offset)
-    again = Progress()
+    again = OffsetTracker()
     again.load(former.row())
     assert (again.mark, again.row()) == (None, former.row())
     again.begin(0)
     again.end(0)
     again.begin(1)
     again.begin(2)
-    third = Progress()
+    third = OffsetTracker()
     third.load(again.row())
     assert [offset for offset in range(1, 10) if third.begin(offset)] == [1, 4, 5, 6, 7, 9]

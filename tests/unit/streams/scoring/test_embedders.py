@@ -14,7 +14,7 @@ import pytest
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.streams.scoring.embedders import (
     Batching,
-    EmbedderUnavailable,
+    EmbedderUnavailableError,
     SentenceTransformerEmbedder,
     load_embedder,
 )
@@ -164,7 +164,7 @@ def without_library(monkeypatch):
 
 @pytest.mark.usefixtures("without_library")
 def test_a_named_model_without_the_library_is_an_error_that_names_model_and_fix():
-    with pytest.raises(EmbedderUnavailable, match=r"'BAAI/bge-m3' needs .*pip install '.\[embeddings\]'"):
+    with pytest.raises(EmbedderUnavailableError, match=r"'BAAI/bge-m3' needs .*pip install '.\[embeddings\]'"):
         load_embedder("BAAI/bge-m3")
 
 

@@ -26,7 +26,7 @@ from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import INSTALL, Access
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.session_scoring import Scored
-from traceweir.streams.scoring.supervisor import ScoringApart
+from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
 from traceweir.streams.worker import run_worker
 
@@ -49,15 +49,15 @@ def verdict(scored: Scored) -> tuple[Any, ...]:
 async def test_a_process_that_takes_the_place_of_another_knows_what_was_said_and_what_was_paid(tmp_path: Path) -> None:
     async with openai_server() as server:
         plan = judged_plan(budget={"tokens_per_day": 1_000})
-        apart = ScoringApart(setup(plan, server.url), tmp_path / "attempts.json")
+        apart = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json")
         await apart.start()
-        apart.have(Share(1, 4))
+        apart.set_budget_share(Share(1, 4))
         first = await apart(session("a"))
         os.kill(apart._process.pid, signal.SIGKILL)
         while apart._ready.is_set():  # noqa: ASYNC110  # of another process
             await asyncio.sleep(0.01)
         again = await apart(session("a"), first.judged.verdicts)
-        apart.charge(Paid(int(utc_now().timestamp() // 60), 130, 0.0))
+        apart.record_spend(Paid(int(utc_now().timestamp() // 60), 130, 0.0))
         refused = await apart(session("b", "Something else."))
         await apart.stop()
 

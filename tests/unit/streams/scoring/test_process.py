@@ -23,11 +23,11 @@ from traceweir.schemas.reference import Reference
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.scoring.child import loading
-from traceweir.streams.scoring.embedders import EmbedderUnavailable, load_embedder
-from traceweir.streams.scoring.process import NotBegun, ScoringProcess, ScoringProcessDied
+from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.process import NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Loading, Ready, Setup, receive_object, send_object
 from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.session_scoring import Scored, SessionScoring, Unscorable, score_bytes
+from traceweir.streams.scoring.session_scoring import Scored, SessionRejected, SessionScoring, score_bytes
 
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 CONCURRENCY = 4
@@ -88,9 +88,9 @@ async def test_it_scores_as_this_process_does(process: ScoringProcess) -> None:
     )
     for said in (None, EXPECTED, None):  # unknown, known, taken back
         references.put("order", said)
-        process.learn("order", known(said))
+        process.update_reference("order", known(said))
         assert stable(await process.ask(session())) == stable(await here(session()))
-    process.learn("order", known(EXPECTED))
+    process.update_reference("order", known(EXPECTED))
     (found,) = [
         s
         for s in map(orjson.loads, (await process.ask(session())).results)
@@ -109,14 +109,14 @@ async def test_it_answers_each_with_its_own(process: ScoringProcess) -> None:
 
 async def test_what_cannot_be_scored_says_why_and_stops_nobody(process: ScoringProcess) -> None:
     refused, scored = process.ask(b"{}"), process.ask(session())
-    with pytest.raises(Unscorable, match="session_id: Field required") as why:
+    with pytest.raises(SessionRejected, match="session_id: Field required") as why:
         await refused
     assert why.value.reason == "unreadable_session"
     assert (await scored).results
 
 
 def test_an_embedder_that_cannot_be_had_is_said_before_anything_begins() -> None:
-    with pytest.raises(EmbedderUnavailable, match="'no/such/folder'"):
+    with pytest.raises(EmbedderUnavailableError, match="'no/such/folder'"):
         ScoringProcess(setup("no/such/folder"))
 
 
@@ -140,7 +140,7 @@ async def test_when_it_dies_everyone_who_waits_is_told(process: ScoringProcess) 
     waiting = [process.ask(session()) for _ in range(3)]
     os.kill(process.pid, signal.SIGKILL)
     for each in waiting:
-        with pytest.raises(ScoringProcessDied, match=r"ended on its own \(signal 9\)"):
+        with pytest.raises(ScoringProcessDiedError, match=r"ended on its own \(signal 9\)"):
             await each
 
 
@@ -183,7 +183,7 @@ def test_it_ends_with_its_worker_also_while_a_scorer_holds_the_interpreter(tmp_p
 
 async def test_who_asks_one_that_has_ended_is_told(process: ScoringProcess) -> None:
     process.close()
-    with pytest.raises(NotBegun):
+    with pytest.raises(NotStarted):
         await process.ask(session())
 
 
@@ -196,7 +196,7 @@ async def test_only_those_that_it_was_at_are_suspected(tmp_path: Path) -> None:
         await asyncio.sleep(0.01)
     process.kill()
     told = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(each) for each in told] == [ScoringProcessDied] * CONCURRENCY + [NotBegun] * 6
+    assert [type(each) for each in told] == [ScoringProcessDiedError] * CONCURRENCY + [NotStarted] * 6
 
 
 def test_a_scorer_that_cannot_be_sent_is_named() -> None:

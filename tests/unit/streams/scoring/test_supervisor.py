@@ -21,10 +21,10 @@ from tests.unit.streams.scoring.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.judges.budget import Paid
-from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDied
+from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Answer, Setup
-from traceweir.streams.scoring.session_scoring import Scored, Unscorable
-from traceweir.streams.scoring.supervisor import ScoringApart
+from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
+from traceweir.streams.scoring.supervisor import ScoringSupervisor
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +34,9 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def scoring(folder: Path, **options: float) -> AsyncIterator[ScoringApart]:
+async def scoring(folder: Path, **options: float) -> AsyncIterator[ScoringSupervisor]:
     setup = Setup(deadly_plan(folder / "notes"), "none", 60, 4)
-    apart = ScoringApart(setup, folder / "state" / "attempts.json", **options)
+    apart = ScoringSupervisor(setup, folder / "state" / "attempts.json", **options)
     await apart.start()
     yield apart
     await apart.stop()
@@ -46,13 +46,13 @@ def starts(folder: Path) -> Counter[str]:
     return Counter((folder / "notes").read_text().split())
 
 
-async def outcomes(apart: ScoringApart, names: list[str]) -> dict[str, str]:
+async def outcomes(apart: ScoringSupervisor, names: list[str]) -> dict[str, str]:
     """By session: `scored`, or why not."""
 
     async def one(name: str) -> str:
         try:
             scored: Scored = await apart(session(name))
-        except Unscorable as why:
+        except SessionRejected as why:
             return why.reason
         return str(orjson.loads(scored.results[0])["session_id"] == name and "scored")
 
@@ -129,17 +129,17 @@ async def test_a_process_that_ends_between_two_suspects_is_replaced(
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Paid]]:
     """What processes are told that others paid, each by its id; whatever they answer, they say that they paid their id in tokens."""
-    answered, charge, told = ScoringProcess._answered, ScoringProcess.charge, list[tuple[int, Paid]]()
+    answered, record_spend, told = ScoringProcess._answered, ScoringProcess.record_spend, list[tuple[int, Paid]]()
 
     def paying(process: ScoringProcess, answer: Answer) -> None:
         answered(process, replace(answer, paid=[Paid(1, process.pid, 0.0)]))
 
     def noted(process: ScoringProcess, paid: Paid) -> None:
         told.append((process.pid, paid))
-        charge(process, paid)
+        record_spend(process, paid)
 
     monkeypatch.setattr(ScoringProcess, "_answered", paying)
-    monkeypatch.setattr(ScoringProcess, "charge", noted)
+    monkeypatch.setattr(ScoringProcess, "record_spend", noted)
     return told
 
 
@@ -157,13 +157,13 @@ async def test_what_one_process_pays_every_other_is_told_and_it_is_not(
         await started(tmp_path, "wait")
         main = apart._process.pid
         assert [paid.tokens for paid in (await apart(session("s"))).judged.paid] == [main]
-        ((ward, paid),) = told
-        assert ward != main
+        ((quarantine_process, paid),) = told
+        assert quarantine_process != main
         assert paid == Paid(1, main, 0.0)
         (tmp_path / "go").touch()
         await suspect
-        assert told[1:] == [(main, Paid(1, ward, 0.0))]
-        assert apart._spending.in_day.tokens == main + ward
+        assert told[1:] == [(main, Paid(1, quarantine_process, 0.0))]
+        assert apart._spending.in_day.tokens == main + quarantine_process
 
 
 async def test_what_was_paid_counts_though_nobody_waits_for_the_session_any_more(
@@ -182,7 +182,7 @@ async def test_what_was_paid_counts_though_nobody_waits_for_the_session_any_more
 
 
 async def test_copies_of_one_session_are_one_session(tmp_path: Path) -> None:
-    async def each(apart: ScoringApart, name: str) -> list[str]:
+    async def each(apart: ScoringSupervisor, name: str) -> list[str]:
         found = await asyncio.gather(*(outcomes(apart, [name]) for _ in range(4)))
         return [outcome for one in found for outcome in one.values()]
 
@@ -206,7 +206,7 @@ async def test_a_process_that_the_scorer_left_behind_hides_no_death(tmp_path: Pa
 
 async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
     setup = Setup(read_plan({"criteria": {"response_match_score": 0.5}}), "none", 60, 4)
-    apart = ScoringApart(setup, tmp_path / "attempts.json")
+    apart = ScoringSupervisor(setup, tmp_path / "attempts.json")
     apart.put("order", EXPECTED)
     await apart.start()
     os.kill(apart._process.pid, signal.SIGKILL)
@@ -219,7 +219,7 @@ async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
 
 async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: Path) -> None:
     setup = Setup(deadly_plan(tmp_path / "notes"), "none", 60, 4)
-    apart = ScoringApart(setup, tmp_path / "attempts.json")
+    apart = ScoringSupervisor(setup, tmp_path / "attempts.json")
     os.kill(apart._process.pid, signal.SIGKILL)
     apart._process._process.wait()
     await apart.start()
@@ -276,7 +276,7 @@ async def test_when_no_other_process_can_be_had_the_worker_is_told(
     told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     def none_more(setup: Setup) -> None:
-        raise ScoringProcessDied("the scoring process ended before it was ready")
+        raise ScoringProcessDiedError("the scoring process ended before it was ready")
 
     async with scoring(tmp_path) as apart:
         apart.failed = lambda error: told.done() or told.set_result(error)

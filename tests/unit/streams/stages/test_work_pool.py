@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from traceweir.streams.stages.work_pool import Pool
+from traceweir.streams.stages.work_pool import WorkPool
 
 
 class Record:
@@ -29,7 +29,7 @@ async def turns(count: int = 5) -> None:
 
 
 async def test_one_that_hangs_delays_nobody() -> None:
-    pool, done, released = Pool(limit=2), list[str](), asyncio.Event()
+    pool, done, released = WorkPool(limit=2), list[str](), asyncio.Event()
 
     async def hang(_: object) -> None:
         await released.wait()
@@ -45,7 +45,7 @@ async def test_one_that_hangs_delays_nobody() -> None:
 
 
 async def test_work_that_comes_while_the_last_piece_ends_is_done() -> None:
-    pool, done, loop = Pool(), list[str](), asyncio.get_running_loop()
+    pool, done, loop = WorkPool(), list[str](), asyncio.get_running_loop()
 
     # Called after the task has ended, and before anybody hears that it has.
     pool.add(work(done, "first", lambda: loop.call_soon(pool.add, work(done, "second"), Record())), Record())
@@ -55,7 +55,7 @@ async def test_work_that_comes_while_the_last_piece_ends_is_done() -> None:
 
 
 async def test_no_more_than_the_limit_run_at_once() -> None:
-    pool, running, most, released = Pool(limit=3), 0, 0, asyncio.Event()
+    pool, running, most, released = WorkPool(limit=3), 0, 0, asyncio.Event()
 
     async def count(_: object) -> None:
         nonlocal running, most
@@ -75,7 +75,7 @@ async def test_no_more_than_the_limit_run_at_once() -> None:
 
 async def test_a_piece_that_fails_is_reported_and_the_others_go_on() -> None:
     failures, done = list[BaseException](), list[str]()
-    pool = Pool(limit=1, failed=failures.append)
+    pool = WorkPool(limit=1, failed=failures.append)
 
     async def fail(_: object) -> None:
         raise RuntimeError("broken")
@@ -91,7 +91,7 @@ async def test_a_piece_that_fails_is_reported_and_the_others_go_on() -> None:
 
 async def test_a_piece_that_is_cancelled_by_what_it_waits_for_is_reported() -> None:
     failures = list[BaseException]()
-    pool = Pool(limit=1, failed=failures.append)
+    pool = WorkPool(limit=1, failed=failures.append)
 
     async def cancelled(_: object) -> None:
         raise asyncio.CancelledError
@@ -105,7 +105,7 @@ async def test_a_piece_that_is_cancelled_by_what_it_waits_for_is_reported() -> N
 
 async def test_a_piece_that_somebody_cancels_is_not_reported() -> None:
     failures = list[BaseException]()
-    pool = Pool(limit=1, failed=failures.append)
+    pool = WorkPool(limit=1, failed=failures.append)
 
     async def hang(_: object) -> None:
         await asyncio.Event().wait()
