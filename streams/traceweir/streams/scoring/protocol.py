@@ -178,7 +178,7 @@ class Frames:
 
     >>> frames, sent = Frames(), packed(UpdateReference("a", None)) + packed(Ask(7, b"{}"))
     >>> [*frames.of(sent[:5]), *frames.of(sent[5:])]
-    [Learn(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[])]
+    [UpdateReference(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[])]
     """
 
     def __init__(self) -> None:
