@@ -32,8 +32,8 @@ def commands() -> list[list[str]]:
     return [arguments for page in PAGES for arguments in commands_in(page.read_text("utf-8"))]
 
 
-def test_the_python_of_the_readme_gives_what_it_says() -> None:
-    found = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+def test_the_python_examples_print_what_the_page_shows() -> None:
+    found = doctest.testfile(str(ROOT / "docs" / "score-without-kafka.md"), module_relative=False)
     assert (found.failed, found.attempted > 5) == (0, True)
 
 
