@@ -68,18 +68,18 @@ def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -
     second = fleet.start("b", TRACEWEIR_WEB_PORT=url)
     assert second.process.wait(STOPS_WITHIN_S) == 1
     log = second.log.read_text()
-    assert f"the worker's web port {url} on 127.0.0.1 cannot be had (Address already in use)" in log
+    assert f"the worker's web port {url} on 127.0.0.1 cannot be bound (Address already in use)" in log
     assert "Traceback" not in log
 
 
 @pytest.mark.parametrize(
     ("stuck", "sentence"),
     [
-        ("fetch", "partition 1: fetching traceweir.traces has stood still for more than 2 s"),
-        ("checkpoint", "partition 0: the next checkpoint has stood still"),
+        ("fetch", "partition 1: fetching traceweir.traces has made no progress for more than 2 s"),
+        ("checkpoint", "partition 0: the next checkpoint has made no progress"),
         (
             "catch-up",
-            "catching up (partition 0, partition 1, partition 2, partition 3) has stood still for more than 2 s",
+            "catching up (partition 0, partition 1, partition 2, partition 3) has made no progress for more than 2 s",
         ),
     ],
 )
@@ -94,4 +94,4 @@ def test_what_stands_still_ends_the_worker_and_is_named(stuck: str, sentence: st
 def test_what_holds_the_event_loop_ends_the_worker_too(fleet: Fleet) -> None:
     worker = fleet.start("worker", stuck="loop")
     assert worker.process.wait(STOPS_WITHIN_S) == EXIT_HELD
-    assert "something has held the event loop for more than 2 s" in worker.log.read_text()
+    assert "the event loop was blocked for more than 2 s" in worker.log.read_text()

@@ -84,7 +84,7 @@ async def test_a_cluster_that_has_no_transactions_for_us_is_named_before_and_whe
 
         monkeypatch.setattr("traceweir.streams.runtime.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0)
         delivery = Transaction({"bootstrap_servers": [servers]}, "misuse-0", "misuse", TopicPartition("misuse", 0))
-        with pytest.raises(NoTransactionsError, match="Kafka gives no transactions to 'misuse-0'") as caught:
+        with pytest.raises(NoTransactionsError, match="Kafka refuses transactions to 'misuse-0'") as caught:
             await delivery.start()
         assert refusal in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""The table of a worker is caught up from its committed changelog, before anything else of a partition is read."""
+"""Restores the table of a worker from its committed changelog, before any other record of a partition is read."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ FETCH_BYTES = 4 << 20
 
 
 class StopRequested(Exception):  # noqa: N818  # an outcome that the caller handles
-    """The worker ends in the middle of a catch-up."""
+    """The worker ends while state is being restored."""
 
 
 class ChangelogRestore:
-    """Reads changelogs into a table."""
+    """Reads changelog partitions into a table."""
 
     def __init__(
-        self, table: Table, options: Mapping[str, Any], stepped: Callable[[], None], told_to_stop: Callable[[], bool]
+        self, table: Table, options: Mapping[str, Any], stepped: Callable[[], None], should_stop: Callable[[], bool]
     ) -> None:
-        """Prepare it.
+        """Connect nothing yet.
 
         Args:
-            table: What is caught up.
-            options: How aiokafka's clients connect.
+            table: The table to restore.
+            options: Connection options of aiokafka's clients.
             stepped: Called after each batch.
-            told_to_stop: Whether to leave off.
+            should_stop: Whether the worker ends.
         """
-        self._table, self._options, self._stepped, self._told_to_stop = table, options, stepped, told_to_stop
+        self._table, self._options, self._stepped, self._should_stop = table, options, stepped, should_stop
         self.rows = self.bytes = 0
-        """Read so far."""
+        """Rows, and bytes of keys and values, that were read so far."""
 
     async def read(
         self, numbers: Sequence[int], changelog_id: Awaitable[str], inputs: Collection[str]
     ) -> dict[TopicPartition, int]:
-        """Bring partitions up to the committed end of their changelog. Returns the first offset that there is of each of their inputs.
+        """Restores partitions up to the committed end of their changelog. Returns the first available offset of each input.
 
-        Rows that are not the beginning of this changelog are thrown away first.
+        Local rows that do not belong to this changelog are deleted first.
 
         Raises:
-            ToldToStopError: the worker ends; what was read is kept.
+            StopRequested: the worker ends; the rows that were read are kept.
         """
         consumer = AIOKafkaConsumer(
             **self._options,
@@ -61,7 +61,7 @@ class ChangelogRestore:
         try:
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
             sources = [TopicPartition(topic, number) for topic in inputs for number in numbers]
-            consumer.assign([*logs, *sources])  # together: each wait for metadata costs 0.3 s
+            consumer.assign([*logs, *sources])  # in one call: each wait for metadata costs 0.3 s
             consumer.pause(*sources)
             ends, begins = await asyncio.gather(
                 consumer.end_offsets(list(logs)), consumer.beginning_offsets([*logs, *sources])
@@ -79,12 +79,12 @@ class ChangelogRestore:
     ) -> None:
         todo = set(logs)
         while todo:
-            if self._told_to_stop():
+            if self._should_stop():
                 raise StopRequested
             for place in list(todo):
                 if await consumer.position(place) >= ends[place]:
                     todo.discard(place)
-                    if ends[place]:  # transaction markers end the log; Faust would wait for a record there
+                    if ends[place]:  # a transaction marker can be the last entry; Faust would wait for a record there
                         self._table.reach(logs[place], ends[place] - 1)
             if todo:
                 for place, records in (await consumer.getmany(*todo, timeout_ms=20)).items():
@@ -95,26 +95,32 @@ class ChangelogRestore:
                     self._stepped()
 
     def _leave_or_clear(self, number: int, changelog_id: str, end: int) -> None:
-        """Throw a partition's local rows away if they are not the beginning of its changelog."""
+        """Deletes the local rows of a partition if they do not belong to its changelog."""
         self._table.open(number)
         reached = self._table.reached(number)
         reason = misfit(self._table.source(number), reached, changelog_id, end)
         if reason is None:
             return
         count = self._table.start_over(number, changelog_id)
-        if reached >= 0 or count:  # else the partition is new here
-            log.warning("partition %d: threw away %d local rows, to read them from Kafka: %s", number, count, reason)
+        if reached >= 0 or count:  # otherwise the partition is new on this machine
+            log.warning("partition %d: deleted %d local rows, and restores them from Kafka: %s", number, count, reason)
 
 
 def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str | None:
-    """Why local rows, up to offset `reached` (-1: none) of the changelog `source`, cannot be the beginning of this changelog.
+    """Returns why local rows cannot be used with this changelog, or None if they can.
 
-    None if they can. Contents tell nothing: compaction may have removed what the rows were made of.
+    The rows themselves cannot be compared: compaction can have removed the records that they were built from.
+
+    Args:
+        source: Id of the changelog that the rows were read from.
+        reached: Offset up to which the rows were read; -1: no row.
+        changelog_id: Id of the changelog as it is now.
+        end: End offset of the changelog as it is now.
     """
     if source is None:
-        return f"nothing says from which changelog they are; it is now {changelog_id}"
+        return f"the changelog that they were read from is unknown; the changelog is now {changelog_id}"
     if source != changelog_id:
-        return f"they are from the changelog {source}, and it is now {changelog_id}: broker or topic were made anew"
+        return f"they were read from the changelog {source}, and the changelog is now {changelog_id}: broker or topic were created again"
     if reached >= end:
-        return f"they reach offset {reached} of the changelog, which ends before {end}: it has lost records"
+        return f"they reach offset {reached} of the changelog, which ends before {end}: the changelog has lost records"
     return None

@@ -1,13 +1,13 @@
-"""Checkpoints: table rows, outputs and source offsets of a partition in one Kafka transaction, all of it or nothing.
+"""Commits table rows, outputs and source offsets of a partition in one Kafka transaction: a checkpoint.
 
-Faust keeps the application, the group, the assignor and the table. Here a partition changes hands, and its work becomes visible:
+Faust keeps the application, the consumer group, the assignor and the table. This module takes partitions over and commits their work:
 
-- on assignment, before anything is read, the partition's producer fences whoever had it; the table is caught up from its committed
-  changelog, from its beginning where the local rows are not of it; then the lane is made, with memory, position and producer
-  together, and takes records;
-- while it is owned, one checkpoint follows the other as soon as something is pending, `interval_s` apart at least;
-- RocksDB gets the rows after the commit, so it is never ahead of what is committed;
-- whatever goes wrong, memory goes first and the process ends. Its successor starts from the last transaction.
+- On assignment, before any record is read, the partition's producer fences the former owner. Then the table is restored from the
+  committed changelog, from its beginning if the local rows belong to another changelog. Then the lane is created, so that memory,
+  position and producer start together.
+- While the partition is owned, the next checkpoint starts as soon as something is pending, at least `interval_s` after the last one.
+- RocksDB gets the rows after the commit, so RocksDB is never ahead of the committed state.
+- After any failure the lanes are dropped first, then the process ends. The next owner starts from the last committed transaction.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from traceweir.streams.stages.base import Record
 log = logging.getLogger(__name__)
 
 FAR_BEHIND = 1_000
-"""From so many unread records on a partition's results are late whatever is done, and what counts is to catch up."""
+"""Unread records of a partition above which catching up is more important than latency."""
 PATIENCE = 4
-"""How many times further apart its checkpoints are then, or while a stage has all that it can take: larger ones cost less a record."""
+"""Factor on the checkpoint interval while a partition is far behind or a stage is full: large checkpoints cost less per record."""
 HARD_EXIT_S = 10.0
 EXIT_FAILED = 70
 
 Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
-"""Where a worker is: not yet connected, waiting for the group, taking partitions over, at work, on its way out."""
+"""What a worker does: connects, waits for its consumer group, restores partitions, processes records, ends."""
 
 
 class Checkpoints:
-    """Runs stages on a Faust app."""
+    """Runs the stages of all owned partitions on a Faust app, and commits their work."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class Checkpoints:
 
         Args:
             app: A Faust app that is not started yet.
-            table: Its one table.
-            specs: The stages, in the order of the path.
-            delivery: Makes what sends a partition's checkpoints.
-            changelog_id: Tells which changelog it is: another one of the same name has another id.
-            client_options: How aiokafka's clients connect.
-            interval_s: Seconds between two checkpoints of a partition, at least.
-            limit: Records that a partition may have pending before it is fetched no further.
+            table: The app's only table.
+            specs: The stages, in the order in which a trace passes them.
+            delivery: Creates the delivery that sends the checkpoints of a partition.
+            changelog_id: Returns the id of the changelog topic. A topic that was deleted and created again has another id.
+            client_options: Connection options of aiokafka's clients.
+            interval_s: Minimum time between two checkpoints of a partition, in seconds.
+            limit: Pending records of a partition above which the consumer stops fetching for this partition.
         """
         verify()
         self._app, self._table, self._specs, self._delivery = app, Table(table), specs, delivery
@@ -84,11 +84,11 @@ class Checkpoints:
         self._taking_over: list[int] | None = None
         self._steps = 0
         self.takes_over: Callable[[int], object] = lambda partitions: None
-        """Told how many partitions are this worker's, before it takes them over."""
+        """Called with the number of assigned partitions, before the worker takes them over."""
         self.steps_before: Callable[[], int] = lambda: 0
-        """Counts what goes on before the worker joins its group; for the watchdog."""
+        """Returns a counter of the work that is done before the worker joins its group; for the watchdog."""
         self.problems: list[str] = []
-        """Why the worker has given up, once it has: a sentence without anything that came from outside."""
+        """Why the worker gave up; empty before that. The sentence contains no text from records."""
         self.finished: Callable[[Lane], None] | None = None
         """Called after each checkpoint; for measuring."""
         for topic in self.inputs:
@@ -99,10 +99,10 @@ class Checkpoints:
         self._faust_on_rebalance = app.tables.on_rebalance
         app.tables.on_rebalance = self._on_rebalance
 
-    # A partition changes hands
+    # Taking partitions over, and giving them up
 
     async def _on_rebalance(self, assigned: set[TP], revoked: set[TP], newly: set[TP], generation: int = 0) -> None:
-        """After the assignment is known, and before Faust compares the table with its changelog."""
+        """Runs after the assignment is known, and before Faust compares the table with its changelog."""
         try:
             started, owned = monotonic(), self._owned(assigned)
             self._taking_over = owned
@@ -117,7 +117,7 @@ class Checkpoints:
             log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, what)
             await self._faust_on_rebalance(assigned, revoked, newly, generation)
         except StopRequested:
-            log.info("told to stop while catching up: what was read so far is kept")
+            log.info("stopped while restoring state; the rows that were read so far are kept")
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
             raise
@@ -125,7 +125,7 @@ class Checkpoints:
             self._taking_over = None
 
     def _owned(self, assigned: set[TP]) -> list[int]:
-        """The partitions whose changelog is active here. Their inputs must have come with them."""
+        """Returns the partitions whose changelog is active here. The same assignment must contain all their inputs."""
         numbers = sorted(
             tp.partition for tp in assigned if tp.topic == self._table.changelog and self._app.assignor.is_active(tp)
         )
@@ -133,12 +133,12 @@ class Checkpoints:
             missing = [topic for topic in self.inputs if TP(topic, number) not in assigned]
             if missing:
                 raise RuntimeError(
-                    f"partition {number} came without {', '.join(missing)}; all topics need the same partition count"
+                    f"partition {number} was assigned without {', '.join(missing)}; all topics need the same partition count"
                 )
         return numbers
 
     async def _stop_deliveries(self) -> None:
-        # Taken at once: a rebalance and the end of the app may both be here.
+        # Detached before the first await: a rebalance and the end of the app can run this at the same time.
         deliveries, self._deliveries = self._deliveries, {}
         await asyncio.gather(*(delivery.stop() for delivery in deliveries.values()))
 
@@ -149,7 +149,7 @@ class Checkpoints:
         self._step()
 
     async def _catch_up(self, numbers: Sequence[int]) -> str:
-        """Bring the table up to the committed end of its changelog, and make the lanes. Returns what there was to do."""
+        """Restores the table up to the committed end of its changelog, and creates the lanes. Returns a summary for the log."""
         began = monotonic()
         catch_up = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
         beginnings = await catch_up.read(numbers, self._changelog_id(), self.inputs)
@@ -159,7 +159,7 @@ class Checkpoints:
             lane = self.lanes[number] = Lane(number, self._specs, self._table, firsts, seconds_now())
             lane.task = asyncio.create_task(self._run(lane))
             self._step()
-            await asyncio.sleep(0)  # to load a large one takes its time
+            await asyncio.sleep(0)  # loading a large lane takes long
             if self.problems or self._app.should_stop:
                 raise StopRequested
         return (
@@ -171,7 +171,7 @@ class Checkpoints:
         self._steps += 1
 
     async def revoke(self) -> None:
-        """A last checkpoint of every lane; whatever comes of it, their memory goes."""
+        """Commits a last checkpoint of every lane, then drops the lanes, even if the checkpoint failed."""
         try:
             await asyncio.gather(*(self._checkpoint(lane, last=True) for lane in list(self.lanes.values())))
         finally:
@@ -184,7 +184,7 @@ class Checkpoints:
             self.lanes.pop(number).drop()
 
     def _give_up(self, error: BaseException) -> None:
-        """Fail-stop. Memory goes at once: a second checkpoint must not commit offsets past the rows of the failed one."""
+        """Drops all lanes and lets the process end. A later checkpoint must not commit offsets beyond the rows of the failed one."""
         self._forget()
         if self.problems:
             return
@@ -195,30 +195,30 @@ class Checkpoints:
             words or f"{type(error).__name__}: {error}",
             extra={LAST_WORD: words is not None},
         )
-        hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])  # Faust's own stop may hang
+        hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])  # Faust's own stop can hang
         hard_exit.daemon = True
         hard_exit.start()
 
     async def fail(self, error: BaseException) -> None:
-        """Give all partitions up and end the process."""
+        """Gives all partitions up and ends the process."""
         self._give_up(error)
         await self._app.crash(error)
 
     # Records in
 
     def full(self, tp: TP) -> bool:
-        """Whether a partition has enough to do."""
+        """Whether the consumer should leave the records of this topic partition at the broker."""
         lane = self.lanes.get(tp.partition)
         return lane is not None and tp.topic in self.inputs and lane.full(tp.topic, self._limit)
 
     def dropped(self, tp: TP) -> None:
-        """A batch came at a moment at which it could not be taken."""
+        """Notes that a batch was dropped because the consumer could not hand it on at that moment."""
         lane = self.lanes.get(tp.partition)
         if lane is not None:
             lane.lose(tp.topic)
 
     def pending_seeks(self) -> list[tuple[TP, int]]:
-        """Where the consumer has to go before it reads on."""
+        """Returns the positions to which the consumer must seek before it reads on."""
         return [
             (TP(topic, lane.number), offset)
             for lane in self.lanes.values()
@@ -226,7 +226,7 @@ class Checkpoints:
         ]
 
     async def take(self, tp: TP, records: Sequence[Record]) -> None:
-        """Hand a batch to its lane."""
+        """Hands a batch to its lane."""
         lane = self.lanes.get(tp.partition)
         if lane is None:
             return
@@ -234,22 +234,22 @@ class Checkpoints:
             return
         lane.observe_clock(seconds_now())
         await lane.take(tp.topic, records)
-        # Faust's stall detector looks at these.
+        # Faust's stall detector reads these values.
         self._app.monitor.stream_inbound_time[tp] = monotonic()
         self._app.monitor.track_tp_end_offset(tp, self._app.consumer.highwater(tp))
 
     def fetched(self, ends: Mapping[TP, End]) -> None:
-        """Let time pass in every lane."""
+        """Passes the time and the ends of the inputs to every lane, after a fetch."""
         now = seconds_now()
         self._ends = ends
         for lane in self.lanes.values():
             lane.fetched(ends, now)
 
-    # What others may know
+    # State for health pages and watchdogs
 
     @property
     def phase(self) -> Phase:
-        """Where the worker is."""
+        """What the worker does at the moment."""
         app = self._app
         if self.problems or app.should_stop:
             return "stopping"
@@ -260,11 +260,11 @@ class Checkpoints:
         return "joining" if app._consumer is not None and app._consumer.started else "starting"
 
     def state(self) -> dict[str, object]:
-        """The phase, and the numbers of the partitions that are owned or being taken over."""
+        """Returns the phase, and the numbers of the partitions that are owned or being taken over."""
         return {"phase": self.phase, "partitions": sorted(self._taking_over or self.lanes)}
 
     def duties(self) -> Iterable[Duty]:
-        """What has to go on in the present phase."""
+        """Returns the work that must make progress in the current phase."""
         phase = self.phase
         if phase == "stopping":
             return
@@ -301,7 +301,7 @@ class Checkpoints:
             lane.rounds += 1
 
     async def _checkpoint(self, lane: Lane, *, last: bool = False) -> None:
-        # Shielded, so that a cancelled waiter never leaves half a transaction to the next one.
+        # Shielded: a cancelled waiter must not leave half a transaction for the next checkpoint.
         await asyncio.shield(self._guarded_commit(lane, last))
 
     async def _guarded_commit(self, lane: Lane, last: bool) -> None:
@@ -310,19 +310,19 @@ class Checkpoints:
                 return
             try:
                 await self._commit(lane, last)
-            except Exception as error:  # noqa: BLE001  # any failure of a checkpoint leaves its outcome unknown
+            except Exception as error:  # noqa: BLE001  # after any failure nobody knows whether the checkpoint was committed
                 await self.fail(error)
             if last:
-                # While slower partitions are at theirs it would begin another one, and lose its producer in the middle of it.
+                # Otherwise this lane starts another checkpoint while slower partitions finish theirs, and loses its producer during it.
                 self.lanes.pop(lane.number, None)
                 lane.drop()
 
     async def _commit(self, lane: Lane, last: bool) -> None:
         cut, number = lane.cut(), lane.number
-        told = lane.offsets_to_commit(monotonic(), last=last)
-        if not (any(cut) or told):
+        group_offsets = lane.offsets_to_commit(monotonic(), last=last)
+        if not (any(cut) or group_offsets):
             return
-        offsets = {TopicPartition(topic, number): offset for topic, offset in told.items()}
+        offsets = {TopicPartition(topic, number): offset for topic, offset in group_offsets.items()}
         end = await self._deliveries[number].send(cut.rows, cut.outputs, offsets)
         if cut.rows:
             self._table.write(number, cut.rows, end)

@@ -1,4 +1,4 @@
-"""How a checkpoint leaves the process: as one Kafka transaction, or, on a broker that has none, as plain sends."""
+"""Sends a checkpoint to Kafka: as one transaction, or as plain sends on a broker without transactions."""
 
 from __future__ import annotations
 
@@ -23,39 +23,40 @@ from traceweir.streams.stages.base import Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
-"""How long the cluster may take to hand out a transactional id. It waits for a former owner's open transaction to end, too."""
+"""Time limit for starting a transactional producer. The time includes the end of the former owner's open transaction."""
 MAX_BATCH_BYTES = 1_000_000
-"""The largest batch, and so the largest record; under the 1 MiB that brokers accept by default."""
+"""Limit of a batch, and so of a record; below the 1 MiB that brokers accept by default."""
 
 Offsets = Mapping[TopicPartition, int]
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
-"""What a batch takes of a record: key, value, timestamp, headers."""
+"""Key, value, timestamp and headers of a record."""
 
 
 class NoTransactionsError(WorkerError):
-    """The cluster gives no transactions to this worker; the message says why and what to do."""
+    """The cluster refuses transactions to this worker. The message says why and what to do."""
 
 
 class Delivery(Protocol):
     """Sends the checkpoints of one partition."""
 
     async def start(self) -> None:
-        """Become the only one who may send for this partition, as far as the broker can see to it."""
+        """Connects, and fences the former owner of this partition if the broker supports fencing."""
 
     async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
-        """Send table rows, outputs and source offsets. Returns the last row's offset in the changelog, -1 if there is none.
+        """Sends table rows, outputs and source offsets. Returns the changelog offset of the last row, -1 without rows.
 
-        When it returns, all of it is committed. When it raises, nobody knows: the caller must give the partition up.
+        After a normal return everything is committed. After an exception the outcome is unknown, and the caller must give the
+        partition up.
         """
 
     async def stop(self) -> None:
-        """Close the connections. What is not committed is not."""
+        """Closes the connections. An open transaction is not committed."""
 
 
 class Transaction:
-    """All of a checkpoint becomes visible to `read_committed` readers at once, or none of it.
+    """Sends a checkpoint in one transaction: `read_committed` readers see all of it, or nothing.
 
-    What sends no rows needs no changelog, and what sends no offsets needs no group.
+    A user that sends no rows needs no changelog, and a user that sends no offsets needs no group.
     """
 
     def __init__(
@@ -77,10 +78,10 @@ class Transaction:
         )
 
     async def start(self) -> None:
-        """Fence whoever had this transactional id; an open transaction of theirs is aborted.
+        """Fences the former owner of this transactional id; the broker aborts an open transaction of that owner.
 
         Raises:
-            NoTransactionsError: the cluster refuses, or does not come to it within a minute.
+            NoTransactionsError: the cluster refuses, or does not answer within `FENCE_WITHIN_S`.
         """
         try:
             async with asyncio.timeout(FENCE_WITHIN_S):
@@ -93,13 +94,13 @@ class Transaction:
             raise NoTransactionsError(_refusal(self._id, error)) from error
 
     async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
-        """Send everything in one transaction."""
+        """Sends everything in one transaction."""
         producer, batches = self._producer, _by_partition(outputs)
         if rows:
             batches[self._changelog] = [(key, value, None, []) for key, value in rows]
         await producer.begin_transaction()
         sends = [_send(producer, place, records) for place, records in batches.items()]
-        # All partitions in one request before anything else: the broker refuses, for a while, what arrives while one is being added.
+        # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
         for place in batches:
             producer._txn_manager.maybe_add_partition_to_txn(place)
         ends = dict(zip(batches, await asyncio.gather(*sends), strict=True))
@@ -115,7 +116,7 @@ class Transaction:
 
 
 class PlainSends:
-    """For the embedded broker: rows and outputs first, then the offsets. After a crash some outputs come again, with the same ids."""
+    """Sends a checkpoint without a transaction, for the embedded broker. After a crash some outputs are sent again, with the same ids."""
 
     def __init__(
         self,
@@ -129,11 +130,11 @@ class PlainSends:
         )
 
     async def start(self) -> None:
-        """Connect. Nothing fences a former owner."""
+        """Connects. Nothing fences a former owner."""
         await self._producer.start()
 
     async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
-        """Outputs are acknowledged before rows are sent: a row says where to go on from, so it comes last."""
+        """Sends outputs, then rows, then offsets. Rows follow the outputs because they hold the offsets to continue from."""
         await self._send_all(_by_partition(outputs))
         ends = await self._send_all({self._changelog: [(key, value, None, []) for key, value in rows]} if rows else {})
         if offsets and self._commit is not None:
@@ -150,21 +151,24 @@ class PlainSends:
 
 
 def _refusal(transactional_id: str, error: BaseException) -> str:
-    what = f"Kafka gives no transactions to {transactional_id!r}"
+    what = f"Kafka refuses transactions to {transactional_id!r}"
     if isinstance(error, InvalidTransactionTimeout):
         return (
-            f"{what}: the brokers' transaction.max.timeout.ms is below the {TRANSACTION_TIMEOUT_MS} that Traceweir asks for; raise "
-            "it (Kafka's default is 900000)"
+            f"{what}: the brokers' transaction.max.timeout.ms is below the {TRANSACTION_TIMEOUT_MS} that Traceweir needs; raise "
+            "this setting (Kafka's default is 900000)"
         )
     if isinstance(error, TransactionalIdAuthorizationFailed):
         return f"{what}: the worker's user needs Write and Describe on the transactional ids that begin with its application id"
     if isinstance(error, TimeoutError):
         return (
             f"{what}: no coordinator answered for {FENCE_WITHIN_S:g} s. A cluster with fewer brokers than its "
-            "transaction.state.log.replication.factor cannot make the topic __transaction_state; its brokers' logs say more"
+            "transaction.state.log.replication.factor cannot create the topic __transaction_state; the brokers' logs say more"
         )
     if isinstance(error, IncompatibleBrokerVersion | UnsupportedVersionError):
-        return f"{what}: the cluster has none; use one that has, or accept copies after a crash with TRACEWEIR_DELIVERY=at_least_once"
+        return (
+            f"{what}: the cluster has no transactions; use a cluster that has them, or accept duplicates after a crash with "
+            "TRACEWEIR_DELIVERY=at_least_once"
+        )
     return f"{what} ({type(error).__name__}: {error})"
 
 
@@ -176,10 +180,10 @@ def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Conte
 
 
 async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> int:
-    """Send records as whole batches to one partition, in order; returns the offset of the last.
+    """Sends records to one partition in order, as batches. Returns the offset of the last record.
 
     Raises:
-        ValueError: a record does not fit a batch.
+        ValueError: a record is larger than a batch.
     """
     acknowledged: list[tuple[asyncio.Future[Any], int]] = []
     at = 0
@@ -190,7 +194,7 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
             if batch.append(key=key, value=value, timestamp=timestamp, headers=headers) is None:
                 break
             at += 1
-        if batch.size() > MAX_BATCH_BYTES:  # a batch takes its first record, whatever its size
+        if batch.size() > MAX_BATCH_BYTES:  # a batch accepts its first record, whatever the size
             key, value, _, _ = records[start]
             raise ValueError(
                 f"a record of {len(value or b'') + len(key or b'')} bytes for {place.topic} does not fit "
@@ -199,5 +203,5 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
         acknowledged.append((await producer.send_batch(batch, place.topic, partition=place.partition), at - start))
     end = -1
     for future, count in acknowledged:
-        end = (await future).offset + count - 1  # a batch is answered with the offset of its first record
+        end = (await future).offset + count - 1  # the broker answers with the offset of the first record
     return end

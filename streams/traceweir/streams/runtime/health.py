@@ -1,6 +1,6 @@
-"""The worker's web port: `/healthz` says whether its watchdogs are content, `/readyz` whether it has its place in the group.
+"""Serves the worker's health pages: `/healthz` reports the watchdogs, `/readyz` whether the worker owns its partitions.
 
-Nothing but that is served. What the answers hold is the worker's own: states, numbers and names of topics, no text from any record.
+No other page exists. The answers contain states, numbers and topic names, and no text from records.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ LIVE, READY = "/healthz", "/readyz"
 
 
 class PortTakenError(WorkerError):
-    """The web port cannot be had; the message says why and what to do."""
+    """The web port cannot be bound. The message says why and what to do."""
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take the port; nothing is answered yet. Port 0: any free one.
+    """Binds the port; requests wait until `Health` starts. Port 0 binds any free port.
 
     Raises:
-        PortTakenError: it cannot be had.
+        PortTakenError: the port cannot be bound.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -39,21 +39,21 @@ def bind(host: str, port: int) -> socket.socket:
         try:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(address)
-            taken.listen()  # until then another process may bind it, too
+            taken.listen()  # before listen() another process can bind the same port
         except OSError:
             taken.close()
             raise
     except OSError as error:
         raise PortTakenError(
-            f"the worker's web port {port} on {host} cannot be had ({error.strerror or error}): set TRACEWEIR_WEB_PORT to another one, or "
-            "to 0 for any free one, which the log then names; several workers on one machine need one each. TRACEWEIR_WEB_HOST is the "
-            "address to listen on"
+            f"the worker's web port {port} on {host} cannot be bound ({error.strerror or error}): set TRACEWEIR_WEB_PORT to another "
+            "port, or to 0 for any free port, which the log then names; several workers on one machine need one port each. "
+            "TRACEWEIR_WEB_HOST is the address to listen on"
         ) from error
     return taken
 
 
 class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Serves the two pages, from before the worker joins its group until it has left."""
+    """Serves the two pages, from before the worker joins its consumer group until the worker has left the group."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         state: Callable[[], Mapping[str, object]],
         **kwargs: Any,
     ) -> None:
-        """Prepare it.
+        """Start nothing yet.
 
         Args:
-            taken: The port, bound.
-            problems: A sentence for everything that stands still.
-            state: The worker's phase, as `phase`, and what else there is to tell of it; the phase `ready` is the one in which it is.
-            kwargs: Of the service.
+            taken: The bound socket.
+            problems: Returns a sentence for each problem; the worker is healthy without problems.
+            state: Returns the worker's `phase` and further details; the worker is ready in the phase `ready`.
+            kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
         self._socket, self._problems, self._state = taken, problems, state
@@ -77,14 +77,14 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
 
     async def on_start(self) -> None:
-        """Answer from now on."""
+        """Starts to answer requests."""
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
         host, port = self._socket.getsockname()[:2]
         log.info("health: http://%s:%d%s and %s", f"[{host}]" if ":" in host else host, port, LIVE, READY)
 
     async def on_stop(self) -> None:
-        """Answer no more."""
+        """Stops to answer requests."""
         await self._runner.cleanup()
 
     async def _live(self, request: web.Request) -> web.Response:

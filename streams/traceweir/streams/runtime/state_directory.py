@@ -1,7 +1,7 @@
-"""A worker's state directory: one process at a time uses it, and a mark in it says what its rows are.
+"""Claims a worker's state directory: one process at a time uses the directory, and a file in it describes its rows.
 
-The rows are a copy of the changelog, so a directory that does not fit is never repaired: whoever runs the worker is told which one to
-delete, or which setting to mend.
+The rows are a copy of the changelog, so a directory that does not fit is never repaired. The error says which directory to delete, or
+which setting to correct.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
 
 FORMAT = 2
-"""Format of all rows, here and in the changelog. To be raised with a change that an older worker would misread."""
+"""Format of all rows, on disk and in the changelog. A change that an older worker would misread must raise this number."""
 OLDEST = 1
-"""The oldest format that is read: one back."""
+"""Oldest format that this version reads."""
 MARK, LOCK = "state.json", "lock"
 
 
 class Mark(BaseModel):
-    """What a state directory says of itself."""
+    """Content of `state.json`: what the rows in a state directory belong to."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,38 +35,38 @@ class Mark(BaseModel):
 
 
 class StateDirectoryError(WorkerError):
-    """The state directory cannot be used; the message says why and what to do."""
+    """The state directory cannot be used. The message says why and what to do."""
 
 
 def state_folder(settings: Settings, stages: Collection[StageName]) -> Path:
-    """Where the application that runs these stages keeps its local state."""
+    """Returns the folder for the local state of the application that runs these stages."""
     return settings.state_dir / application_id(settings.topic_prefix, stages)
 
 
 @contextmanager
 def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
-    """Make the folder if it is missing, and keep every other process out of it for as long as the `with` block lasts.
+    """Creates the folder if necessary, and locks it against other processes while the `with` block runs.
 
-    The kernel lets go of it when the process ends, however it ends.
+    The kernel releases the lock when the process ends, after a kill as well.
 
     Args:
         folder: The application's folder.
-        application: Its id.
-        partitions: Of every topic.
+        application: The application id.
+        partitions: Partition count of every topic.
 
     Raises:
-        StateDirectoryError: another process uses it, it holds other rows than these, or it cannot be written.
+        StateDirectoryError: another process uses the folder, its rows belong to something else, or the folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)  # never handed on to child processes
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)  # child processes do not inherit it
     except OSError as error:
         raise _unwritable(folder, error) from error
     try:
         if not _locked(lock):
             raise StateDirectoryError(
-                f"the state directory {folder} is in use by another worker: give each worker process a TRACEWEIR_STATE_DIR of its own, "
-                "or end the other one first"
+                f"the state directory {folder} is in use by another worker: give each worker process its own TRACEWEIR_STATE_DIR, "
+                "or stop the other worker first"
             )
         try:
             _check_mark(folder, Mark(format=FORMAT, application=application, partitions=partitions))
@@ -78,27 +78,27 @@ def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
 
 
 def check_format(found: int, whose: str) -> None:
-    """See that rows of this format can be read.
+    """Checks that this version can read rows of the format `found`.
 
     Raises:
-        StateDirectoryError: they cannot; `whose` they are stands at the beginning of the message.
+        StateDirectoryError: this version cannot; the message starts with `whose`.
     """
     if found > FORMAT:
         raise StateDirectoryError(
-            f"{whose} was written by a newer Traceweir (format {found}; this one reads up to {FORMAT}): run that version again, or, "
-            "with this one, begin anew under another TRACEWEIR_TOPIC_PREFIX"
+            f"{whose} was written by a newer Traceweir (format {found}; this version reads up to {FORMAT}): run the newer version, or "
+            "start with new topics under another TRACEWEIR_TOPIC_PREFIX"
         )
     if found < OLDEST:
         raise StateDirectoryError(
-            f"{whose} was written by an older Traceweir (format {found}; this one reads from {OLDEST} on): run the version in between "
-            "once, which rewrites it"
+            f"{whose} was written by an older Traceweir (format {found}; this version reads from {OLDEST} on): run the version in "
+            "between once, which rewrites the rows"
         )
 
 
 def _locked(lock: int) -> bool:
     try:
         import fcntl
-    except ImportError:  # there is none on Windows, where RocksDB's own lock has to do
+    except ImportError:  # Windows has no fcntl; RocksDB's own lock protects the files there
         return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -109,28 +109,32 @@ def _locked(lock: int) -> bool:
 
 def _check_mark(folder: Path, wanted: Mark) -> None:
     file = folder / MARK
-    other, delete = "set TRACEWEIR_STATE_DIR to another folder", f"delete {folder}: it is rebuilt from the changelog"
+    other, delete = (
+        "set TRACEWEIR_STATE_DIR to another folder",
+        f"delete {folder}: the worker rebuilds it from the changelog",
+    )
     try:
         found = Mark.model_validate_json(file.read_bytes())
-    except FileNotFoundError:  # new, or from before there was a mark
+    except FileNotFoundError:  # a new folder, or one from before the file existed
         found = None
     except ValidationError as error:
-        raise StateDirectoryError(f"{file} cannot be read, so nothing says what lies beside it: {delete}") from error
+        raise StateDirectoryError(f"{file} cannot be read, so the rows beside it are unknown: {delete}") from error
     if found is not None and not OLDEST <= found.format <= FORMAT:
         newer = "a newer" if found.format > FORMAT else "an older"
         raise StateDirectoryError(
-            f"the state directory {folder} is of {newer} Traceweir (format {found.format}; this one reads {_range()}): run that "
-            f"version, {other}, or {delete}"
+            f"the state directory {folder} was written by {newer} Traceweir (format {found.format}; this version reads {_range()}): "
+            f"run that version, {other}, or {delete}"
         )
     if found is not None and found.application != wanted.application:
         raise StateDirectoryError(
-            f"the state directory {folder} is of the application {found.application!r}, not {wanted.application!r}: {other}, or {delete}"
+            f"the state directory {folder} belongs to the application {found.application!r}, not to "
+            f"{wanted.application!r}: {other}, or {delete}"
         )
     if found is not None and found.partitions != wanted.partitions:
         raise StateDirectoryError(
-            f"the state directory {folder} is of topics with {found.partitions} partitions, and TRACEWEIR_PARTITIONS is "
-            f"{wanted.partitions}: every session has its home by that number, so set it back; or, if the topics were made anew, "
-            f"{delete}"
+            f"the state directory {folder} belongs to topics with {found.partitions} partitions, and TRACEWEIR_PARTITIONS is "
+            f"{wanted.partitions}: the home of every session depends on this number, so set it back; or, if the topics were created "
+            f"again, {delete}"
         )
     if found != wanted:
         fresh = file.with_suffix(".new")
@@ -144,6 +148,6 @@ def _range() -> str:
 
 def _unwritable(folder: Path, error: OSError) -> StateDirectoryError:
     return StateDirectoryError(
-        f"the state directory {folder} cannot be written ({error.strerror or error}): mend its rights or make room, or set "
-        "TRACEWEIR_STATE_DIR to another folder; what is lost of it is rebuilt from the changelog"
+        f"the state directory {folder} cannot be written ({error.strerror or error}): correct its permissions, free disk space, or "
+        "set TRACEWEIR_STATE_DIR to another folder; the worker rebuilds lost state from the changelog"
     )

@@ -39,7 +39,7 @@ async def served() -> AsyncIterator[Served]:
 
 async def test_it_is_healthy_while_nothing_stands_still(served: Served) -> None:
     assert await served.get("/healthz") == (200, {"healthy": True, "problems": []})
-    served.problems.append("partition 3: fetching traces has stood still for more than 120 s")
+    served.problems.append("partition 3: fetching traces has made no progress for more than 120 s")
     assert await served.get("/healthz") == (503, {"healthy": False, "problems": served.problems})
 
 
@@ -69,5 +69,5 @@ def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
 
 
 def test_an_address_that_is_none_is_named_too() -> None:
-    with pytest.raises(PortTakenError, match=r"on 192\.0\.2\.1 cannot be had"):  # kept for examples, so nobody's
+    with pytest.raises(PortTakenError, match=r"on 192\.0\.2\.1 cannot be bound"):  # kept for examples, so nobody's
         bind("192.0.2.1", 6066)

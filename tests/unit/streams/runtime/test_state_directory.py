@@ -42,11 +42,11 @@ def test_one_from_before_there_was_a_mark_is_taken_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"format": FORMAT + 1}, rf"of a newer Traceweir \(format {FORMAT + 1}; this one reads 1 to {FORMAT}\): run that version, set"),
-        ({"format": 0}, r"of an older Traceweir \(format 0; "),
-        ({"application": "other.score"}, r"is of the application 'other.score', not 'traceweir.assemble': set TRACEWEIR_STATE_DIR"),
+        ({"format": FORMAT + 1}, rf"a newer Traceweir \(format {FORMAT + 1}; this version reads 1 to {FORMAT}\): run that version, set"),
+        ({"format": 0}, r"written by an older Traceweir \(format 0; "),
+        ({"application": "other.score"}, r"belongs to the application 'other.score', not to 'traceweir.assemble': set TRACEWEIR_STATE_DIR"),
         ({"partitions": 8}, r"topics with 8 partitions, and TRACEWEIR_PARTITIONS is 4: .* so set it back; or, .* delete"),
-        ({"format": "one"}, r"state.json cannot be read, .*: delete .*: it is rebuilt from the changelog"),
+        ({"format": "one"}, r"state.json cannot be read, .*: delete .*: the worker rebuilds it from the changelog"),
     ],
 )  # fmt: skip
 def test_one_that_holds_something_else_is_refused_with_the_way_out(
@@ -100,7 +100,8 @@ def test_a_place_where_no_folder_can_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(
-            StateDirectoryError, match=r"file/state cannot be written \(Not a directory\): mend its rights or make room"
+            StateDirectoryError,
+            match=r"file/state cannot be written \(Not a directory\): correct its permissions, free disk space",
         ),
         claimed(tmp_path / "file" / "state", APPLICATION, 4),
     ):

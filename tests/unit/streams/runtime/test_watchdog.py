@@ -34,7 +34,7 @@ def late_after(dogs: Watchdogs, duty: Duty, looks: int) -> list[list[str]]:
 def test_what_is_due_and_stands_still_is_late_after_the_limit_and_not_before() -> None:
     *before, at_last = late_after(Watchdogs(LIMIT_S), Duty("fetching", True, 1), LOOKS + 2)
     assert before == [[]] * (LOOKS + 1)
-    assert at_last == ["fetching has stood still for more than 10 s"]
+    assert at_last == ["fetching has made no progress for more than 10 s"]
 
 
 def test_what_moves_is_never_late_however_long_it_takes() -> None:
@@ -62,7 +62,7 @@ def test_one_that_moves_does_not_cover_one_that_stands_still() -> None:
     dogs = Watchdogs(LIMIT_S)
     for step in range(LOOKS + 2):
         late = dogs.look([Duty("partition 0", True, step), Duty("partition 1", True, None)])
-    assert late == ["partition 1 has stood still for more than 10 s"]
+    assert late == ["partition 1 has made no progress for more than 10 s"]
 
 
 # --- the watch
@@ -92,7 +92,7 @@ async def test_what_is_late_ends_the_worker_in_words() -> None:
         await watch.look()
     (error,) = ended.errors
     assert isinstance(error, StuckError)
-    assert in_words(error) == "partition 3: fetching traces has stood still for more than 10 s"
+    assert in_words(error) == "partition 3: fetching traces has made no progress for more than 10 s"
     assert watch.problems == [str(error)]
 
 
@@ -101,7 +101,7 @@ async def test_while_no_broker_answers_nothing_else_is_counted() -> None:
     watch = make_watch([Duty("partition 3: the next checkpoint", True, 1)], ended)
     for _ in range(LOOKS):
         await watch.look()
-    assert not watch.hear(answered=False)
+    assert not watch.note_answer(answered=False)
     for _ in range(5 * LOOKS):
         await watch.look()
     assert ended.errors == []
@@ -111,9 +111,9 @@ async def test_a_question_that_is_not_answered_now_and_then_hides_nothing_that_s
     ended = Ended()
     watch = make_watch([Duty("partition 3: the next checkpoint", True, 1)], ended)
     for _ in range(LOOKS + 2):
-        assert not watch.hear(answered=False)
+        assert not watch.note_answer(answered=False)
         await watch.look()
-        assert not watch.hear(answered=True)
+        assert not watch.note_answer(answered=True)
         await watch.look()
     assert len(ended.errors) >= 1
 
@@ -121,11 +121,11 @@ async def test_a_question_that_is_not_answered_now_and_then_hides_nothing_that_s
 async def test_kafka_is_lost_after_a_minute_without_an_answer(caplog: pytest.LogCaptureFixture) -> None:
     watch = make_watch([], Ended())
     tries = int(LOST_AFTER_S / ASK_EVERY_S)
-    assert not any(watch.hear(answered=False) for _ in range(tries))
-    assert not watch.hear(answered=True)
-    assert not any(watch.hear(answered=False) for _ in range(tries))
+    assert not any(watch.note_answer(answered=False) for _ in range(tries))
+    assert not watch.note_answer(answered=True)
+    assert not any(watch.note_answer(answered=False) for _ in range(tries))
     with caplog.at_level(logging.ERROR):
-        assert watch.hear(answered=False)
+        assert watch.note_answer(answered=False)
     assert "no Kafka broker has answered at kafka:9092 for 60 s" in caplog.text
 
 
