@@ -8,10 +8,10 @@ from pathlib import Path
 import orjson
 from pydantic import JsonValue
 
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import Session
+from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn
 from traceweir.streams.evals.recordings import Recording, read_recordings
 from traceweir.streams.formats.documents import InputError, name_of, read_documents

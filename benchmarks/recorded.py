@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.auc import auc, interval
 from benchmarks.labelled import Labelled, read_labelled
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.clock import utc_now

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from traceweir.schemas.text import printable
+
 Reason = Literal[
     "empty",
     "too_large",
@@ -141,15 +143,3 @@ def marked(headers: Iterable[tuple[str, bytes]]) -> str | None:
 def is_replay(headers: Iterable[tuple[str, bytes]]) -> bool:
     """Whether a record was a dead letter before, and was sent again."""
     return any(name == REPLAY for name, _ in headers)
-
-
-def printable(text: str, limit: int = 500) -> str:
-    """Text that is safe in a log line: control and invisible characters escaped, cut at `limit` characters.
-
-    >>> printable("one\\ntwo")
-    'one\\\\ntwo'
-    """
-    if len(text) <= limit and text.isprintable():
-        return text
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: limit + 1])
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

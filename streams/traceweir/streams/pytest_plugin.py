@@ -52,7 +52,7 @@ class CaseFile(pytest.File):
         """A test for each case."""
         from dataclasses import replace
 
-        from traceweir.schemas.dead_letter import printable
+        from traceweir.schemas.text import printable
         from traceweir.scorers.evaluation.plan import ConfigError
         from traceweir.streams.evals.evaluate import prepared
         from traceweir.streams.evals.files import Chosen

@@ -10,7 +10,7 @@ from typing import TypeGuard, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.scorers.spelling import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)

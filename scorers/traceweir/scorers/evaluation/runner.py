@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import NotEvaluated, Score
 from traceweir.schemas.session import Session
+from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured

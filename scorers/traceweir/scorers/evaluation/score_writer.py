@@ -11,10 +11,10 @@ from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Score, Status, result_id
 from traceweir.schemas.session import Session
+from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured

@@ -10,9 +10,9 @@ from typing import Annotated
 from pydantic import Field
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import RetrievedChunk
 from traceweir.schemas.score import Cost
+from traceweir.schemas.text import printable
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject
 from traceweir.scorers.databricks_names import lacking

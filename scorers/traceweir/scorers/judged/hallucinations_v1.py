@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from statistics import mean
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Cost
+from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import JudgedScorer, judge_of

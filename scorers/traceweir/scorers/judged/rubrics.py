@@ -9,9 +9,9 @@ from typing import ClassVar
 from pydantic import field_validator
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Invocation, Rubric
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.prompt import prompt

@@ -19,8 +19,8 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.score import Cost
+from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.judge import AnswerUnusable, Reply
 from traceweir.scorers.judged.base import JudgeModelOptions

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge
 from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, judge_of

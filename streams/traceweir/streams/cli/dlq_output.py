@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.dead_letters.originals import Originals

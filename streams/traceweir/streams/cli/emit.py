@@ -13,7 +13,7 @@ from types import FrameType
 from rich.console import Console
 from rich.text import Text
 
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.emit import emit

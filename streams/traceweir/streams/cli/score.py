@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.scorers.databricks_names import short_name
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, progress_bar

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 
 Advance = Callable[[int, int | None], None]
 """Called with how many are done, and of how many if that is known."""

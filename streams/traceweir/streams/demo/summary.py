@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.streams.demo.ledger import Counts
 from traceweir.streams.demo.observer import Observed, dead_lettered
 

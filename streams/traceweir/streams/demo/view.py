@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.streams.demo.observer import SHOWN_LETTERS, SHOWN_SESSIONS, Observed, SessionSeen
 
 BAR_CELLS = 6

@@ -11,9 +11,9 @@ from pydantic import JsonValue, ValidationError
 from pydantic.alias_generators import to_snake
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.eval_set import EvalCase, EvalSet
 from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, modern
+from traceweir.schemas.text import printable
 from traceweir.streams.evals.json_text import MAX_BYTES, decoded, parsed, rendered
 from traceweir.streams.formats.documents import InputError
 

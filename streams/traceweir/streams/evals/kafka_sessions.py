@@ -11,8 +11,8 @@ from aiokafka.errors import KafkaError
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.session import Session
+from traceweir.schemas.text import printable
 from traceweir.streams.evals.recordings import Recording, SessionParts
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed

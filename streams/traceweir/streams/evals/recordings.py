@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.events import EVENT, InvocationEvent
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.session import Session
+from traceweir.schemas.text import printable
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import turns_of
 from traceweir.streams.evals.json_text import MAX_BYTES, rendered

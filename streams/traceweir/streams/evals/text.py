@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.invocation import FunctionCall
+from traceweir.schemas.text import printable
 from traceweir.streams.evals.results import CaseResult, CriterionResult, Report, TurnResult, prompt_of, text_of
 
 _VALUES_AT = 30

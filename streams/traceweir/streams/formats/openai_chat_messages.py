@@ -11,7 +11,7 @@ import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 from traceweir.streams.formats.documents import InputError
 
 _UNSPOKEN = ("system", "developer")

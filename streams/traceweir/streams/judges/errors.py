@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from traceweir.schemas.dead_letter import printable
+from traceweir.schemas.text import printable
 
 LONGEST = 300
 _SHORTEST = 6

@@ -11,8 +11,8 @@ from mode import Service
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 from traceweir.streams.kafka.fast_close import install_fast_close
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import cast
 
-from traceweir.schemas.dead_letter import printable
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.budget import JudgeBudget
 from traceweir.streams.judges.errors import JudgeUnavailableError
