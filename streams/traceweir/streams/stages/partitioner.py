@@ -1,10 +1,11 @@
-"""Which partition a key belongs to: Kafka's own default partitioner."""
+"""Which partition a key belongs to: Kafka's own default partitioner, without a Kafka client."""
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 
-from aiokafka.partitioner import murmur2 as unsigned_murmur2
+_SEED, _FACTOR, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
 
 
 def partition_of(key: bytes, partitions: int) -> int:
@@ -18,7 +19,7 @@ def partition_of(key: bytes, partitions: int) -> int:
     return murmur2(key) % partitions
 
 
-# In pure Python a key of 36 bytes costs 6.5 microseconds, a hit 0.1. An entry takes 250 bytes: 16 MB when full.
+# In pure Python a key of 36 bytes costs 6 microseconds, a hit 0.1. An entry takes 250 bytes: 16 MB when full.
 @lru_cache(maxsize=65_536)
 def murmur2(data: bytes) -> int:
     """Give the 32-bit MurmurHash2 of `data` with its sign bit cleared, from 0 to 2**31 - 1.
@@ -28,5 +29,13 @@ def murmur2(data: bytes) -> int:
     >>> murmur2(b"foobar")
     1357151166
     """
-    hashed: int = unsigned_murmur2(data)
-    return hashed & 0x7FFFFFFF
+    mixed = _SEED ^ len(data)
+    whole = len(data) & ~3
+    for (word,) in struct.iter_unpack("<I", data[:whole]):
+        word = word * _FACTOR & _MASK
+        word = (word ^ word >> 24) * _FACTOR & _MASK
+        mixed = mixed * _FACTOR & _MASK ^ word
+    if rest := data[whole:]:
+        mixed = (mixed ^ int.from_bytes(rest, "little")) * _FACTOR & _MASK
+    mixed = (mixed ^ mixed >> 13) * _FACTOR & _MASK
+    return (mixed ^ mixed >> 15) & 0x7FFFFFFF

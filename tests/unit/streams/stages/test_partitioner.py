@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from aiokafka.partitioner import murmur2 as unsigned_murmur2
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceweir.streams.stages.partitioner import murmur2, partition_of
 
@@ -26,3 +29,8 @@ def test_the_hash_is_javas_with_the_sign_bit_cleared(key: bytes, hashed: int) ->
 def test_a_partition_is_the_hash_modulo_the_count(partitions: int) -> None:
     for key, hashed in JAVA_HASHES.items():
         assert partition_of(key, partitions) == (hashed & 0x7FFFFFFF) % partitions
+
+
+@given(st.binary(max_size=70))
+def test_the_hash_of_any_key_is_the_kafka_clients(key: bytes) -> None:
+    assert murmur2(key) == unsigned_murmur2(key) & 0x7FFFFFFF
