@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Producer
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.record_reader import RecordReader, RecordUnavailable
+from traceweir.streams.kafka.record_reader import RecordReader
+from traceweir.streams.stages.errors import RecordUnavailable
 
 pytestmark = pytest.mark.broker
 

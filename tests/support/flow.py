@@ -25,7 +25,6 @@ from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.kafka.faust_adapter import End
-from traceweir.streams.kafka.record_reader import RecordUnavailable
 from traceweir.streams.runtime.delivery import MAX_BATCH_BYTES
 from traceweir.streams.runtime.lane import Lane, StageSpec
 from traceweir.streams.score.judge_retries import RetryPolicy
@@ -33,6 +32,7 @@ from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.session_scoring import Measure, Measured, SessionScoring, score_bytes
 from traceweir.streams.stages.base import Cut, Output, Read
+from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import STAGES, StageName, Topics
 

@@ -12,11 +12,12 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.dead_letter import KEPT_BYTES, Reason
+from traceweir.schemas.dead_letter import KEPT_BYTES
 from traceweir.schemas.events import EVENT, TYPES
 from traceweir.schemas.trace import ReasoningTrace, instant
 from traceweir.streams.assemble.fast_decode import NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.base import Record, envelope_size
+from traceweir.streams.stages.errors import RecordRejected
 
 _EVENT = fast_decoder(*TYPES.values())
 _TRACE = fast_decoder(ReasoningTrace)
@@ -35,15 +36,6 @@ _HARMLESS = 180
 """How many brackets may open before one looks how deep they are nested: pydantic reads 200 levels."""
 
 
-class RecordRejected(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A record that cannot be used: the reason, for counting, and one sentence for a person."""
-
-    def __init__(self, reason: Reason, detail: str) -> None:
-        super().__init__(detail)
-        self.reason: Reason = reason
-        self.detail = detail
-
-
 Joinable = tuple[bytes, float, bytes, bool]
 """What joining a record takes to know of it: the session's id; the moment, in seconds since 1970 (`occurred_at` of an event,
 `metadata.created_at` of a trace); the identity, 16 bytes that two deliveries of the same thing share; whether it ends its session.
@@ -54,7 +46,7 @@ def read_event(record: Record, value: bytes) -> Joinable:
     """An invocation event. Two deliveries share an `event_id`, else a CloudEvents id, else the content.
 
     Raises:
-        Unusable: the bytes are no JSON object, or not an event.
+        RecordRejected: the bytes are no JSON object, or not an event.
     """
     try:
         event = _EVENT(value)
@@ -74,7 +66,7 @@ def read_trace(record: Record, value: bytes) -> Joinable:
     """A reasoning trace. Its session is the one that it names, else the record's key, else its own id; its identity is its content.
 
     Raises:
-        Unusable: the bytes are no JSON object, or not a trace, or a name in it is too long.
+        RecordRejected: the bytes are no JSON object, or not a trace, or a name in it is too long.
     """
     try:
         trace = _TRACE(value)
@@ -96,7 +88,7 @@ def present(record: Record, limit: int) -> bytes:
     """The value, if there is one and it has at most `limit` bytes.
 
     Raises:
-        Unusable: a tombstone, an empty value, one that is too large to be part of a session, or a key and headers too large to forward.
+        RecordRejected: a tombstone, an empty value, a value too large for a session, or a key and headers too large to forward.
     """
     value, key = record.value, record.key
     if not value:

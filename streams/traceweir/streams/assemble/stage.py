@@ -14,7 +14,7 @@ from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
 from traceweir.schemas.session import Closed
 from traceweir.streams.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.assemble.open_session import OpenSession
-from traceweir.streams.assemble.parse import RecordRejected, present, read_event, read_trace
+from traceweir.streams.assemble.parse import present, read_event, read_trace
 from traceweir.streams.assemble.session_rows import (
     EVENT,
     TRACE,
@@ -24,6 +24,7 @@ from traceweir.streams.assemble.session_rows import (
 )
 from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
+from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from types import TracebackType
 
 from traceweir.streams.dead_letters.reader import Found
-from traceweir.streams.kafka.record_reader import RecordReader, RecordUnavailable
+from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.topics import STAGES, Topics
 
 

@@ -19,10 +19,10 @@ from traceweir.scorers.evaluation.decision import decide, network_record
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.metrics.novelty import Novelty
-from traceweir.streams.assemble.parse import RecordRejected
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
+from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
@@ -191,7 +191,7 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     """See that a candidate can be compared with its scope.
 
     Raises:
-        Unusable: the trace is another session's, or its vector has another length or a value that is not finite.
+        RecordRejected: the trace is another session's, or its vector has another length or a value that is not finite.
     """
     known = scope.decided.get(candidate.trace.id)
     if known is not None and known.session_id != candidate.session_id:

@@ -12,12 +12,9 @@ from mode import Service
 
 from traceweir.scorers.evaluation.runner import cancelled_from_outside
 from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.stages.errors import RecordUnavailable
 
 READ_WITHIN_S = 10.0
-
-
-class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
-    """The brokers did not give a record now: no such topic, partition or right, or no answer in time."""
 
 
 class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyped
@@ -35,7 +32,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         """The record; None if it is not there any more.
 
         Raises:
-            NotHad: nothing can be said of it now.
+            RecordUnavailable: nothing can be said of it now.
         """
         async with self._one:
             if self.should_stop:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from traceweir.schemas.dead_letter import Reason, is_replay
 from traceweir.schemas.judge_config import VerdictCache
-from traceweir.streams.kafka.record_reader import RecordUnavailable
 from traceweir.streams.score.candidate_changes import CandidateChanges, OfferedCandidate
 from traceweir.streams.score.judge_retries import JudgeRetries, Place, RetryPolicy, RetryState, segment_of, session_of
 from traceweir.streams.score.judge_rows import JudgeRows
@@ -20,6 +19,7 @@ from traceweir.streams.score.session_header import read_header, with_revision
 from traceweir.streams.scoring.session_scoring import Scored, Scoring, SessionRejected
 from traceweir.streams.stages.base import Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
+from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import Topics

@@ -1,0 +1,23 @@
+"""What stages handle when work on one record fails. Nothing here knows Kafka."""
+
+from __future__ import annotations
+
+from traceweir.schemas.dead_letter import Reason
+
+
+class RecordRejected(Exception):  # noqa: N818  # an outcome that the caller handles
+    """A record cannot be used.
+
+    Args:
+        reason: The reason of its dead letter.
+        detail: One sentence for a person.
+    """
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason: Reason = reason
+        self.detail = detail
+
+
+class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
+    """A record could not be read again now: no such topic, partition or right, or no answer from the brokers in time."""
