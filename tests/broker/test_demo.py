@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.cli.demo import INTERRUPTED, run_demo
 from traceweir.streams.demo.agents import Emission
 from traceweir.streams.demo.ledger import Counts, expected_counts
-from traceweir.streams.demo.run import INTERRUPTED, run_demo
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("demo")]
 
@@ -52,7 +52,7 @@ def test_one_session_more_than_there_was_is_noticed(capfd: pytest.CaptureFixture
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc for the demo's children")
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    command = "from traceweir.streams.demo.run import run_demo; raise SystemExit(run_demo(keep=False, as_json=False, seed=1, seconds=30))"
+    command = "from traceweir.streams.cli.demo import run_demo; raise SystemExit(run_demo(keep=False, as_json=False, seed=1, seconds=30))"
     demo = subprocess.Popen(
         [sys.executable, "-c", command],
         stdout=subprocess.PIPE,

@@ -105,7 +105,7 @@ def demo(
         from traceweir.streams.settings import load_settings
 
         raise typer.Exit(run_agents(load_settings(), keep=keep, seed=seed, seconds=seconds))
-    from traceweir.streams.demo.run import run_demo
+    from traceweir.streams.cli.demo import run_demo
 
     raise typer.Exit(run_demo(keep=keep, as_json=as_json, seed=seed, seconds=seconds))
 

@@ -18,9 +18,9 @@ from traceweir.streams.demo.agents import JOINED, Emission
 from traceweir.streams.demo.fleet import SECRETS, Fleet, build_fleet
 from traceweir.streams.demo.interruption import Interruption
 from traceweir.streams.demo.ledger import CONFIG, Counts
+from traceweir.streams.demo.moment import Moment, View
 from traceweir.streams.demo.observer import Observer
 from traceweir.streams.demo.summary import Summary, equations_of, observed_counts, redaction_of
-from traceweir.streams.demo.view import Moment, View
 from traceweir.streams.demo.worker_process import WorkerProcess
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics

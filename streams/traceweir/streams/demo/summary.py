@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from traceweir.schemas.text import printable
 from traceweir.streams.demo.ledger import Counts
 from traceweir.streams.demo.observer import Observed, dead_lettered
@@ -105,34 +101,6 @@ class Summary:
             "problems": self.problems,
             "worker_log": self.worker_log,
         }
-
-    def show(self, console: Console) -> None:
-        """Print it for a person."""
-        table = Table(title="What came out", title_justify="left", header_style="bold")
-        table.add_column("count")
-        table.add_column("expected", justify="right")
-        table.add_column("observed", justify="right")
-        table.add_column("")
-        for name, wanted, there in self.rows():
-            mark = Text("=", "green") if wanted == there else Text("≠", "bold red")
-            table.add_row(Text(printable(name)), str(wanted), str(there), mark)
-        console.print(table)
-        for equation in self.equations:
-            console.print(Text(str(equation), "green" if equation.holds else "bold red"))
-        for one in self.redactions:
-            state = "published" if one.published else "not published"
-            console.print(
-                Text(
-                    f"{one.trace_id} carried {one.secrets} secrets and identifiers: {state}, {len(one.found)} left in it"
-                )
-            )
-        if not self.problems:
-            console.print(Text(f"All counts are as expected (seed {self.seed}, {self.took_s:.0f} s).", "bold green"))
-        for problem in self.problems:
-            console.print(Text(problem, "bold red"), soft_wrap=True)
-        if self.worker_log is not None:
-            lines = [printable(line, 300) for line in self.worker_log.splitlines()]
-            console.print(Text("\n".join(["the end of the worker's log:", *lines])), soft_wrap=True)
 
 
 def observed_counts(seen: Observed) -> Counts:

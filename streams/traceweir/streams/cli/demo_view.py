@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
-from typing import Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
@@ -17,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.text import printable
+from traceweir.streams.demo.moment import Moment, NoView, View
 from traceweir.streams.demo.observer import SHOWN_LETTERS, SHOWN_SESSIONS, Observed, SessionSeen
 
 BAR_CELLS = 6
@@ -27,41 +26,9 @@ _DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "dim"}
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """How far the demo is."""
-
-    at_s: float
-    """Seconds since it began."""
-    phase: str
-    emitted: int
-    planned: int
-
-
-class View(Protocol):
-    """Shows a demo while it runs."""
-
-    def update(self, moment: Moment, seen: Observed) -> None:
-        """Show what has come out by now."""
-
-
 def view_for(console: Console) -> AbstractContextManager[View]:
     """A live view on a terminal, else plain lines."""
     return LiveView(console) if console.is_terminal else LineView(console)
-
-
-class NoView:
-    """Shows nothing."""
-
-    def __enter__(self) -> NoView:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def update(self, moment: Moment, seen: Observed) -> None:
-        """Show nothing."""
 
 
 class LineView(NoView):

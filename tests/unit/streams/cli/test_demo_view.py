@@ -9,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams.cli.demo import show_summary
+from traceweir.streams.cli.demo_view import LineView, screen_of
+from traceweir.streams.demo.moment import Moment
 from traceweir.streams.demo.observer import Observed, SessionSeen
 from traceweir.streams.demo.summary import Equation, Redaction, Summary, equations_of
-from traceweir.streams.demo.view import LineView, Moment, screen_of
 
 HOSTILE = "[bold red]x[/] [link=file:///]y[/link] \x1b]0;owned\x07\x1b[2J\r\u202e"
 MOMENT = Moment(1.0, "the agents work", 10, 20)
@@ -102,7 +104,7 @@ def test_each_thing_that_is_wrong_is_named_and_fails_the_demo(changes: dict[str,
     assert (wrong.problems, wrong.exit_code) == ([problem], 1)
     assert json.loads(json.dumps(wrong.document()))["problems"] == [problem]
     out = io.StringIO()
-    wrong.show(Console(file=out, width=400))
+    show_summary(wrong, Console(file=out, width=400))
     assert problem in out.getvalue()
     assert "\x1b" not in out.getvalue()
 
