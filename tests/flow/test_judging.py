@@ -14,8 +14,8 @@ from traceweir.schemas.judge_config import VerdictCache
 from traceweir.scorers import Plan
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import JudgeUsage, Judging
-from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.judges.service import Judging
+from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.score.judge_rows import JudgeRows
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.schemas.score import Cost
@@ -17,20 +17,13 @@ from traceweir.streams.judges.client import Access, Answered, JudgeClient, check
 from traceweir.streams.judges.errors import Refused, Transient
 from traceweir.streams.judges.models import Use
 from traceweir.streams.judges.rate_limits import Limits
-from traceweir.streams.judges.verdicts import JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
+from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
 
 Sleep = Callable[[float], Awaitable[None]]
 CACHED = Cost(cached=True)
-
-
-class JudgeUsage(NamedTuple):
-    """What judging a session brought: verdicts to be remembered, and what was paid."""
-
-    verdicts: Sequence[JudgeVerdict] = ()
-    paid: Sequence[Paid] = ()
 
 
 class Judging:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from traceweir.scorers.judge import Question
+from traceweir.streams.judges.budget import Paid
 
 LONGEST = 32_768
 """Characters of a reply that is remembered; a longer one is no verdict, and would be asked for again."""
@@ -23,6 +25,17 @@ class JudgeVerdict(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at: int
     """Milliseconds since 1970."""
     text: str
+
+
+class JudgeUsage(NamedTuple):
+    """What judging one session gave and cost."""
+
+    verdicts: Sequence[JudgeVerdict] = ()
+    """The verdicts to remember."""
+    paid: Sequence[Paid] = ()
+
+
+NOTHING_JUDGED = JudgeUsage()
 
 
 class Verdicts(Protocol):

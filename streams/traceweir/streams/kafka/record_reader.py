@@ -32,7 +32,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         """The record; None if it is not there any more.
 
         Raises:
-            RecordUnavailable: nothing can be said of it now.
+            RecordUnavailable: the brokers did not give it now.
         """
         async with self._one:
             if self.should_stop:

@@ -11,8 +11,7 @@ import msgspec
 
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.streams.judges.budget import Paid, Spending
-from traceweir.streams.judges.service import JudgeUsage
-from traceweir.streams.judges.verdicts import LONGEST, JudgeVerdict
+from traceweir.streams.judges.verdicts import LONGEST, JudgeUsage, JudgeVerdict
 from traceweir.streams.stages.base import Rows
 
 _VERDICT, _PAID = b"j", b"$"

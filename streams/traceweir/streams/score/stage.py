@@ -16,10 +16,10 @@ from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
 from traceweir.streams.score.session_header import read_header, with_revision
-from traceweir.streams.scoring.session_scoring import Scored, Scoring, SessionRejected
+from traceweir.streams.scoring.session_scoring import Scored, Scoring
 from traceweir.streams.stages.base import Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.errors import RecordUnavailable
+from traceweir.streams.stages.errors import RecordUnavailable, SessionRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import Topics

@@ -43,7 +43,8 @@ from traceweir.streams.scoring.protocol import (
     send_object,
 )
 from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.session_scoring import Scoring, SessionRejected, SessionScoring, score_bytes
+from traceweir.streams.scoring.session_scoring import Scoring, SessionScoring, score_bytes
+from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.stages.work_pool import WorkPool
 
 log = logging.getLogger(__name__)

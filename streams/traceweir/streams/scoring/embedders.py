@@ -40,7 +40,7 @@ def load_embedder(name: str) -> Embedder | None:
         None where novelty is to be 0.5 for every trace.
 
     Raises:
-        EmbedderUnavailable: The model named cannot be loaded.
+        EmbedderUnavailableError: The model named cannot be loaded.
     """
     match name:
         case "none":
@@ -67,7 +67,7 @@ class SentenceTransformerEmbedder:
         local_only: Never reach for the network.
 
     Raises:
-        EmbedderUnavailable: The library is not installed, or the model does not load.
+        EmbedderUnavailableError: The library is not installed, or the model does not load.
     """
 
     runs_inline = False

@@ -19,8 +19,7 @@ from msgspec.structs import astuple
 from traceweir.schemas.dead_letter import Reason
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.errors import JudgeUnavailableError
-from traceweir.streams.judges.service import JudgeUsage
-from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
 from traceweir.streams.scoring.protocol import (
     Answer,
@@ -38,7 +37,8 @@ from traceweir.streams.scoring.protocol import (
     receive_object,
     send_object,
 )
-from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
+from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +65,9 @@ class ScoringProcess(asyncio.Protocol):
         setup: What it has to know.
 
     Raises:
-        EmbedderUnavailable: the embedder cannot be loaded.
-        JudgeUnavailable: what asks judges is not installed.
-        ScoringProcessDied: it ended before it was ready.
+        EmbedderUnavailableError: the embedder cannot be loaded.
+        JudgeUnavailableError: what asks judges is not installed.
+        ScoringProcessDiedError: it ended before it was ready.
     """
 
     def __init__(self, setup: Setup) -> None:

@@ -20,7 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 from traceweir.schemas.base import explain
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
-from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
+from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 

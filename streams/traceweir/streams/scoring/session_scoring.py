@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
 from traceweir.schemas.candidate import Candidate, Embedding, Verdict
-from traceweir.schemas.dead_letter import Reason
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import Score, uuid5
 from traceweir.schemas.session import Session
@@ -22,14 +21,14 @@ from traceweir.schemas.turns import turns_of
 from traceweir.scorers.embedding import Embedder, embedded_text
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
-from traceweir.streams.judges.service import JudgeUsage, Judging
-from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.judges.service import Judging
+from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeUsage, JudgeVerdict
 from traceweir.streams.score.candidate_changes import OfferedCandidate
 from traceweir.streams.scoring.embedders import Batching
 from traceweir.streams.scoring.references import References
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
+from traceweir.streams.stages.errors import SessionRejected
 
-NOTHING_JUDGED = JudgeUsage()
 UNANSWERED = {"budget", "error", "timeout"}
 """Why a judged score may have a value another time."""
 
@@ -62,16 +61,6 @@ class Scored(NamedTuple):
     judged: JudgeUsage = NOTHING_JUDGED
     unanswered: int = 0
     """How many of the scores wait for a judge."""
-
-
-class SessionRejected(Exception):  # noqa: N818  # an outcome that the caller handles
-    """Nothing came of a session: the reason, for counting, one sentence for a person, and what judging it brought nevertheless."""
-
-    def __init__(self, reason: Reason, detail: str, judged: JudgeUsage = NOTHING_JUDGED) -> None:
-        super().__init__(detail)
-        self.reason: Reason = reason
-        self.detail = detail
-        self.judged = judged
 
 
 class Scoring(Protocol):

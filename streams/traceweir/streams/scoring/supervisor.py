@@ -21,7 +21,8 @@ from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import Attempts, Quarantine
-from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
+from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +41,9 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         silent_s: Seconds of silence after which a process counts as stuck.
 
     Raises:
-        EmbedderUnavailable: the embedder cannot be loaded.
-        JudgeUnavailable: what asks judges is not installed.
-        ScoringProcessDied: the process does not start.
+        EmbedderUnavailableError: the embedder cannot be loaded.
+        JudgeUnavailableError: what asks judges is not installed.
+        ScoringProcessDiedError: the process does not start.
     """
 
     def __init__(self, setup: Setup, attempts: Path, *, silent_s: float = SILENT_S, **kwargs: Any) -> None:

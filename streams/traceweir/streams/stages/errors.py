@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traceweir.schemas.dead_letter import Reason
+from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeUsage
 
 
 class RecordRejected(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -21,3 +22,19 @@ class RecordRejected(Exception):  # noqa: N818  # an outcome that the caller han
 
 class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
     """A record could not be read again now: no such topic, partition or right, or no answer from the brokers in time."""
+
+
+class SessionRejected(Exception):  # noqa: N818  # an outcome that the caller handles
+    """A session cannot be scored.
+
+    Args:
+        reason: The reason of its dead letter.
+        detail: One sentence for a person.
+        judged: The verdicts that judges gave before the failure, and what was paid for them.
+    """
+
+    def __init__(self, reason: Reason, detail: str, judged: JudgeUsage = NOTHING_JUDGED) -> None:
+        super().__init__(detail)
+        self.reason: Reason = reason
+        self.detail = detail
+        self.judged = judged

@@ -27,7 +27,8 @@ from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_e
 from traceweir.streams.scoring.process import NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Loading, Ready, Setup, receive_object, send_object
 from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.session_scoring import Scored, SessionRejected, SessionScoring, score_bytes
+from traceweir.streams.scoring.session_scoring import Scored, SessionScoring, score_bytes
+from traceweir.streams.stages.errors import SessionRejected
 
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 CONCURRENCY = 4

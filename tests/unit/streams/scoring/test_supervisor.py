@@ -23,8 +23,9 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Answer, Setup
-from traceweir.streams.scoring.session_scoring import Scored, SessionRejected
+from traceweir.streams.scoring.session_scoring import Scored
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
+from traceweir.streams.stages.errors import SessionRejected
 
 
 @pytest.fixture(autouse=True)
