@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 
 
-class WorkerError(RuntimeError):  # the name of what happened, and the base of what says so
+class WorkerError(RuntimeError):
     """The worker cannot go on; the message says why and what to do, so no traceback is needed."""
 
 

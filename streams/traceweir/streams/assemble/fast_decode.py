@@ -70,7 +70,7 @@ def fast_decoder(*models: type[BaseModel]) -> Callable[[bytes], Any]:
     return look
 
 
-class _UntranslatableError(Exception):
+class _Untranslatable(Exception):  # noqa: N818  # an outcome that the caller handles
     """Left to the model."""
 
 
@@ -96,7 +96,7 @@ def _struct(model: type[BaseModel], tagged: bool = False) -> type[msgspec.Struct
         or checks.validators
         or checks.root_validators
     ):
-        raise _UntranslatableError
+        raise _Untranslatable
     fields: list[tuple[str, Any, Any]] = []
     names = {}
     tag = get_args(model.model_fields[TAG].annotation)[0] if tagged else None
@@ -108,7 +108,7 @@ def _struct(model: type[BaseModel], tagged: bool = False) -> type[msgspec.Struct
         annotation = _without_none(field.annotation) if name in needed else field.annotation
         try:
             kind = _translated(annotation, field.metadata)
-        except _UntranslatableError:
+        except _Untranslatable:
             if required:
                 raise
         fields.append((name, kind, msgspec.NODEFAULT if required else None))
@@ -143,7 +143,7 @@ def _translated(annotation: Any, metadata: Iterable[object]) -> Any:
         elif found := [(name, getattr(item, name)) for kind, name in _LIMITS if isinstance(item, kind)]:
             limits |= found
         elif not (isinstance(item, BeforeValidator) and item.func is whole):
-            raise _UntranslatableError
+            raise _Untranslatable
     kind = _kind(annotation)
     return Annotated[kind, msgspec.Meta(**limits)] if limits else kind
 
@@ -172,7 +172,7 @@ def _kind(annotation: Any) -> Any:
             return _translated(some[0], ()) | None
     if origin in (list, dict, tuple):
         return origin[tuple(_translated(part, ()) for part in parts)]
-    raise _UntranslatableError
+    raise _Untranslatable
 
 
 def _flat(metadata: Iterable[object]) -> Iterable[object]:

@@ -25,7 +25,7 @@ STALLED_S = 60.0
 """How long the topic may not be readable any further. Twice what a transaction of a worker that was killed stays open."""
 
 
-class SessionsUnreadableError(Exception):  # names the situation, as the message does
+class SessionsUnreadableError(Exception):
     """The sessions topic cannot be read; the message says why, and what to do."""
 
 

@@ -223,7 +223,7 @@ def _number(cell: str) -> JsonValue:
     return (int(number) if number.is_integer() else number) if math.isfinite(number) else cell
 
 
-class _NotJsonError(Exception):
+class _NotJson(Exception):  # noqa: N818  # an outcome that the caller handles
     """A value that JSON does not have, and the rule."""
 
 
@@ -234,7 +234,7 @@ def _typed_row(number: int, names: Iterable[str], cells: Iterable[Any]) -> Row:
             value = _plain(cell.as_py() if hasattr(cell, "as_py") else cell)
         except RecursionError:
             return Row(number, columns, f"column {name!r}: is nested too deep")
-        except _NotJsonError as error:
+        except _NotJson as error:
             return Row(number, columns, f"column {name!r}: {error}")
         except Exception as error:  # noqa: BLE001  # whatever the value's own class raises
             return Row(number, columns, f"column {name!r}: cannot be read ({type(error).__name__}: {str(error)[:200]})")
@@ -271,4 +271,4 @@ def _foreign(value: Any) -> JsonValue:
         return _plain(tolist())
     if type(value).__name__ == "NAType":
         return None
-    raise _NotJsonError(f"holds a value of type {type(value).__name__}, which JSON does not have")
+    raise _NotJson(f"holds a value of type {type(value).__name__}, which JSON does not have")

@@ -19,7 +19,7 @@ _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-
 HIDDEN = "[secret]"
 
 
-class JudgeUnavailableError(RuntimeError):  # reads as what happened
+class JudgeUnavailableError(RuntimeError):
     """Judges cannot be asked from here; the message says what would help."""
 
 

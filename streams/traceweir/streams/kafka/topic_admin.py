@@ -21,7 +21,7 @@ _REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _TRANSACTIONS = "__transaction_state"
 
 
-class KafkaUnreachableError(Exception):  # names the situation, as the message does
+class KafkaUnreachableError(Exception):
     """No broker answered in time; the message says where, why and what to do."""
 
 

@@ -50,7 +50,7 @@ LOOK_EVERY_S = 0.5
 """How often to look whether it is silent."""
 
 
-class ScoringProcessDiedError(RuntimeError):  # reads as what happened
+class ScoringProcessDiedError(RuntimeError):
     """A scoring process ended on its own."""
 
 
