@@ -31,9 +31,14 @@ def parse(arguments: Sequence[str]) -> None:
         pass
 
 
+def blocks(markdown: str, language: str) -> list[str]:
+    """The code blocks of a page in one language, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", markdown, re.DOTALL)
+
+
 def commands_in(markdown: str) -> Iterator[list[str]]:
     """The arguments of each `traceweir` command in the shell blocks of a page."""
-    for block in re.findall(r"```bash\n(.*?)```", markdown, re.DOTALL):
+    for block in blocks(markdown, "bash"):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
             if words[:1] == ["traceweir"]:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import doctest
 import re
 import stat
 from pathlib import Path
 
 import pytest
-from tests.support.commands import VARIABLES, commands_in, parse, variables_in
+from tests.support.commands import VARIABLES, blocks, commands_in, parse, variables_in
 from tests.support.paths import ROOT
 
 from traceweir.scorers import read_plan
 from traceweir.streams import settings_doc
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("k8s/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("k8s/*.md"), *ROOT.glob("examples/*/*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
 def name(path: object) -> str:
     return str(path.relative_to(ROOT)) if isinstance(path, Path) else str(path)
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
 
 
 def commands() -> list[list[str]]:
@@ -35,13 +30,6 @@ def commands() -> list[list[str]]:
 def test_the_python_examples_print_what_the_page_shows() -> None:
     found = doctest.testfile(str(ROOT / "docs" / "score-without-kafka.md"), module_relative=False)
     assert (found.failed, found.attempted > 5) == (0, True)
-
-
-def test_the_plugin_of_contributing_is_the_one_that_the_tests_run() -> None:
-    module = (ROOT / "tests" / "support" / "brevity.py").read_text("utf-8")
-    docstring = ast.parse(module).body[0]
-    code = "".join(module.splitlines(keepends=True)[docstring.end_lineno :]).lstrip()
-    assert blocks(ROOT / "CONTRIBUTING.md", "python")[0] == code
 
 
 def test_the_table_of_settings_is_that_of_the_code() -> None:
@@ -56,7 +44,7 @@ def test_a_page_without_its_marks_is_refused() -> None:
 
 
 def test_the_example_config_makes_a_plan() -> None:
-    (config,) = blocks(ROOT / settings_doc.PAGE, "json")
+    (config,) = blocks((ROOT / settings_doc.PAGE).read_text("utf-8"), "json")
     plan = read_plan(config)
     assert [metric.name for metric in plan.metrics] == ["tool_trajectory_avg_score", "response_match_score"]
 
@@ -86,7 +74,7 @@ def test_every_variable_is_read_by_somebody(page: Path) -> None:
 def test_every_make_target_exists(page: Path) -> None:
     text = page.read_text("utf-8")
     if page.suffix == ".md":  # in prose, "make" may also be a verb
-        text = "\n".join([*blocks(page, "bash"), *re.findall(r"`make [a-z-]+`", text)])
+        text = "\n".join([*blocks(text, "bash"), *re.findall(r"`make [a-z-]+`", text)])
     named = set(re.findall(r"(?:`|^|suite \d+ |run: )make ([a-z][a-z-]*)", text, re.MULTILINE))
     assert named <= TARGETS
 

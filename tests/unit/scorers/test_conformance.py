@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 from pydantic import ConfigDict
-from tests.support.brevity import Brevity
+from traceweir_brevity import Brevity
 
 from traceweir.schemas.invocation import Rubric
 from traceweir.scorers import Measurement, ResponseMatch, Scorer, Subject, ToolTrajectory, TraceValue

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.brevity import Brevity
+from tests.support.paths import ROOT
 from tests.support.scoring import expecting, install, make_turn, scores_of
+from traceweir_brevity import Brevity
 
 from traceweir.scorers import ToolTrajectory, read_plan
 from traceweir.scorers.evaluation.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
 
+EXAMPLE = ROOT / "examples" / "plugin" / "pyproject.toml"
 Install = Callable[[str, Mapping[str, str]], None]
 
 
@@ -20,6 +23,12 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Installs a package of a name that offers scorers."""
     monkeypatch.syspath_prepend(str(tmp_path))
     return lambda name, entry_points: install(tmp_path, name, entry_points)
+
+
+def offered_by_the_example() -> dict[str, str]:
+    """The entry points of the package in `examples/plugin`."""
+    entry_points: dict[str, dict[str, str]] = tomllib.loads(EXAMPLE.read_text("utf-8"))["project"]["entry-points"]
+    return entry_points["traceweir.scorers"]
 
 
 def test_a_built_in_metric_has_its_scorer() -> None:
@@ -31,7 +40,7 @@ def test_no_metric_is_both_computed_and_unsupported() -> None:
 
 
 async def test_an_installed_plugin_measures_the_metric_that_a_config_names(package: Install) -> None:
-    package("traceweir-brevity", {"brevity": "tests.support.brevity:Brevity"})
+    package("traceweir-brevity", offered_by_the_example())
     plan = read_plan({"criteria": {"brevity": {"threshold": 0.5, "maxWords": 2}}})
     assert plan.metrics[0].scorer == Brevity(max_words=2)
     assert [
@@ -43,7 +52,7 @@ async def test_an_installed_plugin_measures_the_metric_that_a_config_names(packa
 
 
 def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> None:
-    package("traceweir-brevity", {"brevity": "tests.support.brevity:Brevity"})
+    package("traceweir-brevity", {"brevity": "traceweir_brevity:Brevity"})
     with pytest.raises(
         UnusableMetric, match=r"there is no such metric; did you mean 'brevity'\? Known: .*response_match_score"
     ):
@@ -51,14 +60,14 @@ def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> No
 
 
 def test_two_plugins_of_one_name_are_both_named(package: Install) -> None:
-    package("package-one", {"brevity": "tests.support.brevity:Brevity"})
-    package("package-two", {"brevity": "tests.support.brevity:Brevity"})
+    package("package-one", {"brevity": "traceweir_brevity:Brevity"})
+    package("package-two", {"brevity": "traceweir_brevity:Brevity"})
     with pytest.raises(UnusableMetric, match="package-one and package-two both offer it"):
         scorer_class("brevity")
 
 
 def test_a_built_in_metric_cannot_be_replaced(package: Install) -> None:
-    package("package-one", {"response_match_score": "tests.support.brevity:Brevity"})
+    package("package-one", {"response_match_score": "traceweir_brevity:Brevity"})
     with pytest.raises(UnusableMetric, match="cannot be replaced, but package-one offers one"):
         scorer_class("response_match_score")
 
@@ -76,7 +85,7 @@ def test_a_broken_plugin_that_no_config_names_hurts_nobody(package: Install) -> 
     assert read_plan({"criteria": {"response_match_score": 0.8}}).metrics
 
 
-@pytest.mark.parametrize("place", ["tests.support.brevity:__doc__", "builtins:dict", "tests.support.scoring:make_turn"])
+@pytest.mark.parametrize("place", ["traceweir_brevity:__doc__", "builtins:dict", "tests.support.scoring:make_turn"])
 def test_what_a_plugin_offers_must_be_a_scorer(package: Install, place: str) -> None:
     package("package-one", {"thing": place})
     with pytest.raises(UnusableMetric, match="of package-one is no subclass of Scorer"):

@@ -3,47 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.support.command_line import Ended, Run
 from tests.support.eval_sets import case, eval_set, invocation, scenario, write
 
 from traceweir.schemas.eval_set import EvalSet
-from traceweir.streams.cli.main import main
 
 FIND = [{"name": "find", "args": {"n": 1}}]
 TURN = invocation("Hi", "Hello there.", FIND)
 OTHER = invocation("Hi", "Bye now.", FIND)
 
 
-class Ended(NamedTuple):
-    code: object
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Run a command in this process and in the test's folder, in an environment that says nothing of Traceweir."""
-    for name in list(os.environ):
-        if name.startswith("TRACEWEIR_"):
-            monkeypatch.delenv(name)
+@pytest.fixture(autouse=True)
+def in_the_folder_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        return Ended(ended.value.code, *capfd.readouterr())
-
-    return run
 
 
 def two_cases() -> None:

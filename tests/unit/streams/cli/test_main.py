@@ -11,16 +11,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 import pytest
 import typer
 from confluent_kafka.admin import AdminClient
+from tests.support.command_line import Run
 from tests.support.scoring import trace_document
 
 from traceweir.schemas.score import Score
-from traceweir.streams.cli.main import app, main
+from traceweir.streams.cli.main import app
 from traceweir.streams.cli.score import _mean, _number
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
@@ -30,31 +31,6 @@ COMMANDS = [
 ]
 WRONG_CONFIG = {"criteria": {"no_such_metric": 1, "response_match_score": 2}, "trace_value": {"weight": {}}}
 EVENT = b'{"type": "tool.called", "session_id": "s1", "name": "find", "occurred_at": "2026-01-31T11:00:00Z"}'
-
-
-class Ended(NamedTuple):
-    code: object
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in this process, in an environment that says nothing of Traceweir."""
-    for name in list(os.environ):
-        if name.startswith("TRACEWEIR_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        return Ended(ended.value.code, *capfd.readouterr())
-
-    return run
 
 
 @pytest.fixture

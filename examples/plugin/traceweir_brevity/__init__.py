@@ -1,4 +1,4 @@
-"""The plugin of docs and CONTRIBUTING: a scorer in ten lines."""
+"""A Traceweir scorer in a package of its own: how short an answer is."""
 
 from traceweir.scorers import Measurement, Scorer, Subject
 
