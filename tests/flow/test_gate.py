@@ -220,6 +220,7 @@ async def decided(gate: Mapping[str, Any], log: Sequence[Mapping[str, Any]], bat
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gate", "scopes"),
     [({}, 2), ({"cache_size": 4}, 2), ({"max_scopes": 2}, 4), ({"cache_size": 3, "max_scopes": 2}, 3)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from pydantic import SecretStr
 from tests.support.flow import TOPICS, Flow, event, instant
 from tests.support.judged import KEY, judged_plan
@@ -17,6 +18,8 @@ from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.score.judge_rows import JudgeRows
+
+pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
 
 
 def session(name: str, answer: str = "It ships today.", revision: int = 0) -> dict[str, Any]:

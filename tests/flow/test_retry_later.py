@@ -19,6 +19,8 @@ from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.score.judge_retries import AT_ONCE, PAUSE_S
 
+pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+
 AFTER_S = 900
 
 

@@ -14,6 +14,8 @@ import pytest
 from tests.support.eval_sets import case, eval_set, invocation, write
 from tests.support.openai_server import Say, busy, openai_server_apart
 
+pytestmark = pytest.mark.slow  # each test runs pytest in a process of its own
+
 FIND = [{"name": "find", "args": {"n": 1}}]
 OTHERS = ["-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest"]
 """Plugins that are installed here for other tests, with warnings and imports of their own."""

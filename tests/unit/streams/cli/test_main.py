@@ -210,6 +210,7 @@ def test_hostile_text_neither_colours_nor_breaks_the_table(hostile: str, run: Ru
     assert not {"\x1b", "\u202e"} & set(ended.out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traces", [1, 300])  # what fits a buffer meets the closed pipe only at the end
 def test_a_reader_who_has_enough_ends_it_quietly(traces: int, write: Write) -> None:
     file = write("traces.jsonl", *(trace(number) for number in range(traces)))
@@ -343,6 +344,7 @@ def test_a_wrong_partition_count_is_said_for_every_topic(
 # --- the embedded broker
 
 
+@pytest.mark.slow
 def test_the_broker_prints_how_to_reach_it_and_says_what_it_is_not(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "traceweir.streams.cli.main", "broker"]
     with (tmp_path / "err").open("wb") as err, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err) as process:

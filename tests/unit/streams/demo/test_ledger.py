@@ -17,6 +17,8 @@ from traceweir.streams.demo.fleet import build_fleet
 from traceweir.streams.demo.ledger import CONFIG, expected_counts, sessions_of, spans_by_domain
 from traceweir.streams.demo.margins import OrderMattersError, Span, below
 
+pytestmark = pytest.mark.slow  # each test plays the demo
+
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAN = read_plan(CONFIG)
 

@@ -19,6 +19,8 @@ from traceweir.streams.evals.evaluate import evaluate_files
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.settings import InvalidSettingsError
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]  # litellm loads anew for each command
+
 GOOD, BAD = invocation("Where is it?", "On its way."), invocation("Where is it?", "I do not know.")
 
 

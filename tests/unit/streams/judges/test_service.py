@@ -16,6 +16,8 @@ from traceweir.schemas.score import Cost
 from traceweir.scorers.judge import BudgetSpent, JudgeFailed
 from traceweir.streams.judges.verdict_file import JudgeFile
 
+pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+
 PRICES = {"prices": {"openai/stub": {"input": 1e4, "output": 1e5}}}
 """A cent a token of input, ten of output."""
 

@@ -30,6 +30,8 @@ from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
 from traceweir.streams.worker import run_worker
 
+pytestmark = pytest.mark.slow  # each test starts scoring processes
+
 
 @pytest.fixture(autouse=True)
 def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,8 @@ from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.session_scoring import Scored, SessionScoring, score_bytes
 from traceweir.streams.stages.errors import SessionRejected
 
+pytestmark = pytest.mark.slow  # most tests start a scoring process
+
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 CONCURRENCY = 4
 EXPECTED = Reference.model_validate({"final_response": {"parts": [{"text": "It ships today."}]}})

@@ -27,6 +27,8 @@ from traceweir.streams.scoring.session_scoring import Scored
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.errors import SessionRejected
 
+pytestmark = pytest.mark.slow  # each test starts scoring processes
+
 
 @pytest.fixture(autouse=True)
 def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

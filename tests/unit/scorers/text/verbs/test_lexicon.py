@@ -16,6 +16,7 @@ from traceweir.scorers.text.verbs.lexicon import LONGEST, Word, known, known_as_
 TEXT = "The seats have been booked upon arrival, the closed doors are not seen and she was going."
 
 
+@pytest.mark.slow
 def test_a_text_gives_the_same_at_every_line_at_which_another_thread_may_stand() -> None:
     expected = elements(TEXT), elements_as_mastra(TEXT)
     seen: set[tuple[str, int]] = set()
