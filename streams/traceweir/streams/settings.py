@@ -1,4 +1,4 @@
-"""Settings of a Traceweir process, from the environment (`TRACEWEIR_*`), and the client options they stand for."""
+"""Reads the settings of a Traceweir process from the environment (`TRACEWEIR_*`), and derives Kafka client options."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ENV_PREFIX = "TRACEWEIR_"
 
 
 class Settings(BaseSettings):
-    """Everything a process needs to know besides its eval config; immutable once read.
+    """Holds everything that configures a process besides its eval config. Immutable.
 
-    Each field is the variable of its name in capitals after `TRACEWEIR_`: `partitions` is `TRACEWEIR_PARTITIONS`.
+    The variable of a field is `TRACEWEIR_` and the field's name in capitals: `partitions` is `TRACEWEIR_PARTITIONS`.
     """
 
     model_config = SettingsConfigDict(
@@ -34,115 +34,125 @@ class Settings(BaseSettings):
         frozen=True,
         extra="forbid",
         use_attribute_docstrings=True,
-        # A check across fields would otherwise print every input, the password among them.
+        # Otherwise the error of a check across fields prints every input, including the password.
         hide_input_in_errors=True,
     )
 
-    # --- Kafka: where it is and how to get in
+    # --- Kafka: address and credentials
 
     kafka_bootstrap_servers: str = "127.0.0.1:9092"
-    """Brokers to ask first: `host:port`, several separated by commas."""
+    """Brokers to contact first: `host:port`, separated by commas."""
     kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
-    """`PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` or `SASL_SSL` (user and password, without and with TLS)."""
+    """`PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` (user and password without TLS) or `SASL_SSL` (user and password
+    with TLS)."""
     kafka_sasl_mechanism: SaslMechanism = "PLAIN"
-    """`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`; used with a SASL protocol."""
+    """`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`. Used only with a SASL protocol."""
     kafka_sasl_username: str | None = None
-    """User; needed with a SASL protocol, refused without."""
+    """User name. Required with a SASL protocol, refused without."""
     kafka_sasl_password: SecretStr | None = None
-    """Password; needed with a SASL protocol, refused without. Never shown."""
+    """Password. Required with a SASL protocol, refused without. Never printed."""
     kafka_ssl_cafile: FilePath | None = None
-    """PEM file with the certificates that may sign the brokers'; without it, the system's."""
+    """PEM file with the certificate authorities that sign the brokers' certificates. Unset: the authorities of
+    the system."""
     kafka_ssl_certfile: FilePath | None = None
-    """PEM file with this client's certificate, for mutual TLS; needs the key file."""
+    """PEM file with the certificate of this client, for mutual TLS. Requires the key file."""
     kafka_ssl_keyfile: FilePath | None = None
     """PEM file with the unencrypted private key of the client's certificate."""
 
     # --- Kafka: topics and group
 
     topic_prefix: Annotated[str, Field(max_length=200, pattern=r"^([A-Za-z0-9._-]*[._-])?$")] = DEFAULT_PREFIX
-    """Put before every topic's name: letters, digits, `.`, `_`, `-`, the last of them no letter or digit; may be
-    empty. One prefix per tenant."""
+    """Prefix of every topic name: letters, digits, `.`, `_` and `-`, at most 200, ending in `.`, `_` or `-`; can
+    be empty. Use one prefix per tenant."""
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 4
-    """Partitions of every topic, 1 to 10,000; the most workers a stage can have. Fixed for the life of the topics: it decides
-    every session's home. An embedded broker has always 4."""
+    """Number of partitions of every topic, 1 to 10,000; also the maximum number of workers per stage. The number
+    decides the home of every session, so it is fixed for the life of the topics. An embedded broker always has
+    4."""
     replication_factor: Annotated[int, Field(ge=1, le=100)] = 1
-    """Copies of each partition, for topics created here, at most the number of brokers. 3 in production; 1 loses records
-    with a disk."""
+    """Copies of each partition of the topics that Traceweir creates, at most the number of brokers. Use 3 in
+    production: with 1, a lost disk loses records."""
     session_timeout_s: Annotated[float, Field(gt=0, le=1800)] = 10.0
-    """Seconds without a heartbeat after which the group gives a worker's partitions away. Kafka's brokers take 6 to
-    1,800 unless configured otherwise."""
+    """Seconds without a heartbeat after which the group gives a worker's partitions to other workers. Kafka's
+    brokers accept 6 to 1,800 by default."""
     heartbeat_interval_s: Seconds = 1.0
-    """Seconds between heartbeats; at most half of the session timeout. With its next one a worker hears that another one has
-    joined or left: until then nobody reads the partitions of one that left."""
+    """Seconds between heartbeats, at most half of the session timeout. A worker learns with its next heartbeat
+    that another worker has joined or left; until then nobody reads the partitions of a worker that left."""
     group_instance_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
-    """Name of this worker across restarts (static membership), for example the pod of a StatefulSet: a restart within the
-    session timeout then moves no partition. Two live workers must not share one."""
+    """Name of this worker across restarts (static membership), for example the name of a StatefulSet's pod. A
+    restart within the session timeout then moves no partition. Two running workers must not share a name."""
 
     # --- Delivery and state
 
     delivery: Delivery = "auto"
-    """`exactly_once`: a checkpoint is a Kafka transaction. `at_least_once`: plain commits. `auto`: plain commits on an
-    embedded broker, which has no transactions, exactly once on any other."""
+    """`exactly_once`: a checkpoint is a Kafka transaction. `at_least_once`: plain commits. `auto`: plain commits
+    on an embedded broker, which has no transactions, and exactly once on any other broker."""
     state_dir: Path = Path("var/state")
-    """Folder of the state's local copy, made if missing, relative to the working directory. One worker process each; may be
-    lost, as it is rebuilt from the changelog."""
+    """Directory of the local copy of the state, relative to the working directory; created if missing. Each
+    worker process needs a directory of its own. A lost directory is rebuilt from the changelog."""
     checkpoint_interval_s: Annotated[float, Field(gt=0, le=10)] = 0.05
-    """Least seconds between the starts of two checkpoints of a partition, up to 10. Shorter: sooner visible, more
-    transactions."""
+    """Minimum seconds between the starts of two checkpoints of a partition, up to 10. A shorter interval
+    publishes results sooner and needs more transactions."""
 
     # --- Health
 
     web_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    """Address on which a worker answers `/healthz` and `/readyz`. Who can reach it learns how the worker is, and nothing else; in
-    a container `0.0.0.0`."""
+    """Address on which a worker serves `/healthz` and `/readyz`. A client of this address learns the health of
+    the worker and nothing else. Use `0.0.0.0` in a container."""
     web_port: Annotated[int, Field(ge=0, le=65_535)] = 6066
-    """Its port; several workers on one machine need one each. 0: any free one, which the log names."""
+    """Port of `/healthz` and `/readyz`. Several workers on one machine need a port each. 0: any free port, which
+    the log names."""
     stuck_after_s: Annotated[float, Field(ge=10, allow_inf_nan=False)] = 120.0
-    """Seconds, 10 or more, for which a checkpoint, a fetch, joining the group or catching up may stand still while Kafka answers
-    before the worker ends, to be started again. What moves is never stuck, however long it takes."""
+    """Seconds, 10 or more, without progress of a checkpoint, of a fetch, of joining the group or of catching up,
+    while Kafka answers. The worker then exits, and its supervisor restarts it. Work that makes progress is never
+    stuck, however long it takes."""
 
     # --- Sessions
 
     idle_gap_s: Seconds = 300.0
     """Seconds without an event, in record time, after which a session closes."""
     close_linger_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
-    """Seconds from `session.ended` to the close, 0 or more: the trace often comes last."""
+    """Seconds from `session.ended` to the close, 0 or more. The trace of a session often arrives last."""
     grace_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 600.0
-    """Seconds after the moment at which a closed session was due within which an event opens it again, as its next revision, 0 or more;
-    later ones begin its next segment. Until then its content stays in the state."""
+    """Seconds after the moment at which a closed session was due, 0 or more. An event within this time reopens
+    the session as its next revision; a later event begins the session's next segment. The state keeps the content
+    of the session for this time."""
     guard_s: Seconds = 3600.0
-    """Seconds for which a closed session is remembered, and by which an event may lag behind the watermark before it is a
-    dead letter `late`. At least the grace."""
+    """Seconds for which the worker remembers a closed session, and by which an event can lag behind the watermark
+    before it becomes a dead letter `late`. At least the grace."""
     max_future_s: Seconds = 300.0
-    """Seconds by which a record's timestamp may lie ahead of the clock; beyond, a dead letter `future_timestamp`."""
+    """Seconds by which the timestamp of a record can lie ahead of the clock. A record beyond this limit becomes a
+    dead letter `future_timestamp`."""
     segment_max_events: Count = 1_000
-    """Events at which a segment closes with `size_limit`, 1 or more."""
+    """Number of events, 1 or more, at which a segment closes with `size_limit`."""
     segment_max_bytes: Annotated[int, Field(ge=1_000, le=900_000)] = 800_000
-    """Bytes of events at which a segment closes with `size_limit`, 1,000 to 900,000: a session must fit a record, whose
-    limit is 1 MB by Kafka's default."""
+    """Bytes of events, 1,000 to 900,000, at which a segment closes with `size_limit`. A session must fit into one
+    record, which Kafka limits to 1 MB by default."""
 
     # --- Scoring
 
     score_concurrency: Count = 64
-    """Sessions scored at the same time by one worker, 1 or more."""
+    """Sessions that one worker scores at the same time, 1 or more."""
     score_window: Count = 2_000
-    """Sessions of one partition read but not finished, 1 or more; the partition is not read further while it is full."""
+    """Sessions of one partition that are read and not finished, 1 or more. The worker stops reading the partition
+    while the window is full."""
     score_timeout_s: Seconds = 60.0
-    """Seconds after which what is unfinished of a session's scores becomes NOT_EVALUATED `timeout`."""
+    """Seconds per session, after which unfinished scores become NOT_EVALUATED `timeout`."""
     judge_timeout_s: Seconds = 600.0
-    """Seconds after which a score that asks a judge becomes NOT_EVALUATED `timeout`, in place of the former: a question may wait for its
-    turn, and be asked again several times."""
+    """Seconds after which a score that asks a judge becomes NOT_EVALUATED `timeout`; for these scores it replaces
+    `TRACEWEIR_SCORE_TIMEOUT_S`. It is longer because a question can wait for rate limits and be retried several
+    times."""
     judge_api_base: Annotated[str, Field(pattern=r"^https?://[^\s/@]+(/\S*)?$")] | None = None
-    """Address of a server that speaks OpenAI's API, or that of the model's provider: `http://127.0.0.1:8000/v1`; without user and
-    password. Unset: each provider's own."""
+    """Address of a server that speaks OpenAI's API, or of the model's provider, without user and password:
+    `http://127.0.0.1:8000/v1`. Unset: the address of each provider."""
     judge_api_key: SecretStr | None = None
-    """Key for the models that judge. Unset: the provider's own variable, as litellm reads it (`GEMINI_API_KEY`). Never shown."""
+    """API key for the judge models. Unset: the variable of the provider, as litellm reads it (`GEMINI_API_KEY`).
+    Never printed."""
     judge_cache: Path = Path("var/judge/verdicts.sqlite3")
-    """File in which `traceweir score` and `eval`, `evaluate_files` and pytest keep the verdicts of judges, and what was paid today. A
-    worker keeps both in its state."""
+    """File in which `traceweir score` and `eval`, `evaluate_files` and pytest keep the verdicts of judges and the
+    spending of the day. A worker keeps both in its state."""
     embedder: Annotated[str, Field(min_length=1)] = "auto"
-    """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or a
-    sentence-transformers model's name or path."""
+    """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or the
+    name or path of a sentence-transformers model."""
 
     @field_validator("kafka_bootstrap_servers")
     @classmethod
@@ -163,29 +173,34 @@ class Settings(BaseSettings):
         tls = self.kafka_security_protocol.endswith("SSL")
         problems = []
         if sasl and None in credentials:
-            problems.append(f"{protocol} needs both {user} and {password}")
+            problems.append(f"{protocol} requires both {user} and {password}; set both")
         if not sasl and credentials != (None, None):
             problems.append(
-                f"{user} and {password} are not used with {protocol}; set it to SASL_SSL, or leave them out"
+                f"{user} and {password} are not used with {protocol}; set the protocol to SASL_SSL, or unset both"
             )
         if not tls and tls_files != (None, None, None):
-            problems.append(f"TLS files are not used with {protocol}; set it to SSL or SASL_SSL, or leave them out")
+            problems.append(
+                f"TLS files are not used with {protocol}; set the protocol to SSL or SASL_SSL, or unset the files"
+            )
         if (self.kafka_ssl_certfile is None) != (self.kafka_ssl_keyfile is None):
-            problems.append(f"{_env('kafka_ssl_certfile')} and {_env('kafka_ssl_keyfile')} go together; one is missing")
+            problems.append(
+                f"{_env('kafka_ssl_certfile')} and {_env('kafka_ssl_keyfile')} go together; one is missing, set both or none"
+            )
         if self.heartbeat_interval_s * 2 > self.session_timeout_s:
             problems.append(
                 f"{_env('heartbeat_interval_s')}={self.heartbeat_interval_s:g} is more than half of "
-                f"{_env('session_timeout_s')}={self.session_timeout_s:g}: one lost heartbeat would cost the partitions"
+                f"{_env('session_timeout_s')}={self.session_timeout_s:g}: one lost heartbeat would lose the partitions"
             )
         if self.checkpoint_interval_s * 8 > self.stuck_after_s:
             problems.append(
                 f"{_env('stuck_after_s')}={self.stuck_after_s:g} is less than eight times {_env('checkpoint_interval_s')}="
-                f"{self.checkpoint_interval_s:g}: far behind, checkpoints are four times as far apart, and would be taken for stuck"
+                f"{self.checkpoint_interval_s:g}: a worker that is far behind makes checkpoints four times as far apart, "
+                "and would count as stuck"
             )
         if self.grace_s > self.guard_s:
             problems.append(
-                f"{_env('grace_s')}={self.grace_s:g} is more than {_env('guard_s')}={self.guard_s:g}: a session can only be opened again "
-                "while it is remembered"
+                f"{_env('grace_s')}={self.grace_s:g} is more than {_env('guard_s')}={self.guard_s:g}: a session can be reopened "
+                "only while the worker remembers it"
             )
         if problems:
             raise ValueError("\n".join(problems))
@@ -193,14 +208,14 @@ class Settings(BaseSettings):
 
 
 class InvalidSettingsError(ValueError):
-    """The environment holds settings that cannot be used; the message lists all of them, by variable."""
+    """The environment holds settings that cannot be used. The message lists each of them with its variable."""
 
 
 def load_settings() -> Settings:
-    """Read the environment.
+    """Returns the settings that the environment holds.
 
     Raises:
-        InvalidSettingsError: Some variable is out of its range or contradicts another.
+        InvalidSettingsError: A variable is out of its range or contradicts another variable.
     """
     try:
         return Settings()
@@ -209,22 +224,22 @@ def load_settings() -> Settings:
         for each in error.errors(include_url=False, include_input=False):
             message = each["msg"].removeprefix("Value error, ")
             problems.append(f"{_env(str(each['loc'][0]))}: {message}" if each["loc"] else message)
-        raise InvalidSettingsError("\n".join(problems)) from None  # the cause may quote a secret
+        raise InvalidSettingsError("\n".join(problems)) from None  # the cause can quote a secret
 
 
 IDEMPOTENT: Mapping[str, object] = MappingProxyType(
     {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1}
 )
-"""Options of a confluent-kafka producer that neither loses nor doubles a record.
+"""Options of a confluent-kafka producer that neither loses nor duplicates a record.
 
-One request at a time: of several to a topic that was just created, a broker may refuse the first, because it has not yet heard of the
-topic, and take the second, as first of its producer; librdkafka then reports both as delivered (KAFKA-15591). aiokafka never has two
-requests under way to one broker.
+The producer sends one request at a time. With several requests to a topic that was just created, a broker can refuse
+the first request, because it does not know the topic yet, and accept the second as the producer's first; librdkafka
+then reports both as delivered (KAFKA-15591). aiokafka never has two requests in flight to one broker.
 """
 
 
 def confluent_options(settings: Settings) -> dict[str, object]:
-    """Give the connection's options for a confluent-kafka client (librdkafka's names)."""
+    """Returns the connection options of a confluent-kafka client, by librdkafka's names."""
     options: dict[str, object] = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "security.protocol": settings.kafka_security_protocol,
@@ -244,10 +259,10 @@ def confluent_options(settings: Settings) -> dict[str, object]:
 
 
 def aiokafka_options(settings: Settings) -> dict[str, object]:
-    """Give the connection's options for an aiokafka client, as keyword arguments.
+    """Returns the connection options of an aiokafka client, as keyword arguments.
 
     Raises:
-        OSError: A TLS file cannot be read, or is no PEM file (`ssl.SSLError`).
+        OSError: A TLS file cannot be read or is not a PEM file (`ssl.SSLError`).
     """
     options: dict[str, object] = {
         "bootstrap_servers": [server.strip() for server in settings.kafka_bootstrap_servers.split(",")],

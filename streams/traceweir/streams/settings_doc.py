@@ -1,4 +1,7 @@
-"""The table of settings in docs/configuration.md: `python -m traceweir.streams.settings_doc` writes it, `--check` compares."""
+"""Generates the settings table in docs/configuration.md.
+
+`python -m traceweir.streams.settings_doc` writes the table; `--check` compares the page with the code.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ BEGIN, END = "<!-- settings: begin -->\n", "<!-- settings: end -->\n"
 
 
 def settings_table() -> str:
-    """All settings as a Markdown table, one row for each, in the order of the code."""
+    """Returns all settings as a Markdown table, one row per setting, in the order of the code."""
     rows = ["| variable | default | meaning |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
         meaning = " ".join((field.description or "").split()).replace("|", "\\|")
@@ -23,20 +26,22 @@ def settings_table() -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with the table between its two marks written anew.
+    """Returns the page with a new table between its two marks.
 
     Raises:
-        ValueError: a mark is missing.
+        ValueError: A mark is missing.
     """
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{PAGE}: the lines {BEGIN.strip()!r} and {END.strip()!r} must stand in it, in this order")
+        raise ValueError(
+            f"{PAGE}: the page must contain the lines {BEGIN.strip()!r} and {END.strip()!r}, in this order"
+        )
     return f"{before}{BEGIN}\n{settings_table()}\n{END}{after}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the table, or with `--check` say whether it is stale; 1 if it is."""
+    """Writes the table and returns 0; with `--check` writes nothing, and returns 1 if the table is stale."""
     page = PAGE.read_text(encoding="utf-8")
     current = with_table(page)
     if "--check" not in arguments:
@@ -49,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _plain(default: object) -> str:
-    """A number without the zeros that say nothing; anything else as it is written in the environment."""
+    """Returns the default as the environment would hold it; a float without trailing zeros."""
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 

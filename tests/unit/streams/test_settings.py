@@ -106,7 +106,7 @@ def test_all_problems_come_in_one_message(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("variables", "named"),
     [
-        ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "needs both TRACEWEIR_KAFKA_SASL_USERNAME"),
+        ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "requires both TRACEWEIR_KAFKA_SASL_USERNAME"),
         ({"KAFKA_SASL_USERNAME": "worker"}, "TRACEWEIR_KAFKA_SECURITY_PROTOCOL=PLAINTEXT"),
         ({"KAFKA_SSL_CAFILE": __file__}, "TLS files are not used"),
         ({"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": __file__}, "go together"),
