@@ -18,7 +18,7 @@ from tests.support.scoring import make_turn, scores_of
 from traceweir.schemas.invocation import Content, FunctionCall, Invocation
 from traceweir.scorers import Subject, read_plan
 from traceweir.scorers.base import Measurement
-from traceweir.scorers.metrics.completeness import Compared, completeness
+from traceweir.scorers.metrics.completeness import ElementComparison, completeness
 from traceweir.scorers.metrics.content_similarity import ContentSimilarity
 from traceweir.scorers.metrics.keyword_coverage import KeywordCoverage
 
@@ -37,7 +37,7 @@ TEXTS = [*LEARNT, *UNSEEN, *recorded("mastra_edge_texts.json")]
 CALLS = recorded("mastra_tool_calls.json")
 
 
-def compared(row: dict[str, Any]) -> Compared:
+def compared(row: dict[str, Any]) -> ElementComparison:
     return completeness(row["input"], row["output"], compat="mastra")
 
 

@@ -100,8 +100,8 @@ def expected_of(reference: Reference | None) -> Expected:
     return Expected(answer, reference.retrieved_context is not None)
 
 
-def lacking(invocation: Invocation, what: str) -> str:
-    """Why there is no value: what is lacking, and what there was and could not be read."""
+def reason_with_unread(invocation: Invocation, reason: str) -> str:
+    """Returns why a metric has no value: the reason, and up to three parts of the invocation that could not be read."""
     unread = invocation.unread or []
     more = [f"and {len(unread) - NAMED} more"] if len(unread) > NAMED else []
-    return "; ".join([what, *unread[:NAMED], *more])
+    return "; ".join([reason, *unread[:NAMED], *more])

@@ -200,7 +200,7 @@ async def test_a_count_that_is_not_known_is_absent_and_not_zero(usage: TokenUsag
         {"criteria": {key: {} for key in COUNTS[:3]}}, Invocation(invocation_id="i", token_usage=usage)
     )
     assert list(found.values()) == [
-        each if isinstance(each, int) else f"no model call says how many {each} tokens it took" for each in expected
+        each if isinstance(each, int) else f"no model call reports its {each} tokens" for each in expected
     ]
 
 
@@ -209,7 +209,7 @@ async def test_a_missing_value_says_what_of_the_trace_could_not_be_read() -> Non
     expecting = Reference(retrieved_context=CONTEXT)
     found = await measured({"criteria": {"latency": {}, "document_recall": 1}}, unread, expecting)
     assert found == {
-        "agent/latency_seconds": "nothing says how long the answer took; attribute 'a' of span 'b' is not JSON",
+        "agent/latency_seconds": "the latency of the invocation is unknown; attribute 'a' of span 'b' is not JSON",
         RECALL: "nothing was retrieved; attribute 'a' of span 'b' is not JSON",
     }
 
@@ -217,13 +217,13 @@ async def test_a_missing_value_says_what_of_the_trace_could_not_be_read() -> Non
 async def test_of_many_things_that_could_not_be_read_a_few_are_named() -> None:
     unread = Invocation(invocation_id="i", unread=[f"{number}" for number in range(1000)])
     found = await measured({"criteria": {"latency": {}}}, unread)
-    assert found == {"agent/latency_seconds": "nothing says how long the answer took; 0; 1; 2; and 997 more"}
+    assert found == {"agent/latency_seconds": "the latency of the invocation is unknown; 0; 1; 2; and 997 more"}
 
 
 @pytest.mark.parametrize(
     ("retrieved", "expected", "why"),
     [
-        ([], CONTEXT, "the retriever gave nothing"),
+        ([], CONTEXT, "the retriever returned no chunks"),
         (None, CONTEXT, "nothing was retrieved"),
         (CONTEXT, [], "no reference says which documents were expected"),
         ([*CONTEXT, RetrievedChunk(content="c")], CONTEXT, "1 of 2 retrieved chunks have no doc_uri"),

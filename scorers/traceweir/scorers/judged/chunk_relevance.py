@@ -15,7 +15,7 @@ from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject
-from traceweir.scorers.databricks_names import lacking
+from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import judge_of
 from traceweir.scorers.judged.vote import results, together, total
@@ -52,7 +52,9 @@ class ChunkRelevancePrecision(AsksForRatings):
         invocation, judge = subject.invocation, judge_of(subject)
         question = request_of(invocation, subject.reference)
         if invocation is None or not invocation.retrieved_context:
-            raise MissingInput(lacking(invocation, "nothing was retrieved") if invocation else "there is no invocation")
+            raise MissingInput(
+                reason_with_unread(invocation, "nothing was retrieved") if invocation else "there is no invocation"
+            )
         chunks = invocation.retrieved_context[: self.max_chunks]
         at_once = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
 
@@ -67,7 +69,7 @@ class ChunkRelevancePrecision(AsksForRatings):
         if value is None:
             if failure := next((one.failure for one in found if one.failure), None):
                 raise failure
-            raise MissingInput(lacking(invocation, "none of the retrieved chunks has content"))
+            raise MissingInput(reason_with_unread(invocation, "none of the retrieved chunks has content"))
         ratings = [one.rating for one in found if one.rating is not None]
         retrieved = len(invocation.retrieved_context)
         return Measurement(

@@ -10,7 +10,7 @@ from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import MissingInput
-from traceweir.scorers.databricks_names import lacking
+from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judged.evidence import answer_of, retrieved_by
 from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.judged.yes_no_rating import Rated, RatingOptions, request_of
@@ -112,7 +112,7 @@ class SafetyRating(Safety):
 def _response(invocation: Invocation) -> str:
     response = answer_of(invocation)
     if not response:
-        raise MissingInput(lacking(invocation, "there is no response"))
+        raise MissingInput(reason_with_unread(invocation, "there is no response"))
     return response
 
 
@@ -135,5 +135,5 @@ def _context(invocation: Invocation) -> str:
         without = (
             "none of the retrieved chunks has content" if invocation.retrieved_context else "nothing was retrieved"
         )
-        raise MissingInput(lacking(invocation, without))
+        raise MissingInput(reason_with_unread(invocation, without))
     return retrieved_by(invocation.model_copy(update={"retrieved_context": chunks}))

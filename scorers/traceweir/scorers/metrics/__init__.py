@@ -1,5 +1,6 @@
-"""Metrics that ask no model: one file for each, and novelty.
+"""Contains the metrics that ask no judge, with a file for each metric, and the novelty cache.
 
-They know schemas, the scorer contract and `traceweir.scorers.text`, and no clock, network or Kafka. Begin with any
-of them: `latency` is the shortest, `trace_value` the one that the gate decides by.
+The metrics import schemas, the scorer contract and `traceweir.scorers.text`, and use no clock, network or Kafka. Start
+reading with `latency`, the shortest metric, or with `trace_value`, the value that the gate compares with its
+threshold.
 """

@@ -1,4 +1,4 @@
-"""Completeness: how much of what the user named does the answer take up?"""
+"""Measures completeness: the share of the words of the question that the answer covers."""
 
 from __future__ import annotations
 
@@ -11,79 +11,90 @@ from traceweir.scorers.text.coverage import covered
 from traceweir.scorers.text.elements import elements, elements_as_mastra
 from traceweir.scorers.text.messages import Compat, question_and_answer, shown
 
-LONG = 50_000
-"""Characters of both texts together, from which on they are compared beside the other sessions."""
+MAX_INLINE_CHARACTERS = 50_000
+"""Characters of question and answer together. Longer texts are compared in a thread, so that other sessions go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Two texts compared."""
+class ElementComparison:
+    """Holds the result of comparing the elements of two texts."""
 
     score: float
-    """The share of the input's elements that the output covers, from 0 to 1; if the input has none, 1 if the output has none either."""
+    """Share of the input's elements that the output covers, from 0 to 1.
+
+    If the input has no elements: 1 if the output has none either, else 0.
+    """
     input_elements: list[str]
     output_elements: list[str]
     missing_elements: list[str]
-    """Elements of the input that are not among the output's; a longer or shorter form of one may cover it all the same."""
+    """Elements of the input that are not in the output unchanged; longer or shorter forms can still cover them."""
 
 
-def completeness(given: str, answer: str, *, compat: Compat = None) -> Compared:
-    """How much of one text another covers.
+def completeness(question: str, answer: str, *, compat: Compat = None) -> ElementComparison:
+    """Compares the elements of a question with those of an answer.
 
     >>> completeness("the lazy dogs", "A dog lazes").missing_elements
     ['the', 'lazy', 'dogs']
     """
-    cut = elements_as_mastra if compat == "mastra" else elements
-    ours, theirs = cut(given), cut(answer)
-    among = dict.fromkeys(theirs)
-    score = sum(covered(ours, theirs)) / len(ours) if ours else float(not theirs)
-    return Compared(
+    elements_of = elements_as_mastra if compat == "mastra" else elements
+    input_elements, output_elements = elements_of(question), elements_of(answer)
+    in_output = dict.fromkeys(output_elements)
+    score = (
+        sum(covered(input_elements, output_elements)) / len(input_elements)
+        if input_elements
+        else float(not output_elements)
+    )
+    return ElementComparison(
         score=score,
-        input_elements=ours,
-        output_elements=theirs,
-        missing_elements=[element for element in ours if element not in among],
+        input_elements=input_elements,
+        output_elements=output_elements,
+        missing_elements=[element for element in input_elements if element not in in_output],
     )
 
 
 class Completeness(Scorer):
-    """The share of the user's words that the final response takes up, from 0 to 1.
+    """Returns the share of the user's words that the final response covers, from 0 to 1.
 
-    Both texts are cut into elements, each counted once: words, English verbs as infinitives; see `elements`. An element of the input is
-    covered by an equal one, and if it has more than three letters by one that contains it or is contained in it, where the shorter has
-    more than 60 % of the longer's letters. An invocation without a final response counts as one with an empty text.
+    Both texts are split into elements: distinct words, with English verbs as infinitives; see `elements`. An equal
+    element covers an element of the input. An element of more than three letters is also covered by an element that
+    contains it or is contained in it, if the shorter has more than 60 % of the longer's letters. An invocation without
+    a final response counts as an invocation with an empty response.
 
-    With `compat: "mastra"` it is `createCompletenessScorer` of @mastra/evals 1.10: ASCII letters and digits only, a message's last text
-    part only, and a text without elements on both sides gives 1. English verbs are told from other words by their neighbours, so that
-    values differ in the second decimal from those that compromise gives.
+    With `compat: "mastra"` this metric is `createCompletenessScorer` of @mastra/evals 1.10: ASCII letters and digits
+    only, only the last text part of a message, and 1 if neither text has elements. This metric recognises English
+    verbs by their neighbouring words, so its values differ in the second decimal from those that Mastra computes with
+    compromise.
 
     >>> from traceweir.schemas.invocation import Content, Invocation
-    >>> turn = Invocation(user_content=Content.of("Explain photosynthesis"), final_response=Content.of("Photosynthesis is ..."))
+    >>> question, answer = Content.of("Explain photosynthesis"), Content.of("Photosynthesis is ...")
+    >>> turn = Invocation(user_content=question, final_response=answer)
     >>> Completeness().score(Subject(invocation=turn)).value
     0.5
     """
 
     compat: Compat = None
-    """Whose numbers to give."""
+    """The implementation whose values this metric reproduces: Mastra's, or Traceweir's own if None."""
 
     def score(self, subject: Subject) -> Measurement | Awaitable[Measurement]:
-        """Compare the invocation's question with its answer."""
-        given, answer = question_and_answer(subject, self.compat)
-        if len(given) + len(answer) > LONG:
-            return asyncio.to_thread(self._measured, given, answer)
-        return self._measured(given, answer)
+        """Compares the invocation's question with its answer."""
+        question, answer = question_and_answer(subject, self.compat)
+        if len(question) + len(answer) > MAX_INLINE_CHARACTERS:
+            return asyncio.to_thread(self._measure, question, answer)
+        return self._measure(question, answer)
 
-    def _measured(self, given: str, answer: str) -> Measurement:
-        found = completeness(given, answer, compat=self.compat)
-        if not found.input_elements and self.compat is None:
+    def _measure(self, question: str, answer: str) -> Measurement:
+        comparison = completeness(question, answer, compat=self.compat)
+        if not comparison.input_elements and self.compat is None:
             raise MissingInput("the user content has no words that a response could cover")
-        count, missing = len(found.input_elements), len(found.missing_elements)
+        count, missing = len(comparison.input_elements), len(comparison.missing_elements)
         return Measurement(
-            value=found.score,
-            rationale=f"{found.score:.3f} of {count} elements of the input are covered; {missing} are not there as they are",
+            value=comparison.score,
+            rationale=f"{comparison.score:.3f} of {count} elements of the input are covered; "
+            f"{missing} do not occur unchanged",
             details={
-                "input_elements": shown(found.input_elements),
-                "output_elements": shown(found.output_elements),
-                "missing_elements": shown(found.missing_elements),
-                "element_counts": {"input": count, "output": len(found.output_elements)},
+                "input_elements": shown(comparison.input_elements),
+                "output_elements": shown(comparison.output_elements),
+                "missing_elements": shown(comparison.missing_elements),
+                "element_counts": {"input": count, "output": len(comparison.output_elements)},
             },
         )

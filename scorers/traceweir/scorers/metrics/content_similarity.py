@@ -1,4 +1,4 @@
-"""Content similarity: how alike are the wordings of the question and the answer?"""
+"""Measures content similarity: how similar the wording of the answer is to that of the question."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from traceweir.scorers.text.messages import Compat, question_and_answer
 
 
 class ContentSimilarity(Scorer):
-    """Dice's coefficient of the pairs of neighbouring characters of the question and the final response, from 0 to 1.
+    """Returns Dice's coefficient of the character bigrams of the question and the final response, from 0 to 1.
 
-    White space never counts. Equal texts, empty ones among them, give 1; otherwise a text of one character or none gives 0.
-    With `compat: "mastra"` it is `createContentSimilarityScorer` of @mastra/evals 1.10, which differs where a character is written in two
-    ways (NFC and NFD), is not of the Basic Multilingual Plane, or where a message has several text parts.
+    White space is ignored. Equal texts have the value 1, also if both are empty. If the texts differ and either has
+    fewer than two characters, the value is 0.
+
+    With `compat: "mastra"` this metric is `createContentSimilarityScorer` of @mastra/evals 1.10. The values differ
+    where a character has two encodings (NFC and NFD), where a character is outside the Basic Multilingual Plane, and
+    where a message has several text parts.
 
     >>> from traceweir.schemas.invocation import Content, Invocation
     >>> turn = Invocation(user_content=Content.of("the cat sat"), final_response=Content.of("The cat sat down"))
@@ -25,12 +28,12 @@ class ContentSimilarity(Scorer):
 
     ignore_case: bool = True
     ignore_whitespace: bool = True
-    """Accepted for Mastra's configs; white space does not count either way, as there."""
+    """Accepted because Mastra's configs can contain this option. As in Mastra, either value ignores white space."""
     compat: Compat = None
-    """Whose numbers to give."""
+    """The implementation whose values this metric reproduces: Mastra's, or Traceweir's own if None."""
 
     def score(self, subject: Subject) -> Measurement:
-        """Compare the invocation's question with its answer."""
+        """Compares the invocation's question with its answer."""
         question, answer = (self._characters(text) for text in question_and_answer(subject, self.compat))
         value = dice(question, answer)
         return Measurement(
@@ -45,7 +48,9 @@ class ContentSimilarity(Scorer):
 
 
 def dice(one: str, other: str) -> float:
-    """Twice the number of common pairs of neighbouring characters by that of all; a pair that comes twice on both sides counts twice.
+    """Returns Dice's coefficient: twice the number of common character bigrams, divided by the number of all bigrams.
+
+    A bigram that occurs twice in both texts counts twice.
 
     >>> dice("night", "nacht")
     0.25

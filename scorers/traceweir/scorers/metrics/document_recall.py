@@ -1,4 +1,4 @@
-"""Document recall: how many of the expected documents did the retriever find?"""
+"""Measures document recall: the share of the expected documents that the retriever found."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from collections.abc import Sequence
 
 from traceweir.schemas.invocation import RetrievedChunk
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
-from traceweir.scorers.databricks_names import lacking
+from traceweir.scorers.databricks_names import reason_with_unread
 
 
 class DocumentRecall(Scorer):
-    """Share of the expected documents that were retrieved, from 0 to 1; of a document that is named twice, once.
+    """Returns the share of the expected documents that were retrieved, from 0 to 1; duplicates count once.
 
-    Documents are told apart by their `doc_uri`. Without any on either side, or with a chunk that has none, there is no value.
-    This is `document_recall` of Databricks Agent Evaluation (databricks-agents 1.13).
+    The `doc_uri` identifies a document. The metric has no value if no document was expected, if no document was
+    retrieved, or if a chunk has no `doc_uri`. This is `document_recall` of Databricks Agent Evaluation
+    (databricks-agents 1.13).
 
     >>> recall({"d1", "d2"}, {"d1", "d3"})
     0.5
     """
 
     def score(self, subject: Subject) -> Measurement:
-        """Compare the documents retrieved with those expected."""
+        """Compares the retrieved documents with the expected documents."""
         invocation, reference = subject.invocation, subject.reference
         if invocation is None or reference is None or not reference.retrieved_context:
             raise MissingInput("no reference says which documents were expected")
         if not invocation.retrieved_context:
-            none = "the retriever gave nothing" if invocation.retrieved_context == [] else "nothing was retrieved"
-            raise MissingInput(lacking(invocation, none))
+            reason = (
+                "the retriever returned no chunks" if invocation.retrieved_context == [] else "nothing was retrieved"
+            )
+            raise MissingInput(reason_with_unread(invocation, reason))
         retrieved = _uris(invocation.retrieved_context, "retrieved")
         expected = _uris(reference.retrieved_context, "expected")
         found = len(expected & retrieved)
@@ -38,12 +41,12 @@ class DocumentRecall(Scorer):
 
 
 def recall(retrieved: set[str], expected: set[str]) -> float:
-    """The share of the expected, at least one, that is among the retrieved."""
+    """Returns the share of the expected documents that were retrieved; `expected` must not be empty."""
     return len(expected & retrieved) / len(expected)
 
 
-def _uris(chunks: Sequence[RetrievedChunk], which: str) -> set[str]:
-    nameless = sum(chunk.doc_uri is None for chunk in chunks)
-    if nameless:
-        raise MissingInput(f"{nameless} of {len(chunks)} {which} chunks have no doc_uri")
+def _uris(chunks: Sequence[RetrievedChunk], kind: str) -> set[str]:
+    without_uri = sum(chunk.doc_uri is None for chunk in chunks)
+    if without_uri:
+        raise MissingInput(f"{without_uri} of {len(chunks)} {kind} chunks have no doc_uri")
     return {chunk.doc_uri for chunk in chunks if chunk.doc_uri is not None}

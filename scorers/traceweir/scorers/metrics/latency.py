@@ -1,4 +1,4 @@
-"""Latency: how long did the user wait?"""
+"""Measures latency: the time that the user waits for the final answer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import math
 from typing import ClassVar
 
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
-from traceweir.scorers.databricks_names import lacking
+from traceweir.scorers.databricks_names import reason_with_unread
 
 
 class Latency(Scorer):
-    """Seconds from the question to the final answer; a session's value is the mean of its invocations. It takes no threshold.
+    """Returns the seconds from the question to the final answer; a session's value is the mean of its invocations.
 
-    It is what the trace says, else what the endpoint's log says, else the time from `invocation.started` to `invocation.completed`.
-    This is `agent/latency_seconds` of Databricks Agent Evaluation.
+    The metric accepts no threshold. The latency comes from the trace; if the trace has none, from the endpoint's log;
+    and otherwise from the times of `invocation.started` and `invocation.completed`. This is `agent/latency_seconds` of
+    Databricks Agent Evaluation.
     """
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def score(self, subject: Subject) -> Measurement:
-        """Read the duration."""
+        """Returns the latency of the invocation in seconds."""
         invocation = subject.invocation
         if invocation is None or invocation.latency_seconds is None:
-            why = "nothing says how long the answer took"
-            raise MissingInput(lacking(invocation, why) if invocation else why)
+            reason = "the latency of the invocation is unknown"
+            raise MissingInput(reason_with_unread(invocation, reason) if invocation else reason)
         return Measurement(value=invocation.latency_seconds, rationale=f"{invocation.latency_seconds:g} s")

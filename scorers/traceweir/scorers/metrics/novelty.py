@@ -1,7 +1,8 @@
-"""How new a trace is: one minus its largest cosine with what its scope has seen.
+"""Computes the novelty of a trace: 1 minus its largest cosine similarity with the traces that its scope remembers.
 
-The cache of one scope is a ring: the newest vector overwrites the oldest, and being looked up refreshes nothing. This is
-the novelty of KnowledgePulse's `evaluateValue` (packages/sdk/src/scoring.ts and hnsw-cache.ts), computed for a batch at once.
+The cache of one scope is a ring buffer: the newest vector overwrites the oldest, and a lookup does not change the age
+of a vector. The formula is that of KnowledgePulse's `evaluateValue` (packages/sdk/src/scoring.ts and hnsw-cache.ts),
+computed here for a batch at once.
 """
 
 from collections.abc import Sequence
@@ -13,41 +14,41 @@ import numpy.typing as npt
 from traceweir.scorers.embedding import Vectors
 
 UNKNOWN_NOVELTY = 0.5
-"""Novelty of a trace that nothing can be compared with: the first of its scope, or one without an embedding."""
+"""Novelty of a trace that cannot be compared: the first trace of its scope, or a trace without an embedding."""
 
 MAX_CAPACITY = 100_000
 
 _ABSENT = -2.0
-"""Stands below every cosine, where a slot holds nothing that may be compared."""
+"""Marks a slot that must not be compared; less than every cosine."""
 
 _NEAR_TIE = 1e-5
-"""Several times the error of a float32 dot product of two unit vectors of some hundred dimensions."""
+"""Several times the error of a float32 dot product of two unit vectors of a few hundred dimensions."""
 
 _PIECE_ROWS, _PIECE_CELLS = 256, 8_000_000
-"""How many candidates are compared at once, at most, and how many float32 similarities that may take (32 MB)."""
+"""Maximum number of traces compared at once, and of float32 similarities computed at once (32 MB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Novelty:
-    """How new one trace was when its turn came, and where its vector now stands."""
+    """Holds the novelty of one trace at the time of its measurement, and the position of its vector in the cache."""
 
     value: float
-    """1 - similarity, from 0 (seen before) to 2 (the opposite of everything seen); 0.5 when there was nothing to compare."""
+    """1 - similarity, from 0 (seen before) to 2 (the opposite of everything seen); 0.5 if the cache was empty."""
     nearest: str | None
-    """Trace id of the most similar vector, the oldest of equally similar ones; None when there was nothing to compare."""
+    """Trace id of the most similar vector, the oldest of equally similar vectors; None if the cache was empty."""
     similarity: float | None
-    """Cosine with the nearest, from -1 to 1; 0 where one of the two is a zero vector."""
+    """Cosine with the nearest vector, from -1 to 1; 0 if either vector is a zero vector."""
     slot: int
-    """Place in the ring, from 0 to capacity - 1. Later vectors of the same call may have taken it already."""
+    """Position in the ring buffer, from 0 to capacity - 1. A later vector of the same call can have overwritten it."""
     sequence: int
-    """How many vectors came before this one, or before the one that it replaces."""
+    """Number of vectors added before this vector, or before the vector that it replaces."""
 
 
 class NoveltyCache:
-    """The last `capacity` vectors of a scope, normalised, in one matrix that grows with them.
+    """Stores the last `capacity` vectors of a scope, normalised, in one matrix that grows with their number.
 
-    A batch gives the numbers that its traces would give one by one, bit for bit: float32 finds the rows that may be the
-    nearest, and the similarity reported is computed from those rows alone, in float64.
+    Measuring a batch returns the same values, bit for bit, as measuring its traces separately: a float32 product
+    selects the rows that can be the nearest, and the reported similarity is computed from these rows only, in float64.
 
     >>> cache = NoveltyCache(dimensions=2)
     >>> for novelty in cache.measure_and_add(np.array([[1, 0], [3, 4], [0, 2]], np.float32), ["a", "b", "c"]):
@@ -63,7 +64,7 @@ class NoveltyCache:
         self.capacity = capacity
         self.dimensions = dimensions
         self._vectors = np.empty((0, dimensions), np.float32)
-        self._sequences: list[int] = []  # of each slot; -1 where a restore has left a gap
+        self._sequences: list[int] = []  # by slot; -1 for a slot that `restore` has not filled
         self._ids: list[str] = []
         self._slot_of: dict[str, int] = {}
         self._gaps = 0
@@ -74,16 +75,17 @@ class NoveltyCache:
         return len(self._ids) - self._gaps
 
     def measure_and_add(self, vectors: npt.ArrayLike, ids: Sequence[str], *, replace: bool = False) -> list[Novelty]:
-        """Measure each vector against what came before it, vectors of the same call included, and add it.
+        """Compares each vector with all vectors before it, those of the same call included, and adds it to the cache.
 
         Args:
-            vectors: One row per trace, of any length but zero or finite.
-            ids: The trace of each row.
-            replace: Treat an id that the cache holds as a revision of that trace: its own old vector is not compared, and
-                is overwritten where it stands, keeping its age. Without it every row is a new vector, whatever its id.
+            vectors: One row per trace, of any finite Euclidean length; zero is allowed.
+            ids: The trace id of each row.
+            replace: Treats an id that the cache contains as a revision of that trace: the trace is not compared with
+                its own old vector, and the new vector overwrites the old vector in its slot and keeps its age. If
+                false, every row is a new vector, also if the cache contains its id.
 
         Raises:
-            ValueError: Wrong number of dimensions or ids, or a value that is not finite. Nothing has been added then.
+            ValueError: Wrong number of dimensions or ids, or a value that is not finite. The cache is then unchanged.
         """
         unit = self._normalised(vectors, ids)
         size = min(_PIECE_ROWS, max(1, _PIECE_CELLS // max(1, len(self._ids))))
@@ -93,21 +95,21 @@ class NoveltyCache:
         return measured
 
     def vector(self, slot: int) -> Vectors:
-        """A copy of the normalised vector in a slot: what `restore` takes."""
+        """Returns a copy of the normalised vector in a slot, for a later `restore`."""
         vector: Vectors = self._vectors[slot].copy()
         return vector
 
     def restore(self, slot: int, sequence: int, trace_id: str, vector: npt.ArrayLike) -> None:
-        """Put back a row that an earlier cache held; rows may come in any order.
+        """Restores a vector of an earlier cache; vectors can be restored in any order.
 
         Args:
-            slot: Where it stood.
-            sequence: The number it had.
-            trace_id: Its trace.
-            vector: What `vector(slot)` gave; taken as it is, so that a restored cache gives the same bits.
+            slot: The slot of the vector in the earlier cache.
+            sequence: The sequence number of the vector in the earlier cache.
+            trace_id: The trace id of the vector.
+            vector: The result of `vector(slot)`. It is stored unchanged, so that later values are equal bit for bit.
 
         Raises:
-            ValueError: Wrong number of dimensions, or a slot beyond the capacity (which has been lowered since).
+            ValueError: Wrong number of dimensions, or a slot beyond the capacity, which has been reduced since.
         """
         if not 0 <= slot < self.capacity:
             raise ValueError(
@@ -126,7 +128,7 @@ class NoveltyCache:
             self._next_slot = (slot + 1) % self.capacity
 
     def _measure_piece(self, unit: Vectors, ids: Sequence[str], replace: bool) -> list[Novelty]:
-        """Compare all rows with the matrix at once, then correct each for the rows before it."""
+        """Compares all rows with the matrix at once, then compares each row with the rows before it."""
         used = len(self._ids)
         room = min(self.capacity, used + len(ids))
         self._make_room(room)
@@ -154,22 +156,23 @@ class NoveltyCache:
         return measured
 
     def _nearest(self, similarities: npt.NDArray[np.float32], unit: Vectors) -> tuple[str, float] | None:
-        """Id and cosine of the nearest slot. Reads `_vectors`, so it must run before the row itself is put there."""
+        """Returns the trace id and the cosine of the nearest slot. Call this method before `_put` stores the row."""
         best = similarities.max(initial=_ABSENT)
         if best == _ABSENT:
             return None
         slots = np.flatnonzero(similarities >= best - _NEAR_TIE)
-        if slots.size > 1:  # oldest first: the ring is oldest where it will be overwritten next
-            turn = np.searchsorted(slots, self._next_slot)
-            slots = np.concatenate((slots[turn:], slots[:turn]))
+        if slots.size > 1:  # oldest first: the oldest slot of the ring buffer is the slot that is overwritten next
+            oldest = np.searchsorted(slots, self._next_slot)
+            slots = np.concatenate((slots[oldest:], slots[:oldest]))
         nearest, cosine = int(slots[0]), _ABSENT
-        # An agent that repeats itself fills the cache with copies: the first piece then already holds a cosine of 1.
+        # An agent that repeats itself fills the cache with copies: the first piece then already contains a cosine of
+        # 1.
         for start in range(0, slots.size, _PIECE_ROWS):
             piece = slots[start : start + _PIECE_ROWS]
             cosines = _cosines(self._vectors[piece], unit)
-            at = int(cosines.argmax())
-            if cosines[at] > cosine:
-                nearest, cosine = int(piece[at]), float(cosines[at])
+            index = int(cosines.argmax())
+            if cosines[index] > cosine:
+                nearest, cosine = int(piece[index]), float(cosines[index])
             if cosine >= 1.0 or not unit.any():
                 break
         return self._ids[nearest], max(-1.0, min(1.0, cosine))
@@ -210,7 +213,7 @@ class NoveltyCache:
 
 
 def _multiply(unit: Vectors, vectors: Vectors, out: npt.NDArray[np.float32]) -> None:
-    # A matrix product repacks the whole cache first; below four rows, one pass per row is quicker.
+    # A matrix product repacks the whole cache first; for fewer than four rows, a separate product per row is faster.
     if len(unit) < 4:
         for row, similarities in zip(unit, out, strict=True):
             np.dot(vectors, row, out=similarities)
@@ -219,10 +222,10 @@ def _multiply(unit: Vectors, vectors: Vectors, out: npt.NDArray[np.float32]) -> 
 
 
 def _cosines(rows: Vectors, unit: Vectors) -> npt.NDArray[np.float64]:
-    """Cosines in float64. Sums run along each row, so a cosine does not depend on which other rows are asked about."""
+    """Returns cosines in float64. Each sum covers a single row, so a cosine does not depend on the other rows."""
     a, b = rows.astype(np.float64), unit.astype(np.float64)
     dots: npt.NDArray[np.float64] = (a * b).sum(axis=1)
-    # One square root of the product, not a product of two: a vector's cosine with its copy is then exactly 1.
+    # The square root of the product makes a vector's cosine with its copy exactly 1; a product of two roots does not.
     lengths: npt.NDArray[np.float64] = np.sqrt((a * a).sum(axis=1) * (b * b).sum())
     lengths[lengths == 0] = 1.0
     cosines: npt.NDArray[np.float64] = dots / lengths

@@ -1,4 +1,4 @@
-"""Response match: how much of the expected answer's wording the answer has."""
+"""Measures response match: the overlap of the answer's words with those of the expected answer (ROUGE-1)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from traceweir.scorers.text.rouge import rouge1_f
 
 
 class ResponseMatch(Scorer):
-    """ROUGE-1's F-measure between the final response and the reference's, from 0 to 1.
+    """Returns ROUGE-1's F-measure of the final response and the reference's final response, from 0 to 1.
 
-    An invocation without a final response counts as an empty one, and an empty text on either side gives 0.
+    An invocation without a final response counts as an empty response. The value is 0 if either text is empty.
     This is `response_match_score` of Google ADK 2.13 (`evaluation/final_response_match_v1.py`).
 
     >>> from traceweir.schemas.invocation import Content, Invocation
@@ -21,7 +21,7 @@ class ResponseMatch(Scorer):
     """
 
     def score(self, subject: Subject) -> Measurement:
-        """Compare the two texts."""
+        """Compares the final response with the reference's."""
         if subject.invocation is None or subject.reference is None or subject.reference.final_response is None:
             raise MissingInput("no reference says which final response was expected")
         value = rouge1_f(subject.response, subject.reference.final_response.text)

@@ -1,4 +1,4 @@
-"""Token counts: what the models of an invocation read and wrote."""
+"""Measures token counts: the input and output tokens of an invocation's model calls."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ from typing import ClassVar
 
 from traceweir.schemas.invocation import TokenUsage
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
-from traceweir.scorers.databricks_names import lacking
+from traceweir.scorers.databricks_names import reason_with_unread
 
 
 class InputTokenCount(Scorer):
-    """Tokens that models read; a session's value is the mean of its invocations. It takes no threshold.
+    """Returns the number of input tokens of all model calls; a session's value is the mean of its invocations.
 
-    This is `agent/input_token_count` of Databricks Agent Evaluation.
+    The metric accepts no threshold. This is `agent/input_token_count` of Databricks Agent Evaluation.
     """
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def score(self, subject: Subject) -> Measurement:
-        """Read the count."""
+        """Returns the number of input tokens."""
         return _measured(_usage_of(subject).input_tokens, "input", subject)
 
 
 class OutputTokenCount(Scorer):
-    """Tokens that models wrote; a session's value is the mean of its invocations. It takes no threshold.
+    """Returns the number of output tokens of all model calls; a session's value is the mean of its invocations.
 
-    This is `agent/output_token_count` of Databricks Agent Evaluation.
+    The metric accepts no threshold. This is `agent/output_token_count` of Databricks Agent Evaluation.
     """
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def score(self, subject: Subject) -> Measurement:
-        """Read the count."""
+        """Returns the number of output tokens."""
         return _measured(_usage_of(subject).output_tokens, "output", subject)
 
 
 class TotalTokenCount(Scorer):
-    """Tokens that models read and wrote, where both are known; a session's value is the mean of its invocations.
+    """Returns the number of input and output tokens, if both are known; a session's value is the invocations' mean.
 
-    It takes no threshold. This is `agent/total_token_count` of Databricks Agent Evaluation.
+    The metric accepts no threshold. This is `agent/total_token_count` of Databricks Agent Evaluation.
     """
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def score(self, subject: Subject) -> Measurement:
-        """Add the counts."""
+        """Returns the sum of the two counts."""
         usage = _usage_of(subject)
-        both = usage.input_tokens is not None and usage.output_tokens is not None
+        both_known = usage.input_tokens is not None and usage.output_tokens is not None
         total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        return _measured(total if both else None, "input and output", subject)
+        return _measured(total if both_known else None, "input and output", subject)
 
 
 def _usage_of(subject: Subject) -> TokenUsage:
@@ -60,8 +60,8 @@ def _usage_of(subject: Subject) -> TokenUsage:
     return usage or TokenUsage()
 
 
-def _measured(count: int | None, which: str, subject: Subject) -> Measurement:
+def _measured(count: int | None, kind: str, subject: Subject) -> Measurement:
     if count is None or subject.invocation is None:
-        why = f"no model call says how many {which} tokens it took"
-        raise MissingInput(lacking(subject.invocation, why) if subject.invocation else why)
-    return Measurement(value=float(count), rationale=f"{count} {which} tokens")
+        reason = f"no model call reports its {kind} tokens"
+        raise MissingInput(reason_with_unread(subject.invocation, reason) if subject.invocation else reason)
+    return Measurement(value=float(count), rationale=f"{count} {kind} tokens")

@@ -1,4 +1,4 @@
-"""Tool call accuracy: did the agent call the tool, or the tools in the order, that the config names?"""
+"""Measures tool call accuracy: whether the agent called the tool, or the sequence of tools, that the config names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class ToolCallAccuracy(Scorer):
-    """1 if the tools that the config names were called, else 0; this is `createToolCallAccuracyScorerCode` of @mastra/evals 1.10.
+    """Returns 1 if the agent called the tools that the config names, else 0.
 
-    With `expected_tool_order` its first calls must come in that order, others among them allowed; in strict mode there may be no others
-    and none twice more. Else `expected_tool` must be among the calls; in strict mode, be the only one. Without any call it is 0. No
-    reference is needed; the `trajectory_*` metrics compare with one.
+    With `expected_tool_order`, the first calls of these tools must occur in that order, and other calls between them
+    are allowed; in strict mode the calls must equal the list. With `expected_tool` alone, the calls must contain this
+    tool; in strict mode it must be the only call. An invocation without calls has the value 0. The metric needs no
+    reference; the `trajectory_*` metrics compare with a reference. This is `createToolCallAccuracyScorerCode` of
+    @mastra/evals 1.10.
 
     >>> calls_in_order(["find", "check", "book"], ["find", "book"], strict=False)
     True
@@ -29,40 +31,43 @@ class ToolCallAccuracy(Scorer):
     """
 
     expected_tool: Name | None = None
-    """The tool that has to be called."""
+    """The tool that the agent must call."""
     expected_tool_order: Annotated[list[Name], Field(min_length=1)] | None = None
-    """The tools that have to be called in this order; then `expected_tool` has no effect."""
+    """The tools that the agent must call in this order; `expected_tool` then has no effect."""
     strict_mode: bool = False
-    """Whether no other call is allowed."""
+    """Whether other calls are forbidden."""
 
     @model_validator(mode="after")
-    def _something_is_expected(self) -> Self:
+    def _check_expectation(self) -> Self:
         if self.expected_tool is None and self.expected_tool_order is None:
             raise ValueError("expected_tool or expected_tool_order must be given")
         return self
 
     def score(self, subject: Subject) -> Measurement:
-        """Look at the names of the invocation's calls."""
+        """Compares the names of the invocation's calls with the expected names."""
         if subject.invocation is None:
             raise MissingInput("there is no invocation")
         called = [call.name for call in subject.invocation.tool_uses]
         if self.expected_tool_order is not None:
-            right = bool(called) and calls_in_order(called, self.expected_tool_order, strict=self.strict_mode)
-            wanted = f"{len(self.expected_tool_order)} tools in order"
+            correct = bool(called) and calls_in_order(called, self.expected_tool_order, strict=self.strict_mode)
+            expected = f"{len(self.expected_tool_order)} tools in order"
         else:
-            right = called == [self.expected_tool] if self.strict_mode else self.expected_tool in called
-            wanted = f"the tool {self.expected_tool!r}"
-        only = " and nothing else" if self.strict_mode else ""
-        said = "as it was" if right else "but it was not so"
+            correct = called == [self.expected_tool] if self.strict_mode else self.expected_tool in called
+            expected = f"the tool {self.expected_tool!r}"
+        only = " and no other call" if self.strict_mode else ""
+        verdict = "the calls match" if correct else "the calls do not match"
         return Measurement(
-            value=float(right),
-            rationale=f"{wanted}{only} had to be called, {said}; {len(called)} calls were made",
-            details={} if right else {"called": shown(called)},
+            value=float(correct),
+            rationale=f"expected {expected}{only}: {verdict}; {len(called)} calls were made",
+            details={} if correct else {"called": shown(called)},
         )
 
 
 def calls_in_order(called: Sequence[str], expected: Sequence[str], *, strict: bool) -> bool:
-    """Whether the first call of each expected tool comes after that of the one before it; strictly, whether the lists are equal."""
+    """Returns whether the first calls of the expected tools occur in the expected order.
+
+    If `strict` is set, returns whether the two lists are equal.
+    """
     if strict:
         return list(called) == list(expected)
     first: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Tool trajectory: did the agent call the tools that were expected of it?"""
+"""Measures the tool trajectory: whether the agent's tool calls match the expected tool calls."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ def _match_type(value: object) -> object:
 
 
 MatchType = Annotated[Literal["EXACT", "IN_ORDER", "ANY_ORDER"], BeforeValidator(_match_type)]
-"""As Google ADK reads it: `in_order`, `In-Order`, `in order` and 1 are the same."""
+"""A match type, read as Google ADK reads it: `in_order`, `In-Order`, `in order` and 1 are equal."""
 
 
 class ToolTrajectory(Scorer):
-    """1 if an invocation's tool calls are those of its reference, else 0.
+    """Returns 1 if an invocation's tool calls match those of its reference, else 0.
 
-    EXACT asks for the same calls in the same order and no others; IN_ORDER allows others between them; ANY_ORDER also another order,
-    where each expected call takes an actual one of its own. Calls are equal when their names are and, unless `ignore_args`, their
-    arguments are equal as Python has it: the order of keys is free, that of lists is not, 1 equals 1.0 and true, and no arguments
-    differ from empty ones. This is `tool_trajectory_avg_score` of Google ADK 2.13 (`evaluation/trajectory_evaluator.py`).
+    EXACT requires the same calls in the same order and no other calls. IN_ORDER also allows other calls between them.
+    ANY_ORDER also allows any order, and every expected call needs an actual call of its own. Two calls are equal if
+    their names are equal and, unless `ignore_args` is set, their arguments are equal under Python's `==`: the order of
+    keys does not matter, the order of lists does, 1 equals 1.0 and true, and missing arguments differ from empty
+    arguments. This is `tool_trajectory_avg_score` of Google ADK 2.13 (`evaluation/trajectory_evaluator.py`).
 
     >>> expected, actual = [FunctionCall(name="find")], [FunctionCall(name="find"), FunctionCall(name="book")]
     >>> matches(expected, actual, "EXACT"), matches(expected, actual, "IN_ORDER")
@@ -46,7 +47,7 @@ class ToolTrajectory(Scorer):
     """Whether only the names of tools are compared."""
 
     def score(self, subject: Subject) -> Measurement:
-        """Compare the invocation's calls with the reference's; an invocation without any has an empty list of them."""
+        """Compares the invocation's calls with the reference's; an invocation without calls has an empty list."""
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")
         expected, actual = subject.reference.tool_uses, subject.invocation.tool_uses
@@ -67,7 +68,10 @@ class ToolTrajectory(Scorer):
 def matches(
     expected: Sequence[FunctionCall], actual: Sequence[FunctionCall], match_type: str, *, ignore_args: bool = False
 ) -> bool:
-    """Whether the actual calls match the expected ones; with none expected, only EXACT asks that none was made."""
+    """Returns whether the actual calls match the expected calls.
+
+    If no call is expected, EXACT matches only an empty list; IN_ORDER and ANY_ORDER match any list.
+    """
     if match_type == "EXACT":
         return len(expected) == len(actual) and all(
             _same(one, other, ignore_args) for one, other in zip(expected, actual, strict=True)
@@ -75,7 +79,8 @@ def matches(
     if match_type == "IN_ORDER":
         remaining = iter(actual)
         return all(any(_same(call, other, ignore_args) for other in remaining) for call in expected)
-    # Counting hashed calls is linear; pairing them off one by one would take minutes for the longest invocations that fit a record.
+    # Counting hashed calls takes linear time; comparing all pairs would take minutes for the longest invocations in a
+    # record.
     key: Callable[[FunctionCall], Hashable] = name_key if ignore_args else call_key
     return Counter(map(key, expected)) <= Counter(map(key, actual))
 
@@ -85,17 +90,17 @@ def _same(one: FunctionCall, other: FunctionCall, ignore_args: bool) -> bool:
 
 
 def name_key(call: FunctionCall) -> Hashable:
-    """What is equal for calls of the same tool."""
+    """Returns a key that is equal for calls of the same tool."""
     return call.name
 
 
 def call_key(call: FunctionCall) -> Hashable:
-    """What is equal for calls of the same tool with equal arguments."""
+    """Returns a key that is equal for calls of the same tool with equal arguments."""
     return call.name, _frozen(call.args)
 
 
 def _frozen(value: JsonValue) -> Hashable:
-    """A value that hashes, and is equal to another exactly when the JSON values are."""
+    """Returns a hashable value; two such values are equal exactly if the JSON values are equal."""
     if isinstance(value, dict):
         return "object", frozenset((key, _frozen(item)) for key, item in value.items())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Trace value: how much a reasoning trace is worth keeping, from four dimensions and three overrides."""
+"""Computes the trace value: how valuable a reasoning trace is, from four dimensions and three overrides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NonNegative = Annotated[float, Field(ge=0)]
 
 
 class Weights(ConfigModel):
-    """What each dimension counts; together 1."""
+    """Holds the weight of each dimension; the four weights sum to 1."""
 
     complexity: NonNegative
     novelty: NonNegative
@@ -56,15 +56,20 @@ KNOWLEDGEPULSE: JsonObject = {
         "customer_service": _weights(0.20, 0.30, 0.20, 0.30).model_dump(),
     },
 }
-"""Where the KnowledgePulse SDK's own code departs from its document, which is what the default preset follows."""
+"""Options that follow the code of the KnowledgePulse SDK where it differs from its document.
+
+The default preset follows the document.
+"""
 
 
 class TraceValue(Scorer):
-    """A trace's worth, from 0 to 1: complexity, novelty, tool diversity and confidence in the outcome, weighted.
+    """Returns the value of a trace, from 0 to 1: the weighted sum of four dimensions.
 
-    With the preset `knowledgepulse` the numbers are those of KnowledgePulse's SDK (`evaluateValue`): a bonus from three recoveries on,
-    weights by task domain, one novelty scope for all domains, and no clamp, so that a value may leave 0..1 by the novelty of a vector
-    that points away from all others. An option given beside the preset wins over it.
+    The dimensions are complexity, novelty, tool diversity and confidence in the outcome. With the preset
+    `knowledgepulse` the values equal those of KnowledgePulse's SDK (`evaluateValue`): a bonus for three or more
+    recoveries, weights by task domain, a single novelty scope for all domains, and no clamp. Without the clamp a value
+    can leave the range 0..1, because the novelty of a vector that points away from all others exceeds 1. An option in
+    the config overrides the preset.
 
     >>> TraceValue(preset="knowledgepulse", clamp=True).recovery_bonus_min
     3
@@ -75,27 +80,27 @@ class TraceValue(Scorer):
     preset: Literal["default", "knowledgepulse"] = "default"
     weights: Weights = DEFAULT_WEIGHTS
     weights_by_domain: dict[str, Weights] = {}
-    """Weights for the traces whose `task_domain` is exactly this; `weights` for all others."""
+    """Weights by `task_domain`, which must match exactly; `weights` applies to all other traces."""
     recovery_bonus_min: Annotated[int, Field(ge=1)] = 2
-    """The bonus of 0.1 is given from this number of error recoveries on."""
+    """Number of error recoveries from which a trace receives the bonus of 0.1."""
     clamp: bool = True
-    """Whether a value outside 0..1 becomes the nearer end."""
+    """Whether a value below 0 becomes 0 and a value above 1 becomes 1."""
 
     @model_validator(mode="before")
     @classmethod
-    def _preset_fills_in(cls, data: object) -> object:
+    def _apply_preset(cls, data: object) -> object:
         if not isinstance(data, Mapping) or data.get("preset") != "knowledgepulse":
             return data
-        unsaid = {key: value for key, value in KNOWLEDGEPULSE.items() if key not in data and to_camel(key) not in data}
-        return {**data, **unsaid}
+        unset = {key: value for key, value in KNOWLEDGEPULSE.items() if key not in data and to_camel(key) not in data}
+        return {**data, **unset}
 
     @property
     def preferred_scope(self) -> Literal["task_domain", "global"]:
-        """The novelty scope where the gate's own option names none."""
+        """The novelty scope that applies if the config does not set `gate.scope`."""
         return "global" if self.preset == "knowledgepulse" else "task_domain"
 
     def score(self, subject: Subject) -> Measurement:
-        """The value of the subject's trace, compared with no other."""
+        """Returns the value of the subject's trace with an unknown novelty of 0.5."""
         if subject.trace is None:
             raise MissingInput("there is no trace")
         return self.measure(subject.trace)
@@ -108,16 +113,17 @@ class TraceValue(Scorer):
         nearest: tuple[str, float] | None = None,
         novelty_missing: str = "no_embedder",
     ) -> Measurement:
-        """The value of a trace of known novelty, its dimensions and the overrides applied in `details`.
+        """Returns the value of a trace; `details` contains the dimensions and the applied overrides.
 
         Args:
             trace: The trace.
-            novelty: 1 minus the greatest cosine to a remembered trace, so 0 to 2; None counts as 0.5.
-            nearest: The id of that trace and the cosine.
-            novelty_missing: Why `novelty` is None, such as `embedder_error` or `first_of_scope`; it then stands in `details`.
+            novelty: 1 minus the largest cosine with a remembered trace, from 0 to 2; None counts as 0.5.
+            nearest: The id of the most similar trace, and the cosine.
+            novelty_missing: The reason why `novelty` is None, such as `embedder_error` or `first_of_scope`; added to
+                `details` in this case.
         """
         weights = self.weights_by_domain.get(trace.metadata.task_domain, self.weights)
-        worth = value_of(
+        breakdown = value_of(
             [step.type for step in trace.steps],
             [step.tool.name for step in trace.steps if step.tool is not None],
             success=trace.metadata.success,
@@ -126,12 +132,12 @@ class TraceValue(Scorer):
             weights=weights,
             recovery_bonus_min=self.recovery_bonus_min,
         )
-        overrides: list[JsonValue] = list(worth.overrides)
+        overrides: list[JsonValue] = list(breakdown.overrides)
         details: JsonObject = {
-            "complexity": worth.complexity,
-            "novelty": worth.novelty,
-            "tool_diversity": worth.tool_diversity,
-            "outcome_confidence": worth.outcome_confidence,
+            "complexity": breakdown.complexity,
+            "novelty": breakdown.novelty,
+            "tool_diversity": breakdown.tool_diversity,
+            "outcome_confidence": breakdown.outcome_confidence,
             "overrides": overrides,
             "weights": {
                 "complexity": weights.complexity,
@@ -145,16 +151,16 @@ class TraceValue(Scorer):
         if nearest is not None:
             details["nearest"] = {"trace_id": nearest[0], "similarity": nearest[1]}
         return Measurement(
-            value=min(1.0, max(0.0, worth.value)) if self.clamp else worth.value,
-            rationale=f"complexity {worth.complexity:.2f}, novelty {worth.novelty:.2f}, "
-            f"tool diversity {worth.tool_diversity:.2f}, outcome confidence {worth.outcome_confidence:.2f}",
+            value=min(1.0, max(0.0, breakdown.value)) if self.clamp else breakdown.value,
+            rationale=f"complexity {breakdown.complexity:.2f}, novelty {breakdown.novelty:.2f}, "
+            f"tool diversity {breakdown.tool_diversity:.2f}, outcome confidence {breakdown.outcome_confidence:.2f}",
             details=details,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
-    """A value, what it is made of, and the overrides that changed it, in the order applied."""
+class ValueBreakdown:
+    """Holds a trace value, its four dimensions, and the overrides that changed the value, in the order applied."""
 
     value: float
     complexity: float
@@ -173,19 +179,19 @@ def value_of(
     novelty: float,
     weights: Weights = DEFAULT_WEIGHTS,
     recovery_bonus_min: int = 2,
-) -> Worth:
-    """The arithmetic alone, on values that nothing has validated.
+) -> ValueBreakdown:
+    """Computes the trace value from plain values, without validating them.
 
-    The order of operations is that of KnowledgePulse's `evaluateValue`, so that results agree to the last bit.
+    The order of operations equals that of KnowledgePulse's `evaluateValue`, so that results agree to the last bit.
 
     Args:
         types: The type of each step.
-        tools: The tool's name of each step that has a tool.
-        success: Whether the trace says that it succeeded.
-        confidence: The outcome's confidence.
-        novelty: The novelty, 0.5 if unknown.
-        weights: What each dimension counts.
-        recovery_bonus_min: Error recoveries from which on the bonus is given.
+        tools: The name of the tool of each step that has a tool.
+        success: Whether the trace reports success.
+        confidence: The outcome's confidence, from 0 to 1.
+        novelty: The novelty, from 0 to 2; 0.5 if unknown.
+        weights: The weight of each dimension.
+        recovery_bonus_min: Number of error recoveries from which the bonus applies.
 
     >>> value_of(["thought"], [], success=True, confidence=0.9, novelty=0.5).overrides
     ['single_thought']
@@ -214,7 +220,7 @@ def value_of(
     if tools and distinct_tools <= 1:
         value = max(0.0, value - 0.1)
         overrides.append("single_tool_penalty")
-    return Worth(value, complexity, novelty, tool_diversity, outcome_confidence, overrides)
+    return ValueBreakdown(value, complexity, novelty, tool_diversity, outcome_confidence, overrides)
 
 
 def evaluate_value(
@@ -224,25 +230,26 @@ def evaluate_value(
     embedder: Embedder | None = None,
     cache: NoveltyCache | None = None,
 ) -> Measurement:
-    """The value of one trace in one call.
+    """Returns the value of one trace.
 
-    Novelty needs both an embedder and a cache of what came before; the trace is then added to the cache. Otherwise it counts as 0.5.
-    The value is the gate's for a trace that is new. One that comes again is compared with itself here and added once more; the gate
-    takes it for a revision, which replaces the former one and is not compared with it.
+    Novelty needs both an embedder and a cache of earlier traces, and adds the trace to the cache; without them novelty
+    counts as 0.5. For a new trace the value equals the gate's. A trace that arrives twice is compared with its first
+    occurrence here and added a second time; the gate treats the second occurrence as a revision, which replaces the
+    first and is not compared with it.
 
     Args:
         trace: A trace, or its JSON document.
         options: Options of `TraceValue`.
-        embedder: What turns the trace's text into a vector.
-        cache: The traces to compare with, of the same embedder.
+        embedder: Computes the vector of the trace's text.
+        cache: The traces to compare with, whose vectors must come from the same embedder.
 
     Raises:
-        pydantic.ValidationError: the document is no ReasoningTrace, or an option does not exist.
+        pydantic.ValidationError: The document is not a valid ReasoningTrace, or an option does not exist.
 
     >>> evaluate_value({
     ...     "@context": "https://openknowledgepulse.org/schema/v1", "@type": "ReasoningTrace", "id": "kp:trace:1",
-    ...     "metadata": {"created_at": "2026-01-31T12:00:00Z", "task_domain": "code", "success": True, "quality_score": 0,
-    ...                  "visibility": "network", "privacy_level": "aggregated"},
+    ...     "metadata": {"created_at": "2026-01-31T12:00:00Z", "task_domain": "code", "success": True,
+    ...                  "quality_score": 0, "visibility": "network", "privacy_level": "aggregated"},
     ...     "task": {"objective": "Find the bug"}, "steps": [{"step_id": 0, "type": "thought", "content": "Hm."}],
     ...     "outcome": {"result_summary": "none", "confidence": 0.9},
     ... }).value

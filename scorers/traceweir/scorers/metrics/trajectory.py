@@ -1,8 +1,8 @@
-"""Trajectory metrics: how the tool calls of an invocation compare with those expected, as numbers from 0 to 1.
+"""Compares the tool calls of an invocation with the expected calls, as numbers from 0 to 1.
 
-The metrics are those of Vertex AI's Gen AI evaluation service, whose documentation defines them but for empty trajectories,
-repeated calls and the comparison of arguments. Here calls are equal as for `tool_trajectory_avg_score`, a call that is expected
-twice has to be made twice, and what is empty is decided with each metric.
+The metrics are those of Vertex AI's Gen AI evaluation service. Its documentation does not define empty trajectories,
+repeated calls and the comparison of arguments. Here, calls are compared as in `tool_trajectory_avg_score`, a call that
+is expected twice must be made twice, and each metric documents its value for empty trajectories.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class _AgainstReference(Scorer):
     """Whether only the names of tools are compared."""
 
     def _calls(self, subject: Subject) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-        """The calls expected and the calls made.
+        """Returns the expected calls and the calls made.
 
         Raises:
-            Missing: no reference says what was expected.
+            MissingInput: No reference lists the expected calls.
         """
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")
@@ -37,41 +37,41 @@ class _Match(_AgainstReference):
     match_type: ClassVar[str]
 
     def score(self, subject: Subject) -> Measurement:
-        """1 if the calls match, else 0."""
+        """Returns 1 if the calls match, else 0."""
         expected, actual = self._calls(subject)
         matched = matches(expected, actual, self.match_type, ignore_args=self.ignore_args)
-        said = "match" if matched else "do not match"
-        rationale = f"{len(expected)} calls expected, {len(actual)} made: they {said}"
+        verdict = "match" if matched else "do not match"
+        rationale = f"{len(expected)} calls expected, {len(actual)} made: they {verdict}"
         return Measurement(value=float(matched), rationale=rationale)
 
 
 class TrajectoryExactMatch(_Match):
-    """1 if exactly the expected calls were made in the expected order, else 0 (`trajectory_exact_match`)."""
+    """Returns 1 if exactly the expected calls were made in the expected order, else 0 (`trajectory_exact_match`)."""
 
     match_type = "EXACT"
 
 
 class TrajectoryInOrderMatch(_Match):
-    """1 if the expected calls were made in the expected order, others among them allowed, else 0 (`trajectory_in_order_match`).
+    """Returns 1 if the expected calls were made in the expected order, else 0 (`trajectory_in_order_match`).
 
-    With none expected it is 1.
+    Other calls between them are allowed. If no call is expected, the value is 1.
     """
 
     match_type = "IN_ORDER"
 
 
 class TrajectoryAnyOrderMatch(_Match):
-    """1 if the expected calls were made, in any order and others beside them allowed, else 0 (`trajectory_any_order_match`).
+    """Returns 1 if the expected calls were made in any order, else 0 (`trajectory_any_order_match`).
 
-    With none expected it is 1.
+    Other calls are allowed. If no call is expected, the value is 1.
     """
 
     match_type = "ANY_ORDER"
 
 
 class _Share(_AgainstReference):
-    def _counted(self, subject: Subject) -> tuple[int, int, int]:
-        """How many calls were expected, made, and both; a call made once counts once."""
+    def _call_counts(self, subject: Subject) -> tuple[int, int, int]:
+        """Returns the number of expected calls, of calls made, and of calls that are both, counting repeated calls."""
         expected, actual = self._calls(subject)
         key = name_key if self.ignore_args else call_key
         common = Counter(map(key, expected)) & Counter(map(key, actual))
@@ -79,41 +79,46 @@ class _Share(_AgainstReference):
 
 
 class TrajectoryPrecision(_Share):
-    """The share of the calls made that were expected (`trajectory_precision`).
+    """Returns the share of the calls made that were expected, from 0 to 1 (`trajectory_precision`).
 
-    With none made it is 1 if none was expected, else 0: nothing of it was right.
+    If no call was made, the value is 1 if none was expected, else 0, because none of the expected calls was made.
     """
 
     def score(self, subject: Subject) -> Measurement:
-        """Calls both made and expected, by calls made."""
-        expected, actual, common = self._counted(subject)
+        """Returns the number of calls both made and expected, divided by the number of calls made."""
+        expected, actual, common = self._call_counts(subject)
         value = common / actual if actual else float(not expected)
         return Measurement(value=value, rationale=f"{common} of {actual} calls made were expected")
 
 
 class TrajectoryRecall(_Share):
-    """The share of the calls expected that were made (`trajectory_recall`). With none expected it is 1."""
+    """Returns the share of the expected calls that were made, from 0 to 1 (`trajectory_recall`).
+
+    If no call is expected, the value is 1.
+    """
 
     def score(self, subject: Subject) -> Measurement:
-        """Calls both made and expected, by calls expected."""
-        expected, _, common = self._counted(subject)
+        """Returns the number of calls both made and expected, divided by the number of expected calls."""
+        expected, _, common = self._call_counts(subject)
         value = common / expected if expected else 1.0
         return Measurement(value=value, rationale=f"{common} of {expected} expected calls were made")
 
 
 class TrajectorySingleToolUse(Scorer):
-    """1 if a tool was used, however often and whatever its arguments, else 0 (`trajectory_single_tool_use`). No reference is needed.
+    """Returns 1 if the agent called a given tool at least once, else 0 (`trajectory_single_tool_use`).
+
+    The arguments do not matter, and the metric needs no reference.
 
     >>> TrajectorySingleToolUse(tool_name="find").tool_name
     'find'
     """
 
     tool_name: Annotated[str, Field(min_length=1)]
-    """The tool that has to be used."""
+    """The tool that the agent must call."""
 
     def score(self, subject: Subject) -> Measurement:
-        """Look for the tool among the invocation's calls."""
+        """Counts the calls of the tool."""
         if subject.invocation is None:
             raise MissingInput("there is no invocation")
-        times = sum(call.name == self.tool_name for call in subject.invocation.tool_uses)
-        return Measurement(value=float(times > 0), rationale=f"{self.tool_name} was used {times} times")
+        count = sum(call.name == self.tool_name for call in subject.invocation.tool_uses)
+        return Measurement(value=float(count > 0), rationale=f"{self.tool_name} was called {count} times")

@@ -140,7 +140,7 @@ def test_rows_of_a_table_are_scored_under_short_names_and_bad_ones_named(run: Ru
 
     shown = " ".join(ended.out.split())
     assert "r1 latency_seconds 250 passed 250 s" in shown
-    assert "r1 input_token_count none missing_input: no model call says how many input tokens it took" in shown
+    assert "r1 input_token_count none missing_input: no model call reports its input tokens" in shown
     assert ended.err == f"{file}: row 2, columns 'response' and 'trace': Missing required field(s): response or trace\n"
     assert ended.code == 1
 
