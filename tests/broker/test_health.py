@@ -50,7 +50,9 @@ def test_a_worker_whose_group_answers_with_an_error_joins_it_again(fleet: Fleet,
     while len(first.until_ready()["partitions"]) == len(NUMBERS):
         time.sleep(0.02)
     go.touch()  # the embedded broker takes a follower that asks after the leader for one that asks for nonsense
-    second.says("the consumer group answered with an error, joining it again: KafkaError: InvalidRequestError()")
+    second.says(
+        "the consumer group answered with an error, and the worker joins it again: KafkaError: InvalidRequestError()"
+    )
     until_shared(fleet)
     assert "Traceback" not in second.log.read_text()
 

@@ -54,7 +54,7 @@ def home() -> Path:
     [
         (
             "transaction.max.timeout.ms=10000",
-            "the brokers' transaction.max.timeout.ms is 10000, and Traceweir's transactions ask for 20000: raise it",
+            "the brokers' transaction.max.timeout.ms is 10000, and Traceweir's transactions ask for 20000: raise this setting",
             "the brokers' transaction.max.timeout.ms is below the 20000",
         ),
         (

@@ -123,7 +123,7 @@ def test_a_worker_that_may_not_be_in_its_group_says_so_and_ends(
     ended = traceweir("worker", prefix=prefix, variables=variables | {"TRACEWEIR_STATE_DIR": str(tmp_path)})
 
     assert ended.returncode not in (0, EXIT_HARD)
-    assert f"does not let this worker into the consumer group '{group}': allow its user Read" in ended.stderr
+    assert f"does not allow this worker to join the consumer group '{group}': grant its user Read" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -163,9 +163,9 @@ def locked_out(
     user = password["TRACEWEIR_KAFKA_SASL_USERNAME"]
     match request.param:
         case "wrong password":
-            return password | {"TRACEWEIR_KAFKA_SASL_PASSWORD": WRONG_PASSWORD}, f"does not let user '{user}' in"
+            return password | {"TRACEWEIR_KAFKA_SASL_PASSWORD": WRONG_PASSWORD}, f"refuses the login of user '{user}'"
         case "unknown user":
-            return password | {"TRACEWEIR_KAFKA_SASL_USERNAME": "nobody"}, "does not let user 'nobody' in"
+            return password | {"TRACEWEIR_KAFKA_SASL_USERNAME": "nobody"}, "refuses the login of user 'nobody'"
         case "authority not trusted":
             del password["TRACEWEIR_KAFKA_SSL_CAFILE"]
             return password, "check TRACEWEIR_KAFKA_SSL_CAFILE"

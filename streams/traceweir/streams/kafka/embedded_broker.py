@@ -1,11 +1,11 @@
-"""The embedded broker: librdkafka's mock cluster, which the confluent-kafka wheel carries.
+"""Runs the embedded broker: librdkafka's mock cluster, which the confluent-kafka wheel carries.
 
-It speaks Kafka's protocol over a loopback socket and needs nothing installed. It is no Kafka:
+The broker speaks Kafka's protocol over a loopback socket and needs no installation. It is not Kafka:
 
-- it lives in this process's memory and is gone with it;
-- a partition keeps about 5 MB, then drops its oldest records;
-- every topic appears when first asked for, with four partitions; there is no administration and no compaction;
-- its transactions are an empty form, so checkpoints on it are plain commits (`is_embedded` tells the worker).
+- The broker lives in the memory of this process, and its records are lost when the process ends.
+- A partition keeps about 5 MB, then drops its oldest records.
+- Every topic appears at the first request for it, with four partitions. There is no administration and no compaction.
+- Its transactions have no effect, so checkpoints on this broker are plain commits (`is_embedded` detects the broker).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from types import TracebackType
 from confluent_kafka import Producer
 
 PARTITIONS = 4
-"""Partitions of every topic on an embedded broker; librdkafka's default, out of reach from Python."""
+"""Partitions of every topic on an embedded broker: librdkafka's default, which Python cannot change."""
 
 _CLUSTER_ID_START = "mockCluster"
 
 
 class EmbeddedBroker:
-    """A broker of one node in this process, for as long as the `with` block lasts.
+    """A broker of one node in this process, which runs while the `with` block runs.
 
     >>> with EmbeddedBroker() as broker:
     ...     broker.bootstrap_servers.startswith("127.0.0.1:")
@@ -29,10 +29,10 @@ class EmbeddedBroker:
     """
 
     bootstrap_servers: str
-    """`host:port`, on a free port chosen at start; set once the block is entered."""
+    """`host:port`, on a free port chosen at start; set when the block is entered."""
 
     def __enter__(self) -> EmbeddedBroker:
-        # The cluster belongs to a client; its own address is ignored, and its notice of that on stderr silenced.
+        # A client owns the cluster. The client ignores its own address, and its notice on stderr is switched off.
         owner = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "ignored", "log_level": 0})
         (node,) = owner.list_topics(timeout=10).brokers.values()
         self._owner = owner
@@ -46,7 +46,7 @@ class EmbeddedBroker:
 
 
 def is_embedded(cluster_id: str | None) -> bool:
-    """Tell whether a cluster with this id is an embedded broker, in this process or another.
+    """Returns whether a cluster with this id is an embedded broker, in this process or another.
 
     >>> is_embedded("mockCluster1571646124c0"), is_embedded("5L6g3nShT-eMCtK--X86sw"), is_embedded(None)
     (True, False, False)

@@ -1,12 +1,12 @@
-"""How a consumer's connections end: at once.
+"""Closes all connections of a consumer at once.
 
-By TLS asyncio waits up to 30 s for the broker's goodbye, and with uvloop, while a large fetch is under way, it waits for all of them.
-That is longer than a session and longer than a worker may take to end. A consumer that stops has nothing left to send: its offsets are
-in the checkpoints, and the coordinator has confirmed that it left its group.
+With TLS, asyncio waits up to 30 s for the broker's closing message; with uvloop and a large fetch in flight, it waits for the whole fetch.
+Both waits are longer than a group session and longer than a worker may take to end. A stopping consumer has nothing left to send: its
+offsets are in the checkpoints, and the coordinator has confirmed that the consumer left its group.
 
-And all of them. aiokafka awaits its own cancelling: of a fetch that waits to be tried again, as each does while a broker is away, or of a
-task that has not begun. Its `stop` ends there, with a CancelledError for whoever asked for it, and leaves a client that asks for metadata
-for ever.
+aiokafka's own `stop` can also end too early. `stop` awaits tasks that it cancels: a fetch that waits for its retry while a broker is away,
+or a task that has not started. The CancelledError of that task then reaches the caller of `stop`, and a client remains that requests
+metadata without end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from traceweir.scorers.evaluation.runner import cancelled_from_outside
 
 
 def install_fast_close(consumer: Any) -> None:
-    """Let this aiokafka consumer, when it stops, stop whole, and close its connections without a goodbye."""
+    """Makes `stop` of this aiokafka consumer close every part of it, and close connections without waiting."""
     client = consumer._client
     close, stop = client.close, consumer.stop
 
@@ -31,17 +31,21 @@ def install_fast_close(consumer: Any) -> None:
         await close()
 
     async def stop_whole() -> None:
-        cancelled, failure, fetcher = None, None, consumer._fetcher  # there is none in one that has not come to start
+        cancelled, failure, fetcher = (
+            None,
+            None,
+            consumer._fetcher,
+        )  # None in a consumer that has not finished its start
         fetches = list(fetcher._pending_tasks) if fetcher is not None else []
-        # Parts that may not have had their turn are told by themselves; to be told twice is fine.
+        # `stop` can end before it reaches the later parts, so they are closed here, too; closing twice is harmless.
         for part in (stop, *([fetcher.close] if fetcher is not None else []), client.close):
             try:
                 await part()
             except asyncio.CancelledError as error:
                 cancelled = error
-            except Exception as error:  # noqa: BLE001  # raised below, once all has been told
+            except Exception as error:  # noqa: BLE001  # raised below, after all parts were closed
                 failure = failure or error
-        for fetch in fetches:  # one for each node; told to close, the fetcher ends after the first
+        for fetch in fetches:  # one fetch per node; the closing fetcher cancels only the first
             fetch.cancel()
         if cancelled is not None and cancelled_from_outside():
             raise cancelled

@@ -1,7 +1,7 @@
-"""Where Traceweir reaches into Faust: records come in by the batch, and a partition changes hands through us.
+"""Connects Traceweir to the inner parts of Faust: records arrive in batches, and Traceweir acts when partitions are assigned or revoked.
 
-Everything here is an inner part of Faust or aiokafka and may change with any release. So the versions are pinned, and
-`verify` says at start if one of these parts does not look as it did.
+Every part that is used here is private to Faust or aiokafka and can change with any release. The versions are pinned for that reason, and
+`verify` reports at start if one of these parts has changed.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
 )
 
 FETCH_WAIT_MS = 20
-"""How long the broker may hold a fetch. Faust's 1.5 s would delay every partition that was left out of a fetch by as much."""
+"""Time for which the broker may hold a fetch. With Faust's 1.5 s, every partition that a fetch leaves out waits this long."""
 FETCH_BYTES = 100_000
-"""How much has to be there for a fetch to return earlier. With 1, under a light load, every few records would be a fetch of their own."""
+"""Bytes that let a fetch return earlier. With a minimum of 1 and a light load, every few records cost a fetch."""
 
 
 class IncompatibleFaustError(RuntimeError):
-    """Faust or aiokafka is not the one that the checkpoint was written for."""
+    """The installed Faust or aiokafka differs from the version that the checkpoint was written for."""
 
 
 def verify() -> None:
-    """Check versions and parts.
+    """Checks the versions and the private parts of Faust and aiokafka.
 
     Raises:
-        IncompatibleFaustError: one differs; the message names all that do.
+        IncompatibleFaustError: a version or a part differs; the message names all differences.
     """
     found = {name: version(name) for name in PINNED}
     problems = [f"{name} is {found[name]}, not {wanted}" for name, wanted in PINNED.items() if found[name] != wanted]
@@ -75,44 +75,44 @@ def verify() -> None:
 
 
 class End(NamedTuple):
-    """How far an input was read when a fetch returned, and the clock of that moment."""
+    """How far a topic partition was read when a fetch returned, and the time of the fetch."""
 
     position: int
     stable: int
-    """Offset of the end of what `read_committed` may see."""
+    """Last stable offset: the end of the records that a `read_committed` reader sees."""
     at: float
-    """Seconds since 1970 when the broker said so."""
+    """Time of the broker's answer, in seconds since 1970."""
 
 
 class Intake(Protocol):
-    """What takes the records."""
+    """Receives the records."""
 
     inputs: Mapping[str, object]
 
     def full(self, tp: TP) -> bool:
-        """Whether to leave the records of this partition where they are."""
+        """Whether the consumer should leave the records of this partition at the broker."""
 
     def pending_seeks(self) -> Sequence[tuple[TP, int]]:
-        """Partitions that must be read from another offset, each told once."""
+        """Returns partitions that must be read from another offset; each is returned once."""
 
     async def take(self, tp: TP, records: Sequence[Record]) -> None:
-        """Take a batch of one partition."""
+        """Takes a batch of one partition."""
 
     def dropped(self, tp: TP) -> None:
-        """A batch of this partition could not be taken."""
+        """Notes that a batch of this partition was dropped."""
 
     def fetched(self, ends: Mapping[TP, End]) -> None:
-        """A fetch has returned and its batches are taken."""
+        """Notes that a fetch has returned and its batches were taken."""
 
     async def revoke(self) -> None:
-        """The partitions are about to be given up."""
+        """Acts before the partitions are given up."""
 
     async def fail(self, error: BaseException) -> None:
-        """The worker cannot go on."""
+        """Ends the worker after an error."""
 
 
 class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """The consumer's own thread: reads committed records only, and notes how far each input was read."""
+    """The consumer's thread: reads committed records only, and notes how far each partition was read."""
 
     logger = driver.logger
     ends: Mapping[TP, End] = {}
@@ -135,7 +135,7 @@ class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
         records = await super()._fetch_records(consumer, *args, **kwargs)
-        # In this thread and before the records are handed over: whoever has taken these records has read this far.
+        # Set in this thread, before the records are handed over, so that the ends belong to these records.
         self.ends = dict(_ends(consumer))
         return records
 
@@ -147,15 +147,15 @@ def _ends(consumer: Any) -> Iterable[tuple[TP, End]]:
     for tp in list(subscription.assignment.tps):
         state = subscription.assignment.state_value(tp)
         if state is not None and state.lso is not None and state.has_valid_position:
-            # The embedded broker says -1: it knows of no transactions.
+            # The embedded broker has no transactions and answers -1.
             stable = state.lso if state.lso >= 0 else state.highwater
             yield TP(tp.topic, tp.partition), End(state.position, stable, state.timestamp / 1000)
 
 
 def install(app: Any, intake: Intake, changelog: str) -> None:
-    """Hand all records of the intake's inputs to it, in batches, and let it act before partitions are given up.
+    """Hands the records of the intake's inputs to the intake, in batches, and calls the intake before partitions are given up.
 
-    The changelog's records are left as they are parsed, too: Faust itself reads none, as the table is caught up before it looks.
+    Changelog records stay as they are parsed, too: Faust itself reads none, because the table is restored before Faust compares it.
     """
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
@@ -169,14 +169,14 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
         async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
             generation = self.app.consumer_generation_id
             if self.app.tables.actives_ready and self.flow_active:
-                # Faust itself seeks nowhere for a partition without a committed offset.
+                # Faust does not seek for a partition without a committed offset.
                 for tp, offset in intake.pending_seeks():
                     await self.seek(tp, offset)
             full = {tp for tp in active_partitions or () if intake.full(tp)}
             if full and active_partitions is not None:
                 active_partitions = active_partitions - full
                 timeout = 0.02
-                if not active_partitions:  # to aiokafka an empty set means all
+                if not active_partitions:  # aiokafka reads an empty set as all partitions
                     await self.sleep(0.01)
                     return {}
             records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
@@ -196,7 +196,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
             await super().wait_empty()
 
     async def start_tables() -> None:
-        # Faust's own waits a second first, for tables that are declared late. Ours is there, and a partition waits for it.
+        # Faust's own function first waits a second for tables that are declared late. Our table exists, and partitions wait for it.
         if not app.tables.should_stop:
             await app.tables._update_channels()
             await app.tables.recovery.start()
@@ -213,11 +213,11 @@ def _no_log() -> WriteOptions:
 
 
 class LocalRowsError(WorkerError):
-    """The local rows of a partition cannot be opened or written; the message says why and what to do."""
+    """The local rows of a partition cannot be opened or written. The message says why and what to do."""
 
 
 class Table:
-    """Faust's table of one application, read and written by partition."""
+    """Reads and writes Faust's table of one application by partition."""
 
     _source_key = b"__traceweir\0source__"
 
@@ -226,27 +226,28 @@ class Table:
         self.changelog: str = table.changelog_topic_name
 
     def open(self, partition: int) -> None:
-        """To be called before a partition is read or written: from now on nothing is written ahead of it to a log of its own.
+        """Opens a partition without RocksDB's write-ahead log. Call it before the partition is read or written.
 
-        The changelog is that log. After a crash the rows are those of an earlier moment, all of them, and `reached` says of which.
+        The changelog replaces the write-ahead log. After a crash the rows have a consistent earlier state, and `reached` returns the
+        changelog offset of this state.
         """
         with self.translate_errors(partition):
             self._store._db_for_partition(partition).set_write_options(_no_log())
 
     def rows(self, partition: int) -> dict[bytes, bytes]:
-        """All rows of a partition."""
+        """Returns all rows of a partition."""
         rows: dict[bytes, bytes] = dict(self._store._db_for_partition(partition).items())
         for hidden in (self._store.offset_key, self._source_key):
             rows.pop(hidden, None)
         return rows
 
     def read(self, partition: int, key: bytes) -> bytes | None:
-        """One row."""
+        """Returns one row, or None."""
         value: bytes | None = self._store._db_for_partition(partition).get(key)
         return value
 
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
-        """Write committed rows, and that the changelog is written up to this offset, inclusive; all of it or nothing."""
+        """Writes committed rows, and the changelog offset up to which they are written (inclusive), in one atomic batch."""
         batch = WriteBatch(raw_mode=True)
         for key, value in rows:
             if value is None:
@@ -254,48 +255,51 @@ class Table:
             else:
                 batch.put(key, value)
         batch.put(self._store.offset_key, str(offset).encode())
-        # A flush in the background that failed shows here: RocksDB then takes no more writes. What is on disk is of one moment.
+        # A failed background flush surfaces here: RocksDB then refuses all writes. The rows on disk stay consistent.
         with self.translate_errors(partition):
             self._store._db_for_partition(partition).write(batch, _no_log())
 
     @contextmanager
     def translate_errors(self, partition: int | None = None) -> Iterator[None]:
-        """Turn what RocksDB complains of, in the rows of this partition or of any, into what to do.
+        """Translates RocksDB's errors into a message that says what to do.
 
         Raises:
-            LocalRowsError: it has complained.
+            LocalRowsError: RocksDB raised an error.
         """
         try:
             yield
         except Exception as error:
-            whose = "local rows" if partition is None else f"partition {partition}: its local rows"
+            whose = "local rows" if partition is None else f"the local rows of partition {partition}"
             raise LocalRowsError(
-                f"{whose} in {self._store.path} cannot be opened or written ({error}). Nothing is lost: make room or mend the disk, and "
-                "start the worker again; if the rows are damaged, delete that folder, and they are rebuilt from the changelog"
+                f"{whose} in {self._store.path} cannot be opened or written ({error}). Nothing is lost: free disk space or repair the "
+                "disk, and start the worker again; if the rows are damaged, delete that folder, and the worker rebuilds it from "
+                "the changelog"
             ) from error
 
     def reached(self, partition: int) -> int:
-        """Offset in the changelog up to which, inclusive, the rows are written; -1 if none is."""
+        """Returns the changelog offset up to which the rows are written (inclusive); -1 without rows."""
         offset = self._store.persisted_offset(TP(self.changelog, partition))
         return -1 if offset is None else int(offset)
 
     def reach(self, partition: int, offset: int) -> None:
-        """Note that the rows up to this offset, inclusive, are written."""
+        """Notes that the rows are written up to this changelog offset (inclusive)."""
         with self.translate_errors(partition):
             self._store.set_persisted_offset(TP(self.changelog, partition), offset)
 
     def source(self, partition: int) -> str | None:
-        """The id of the changelog that the rows are from; None if nobody has noted it."""
+        """Returns the id of the changelog that the rows were read from; None if it was not noted."""
         noted = self.read(partition, self._source_key)
         return None if noted is None else noted.decode()
 
     def start_over(self, partition: int, source: str) -> int:
-        """Throw all rows away, and note which changelog the next ones are from. Returns how many rows there were."""
+        """Deletes all rows, and notes the changelog of the following rows. Returns the number of deleted rows."""
         db = self._store._db_for_partition(partition)
         keys = set(db.keys())
         count = len(keys - {self._store.offset_key, self._source_key})
         with self.translate_errors(partition):
-            db.delete(self._source_key)  # first, so that after a crash in here nobody takes the rest for whole
+            db.delete(
+                self._source_key
+            )  # deleted first: after a crash in this function the remaining rows must not look complete
             for key in keys:
                 db.delete(key)
             db.put(self._source_key, source.encode())

@@ -1,7 +1,7 @@
-"""What a fetch brings, as aiokafka's parser makes it.
+"""Hands out fetched records as aiokafka's parser makes them, and reads headers whose name is not UTF-8.
 
-aiokafka copies every record into a dataclass of eleven fields, which takes as long as a third of all that assemble does with it. And it
-ends a consumer at a header whose name is not UTF-8, again and again: one such record would stop its partition for ever.
+aiokafka copies every record into a dataclass of eleven fields, which costs a third of the time that assemble spends on the record. aiokafka
+also raises at a header whose name is not UTF-8, at every attempt: one such record would stop its partition without end.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
 
 _LENGTH_AT, _BODY_AT = 8, 12
-"""Where in a batch its length stands, and from where on that counts."""
+"""Offset of the length field in a batch, and offset from which the length counts, in bytes."""
 _FIRST_MAGIC_WITH_HEADERS = 2
 _MAGIC_AT = 16
 
 
 def read_as_parsed(topics: Collection[str]) -> None:
-    """From now on the consumers of this process hand out the records of these topics uncopied: such a record does not know where it stands.
+    """Lets all consumers of this process return the records of these topics uncopied; such a record has no topic and no partition.
 
-    In all topics a header name may hold bytes that are not UTF-8, which are then written as `\\xff`.
+    In all topics, bytes of a header name that are not UTF-8 are written as `\\xff`.
     """
     fetcher.MemoryRecords = Batches
     fetcher.PartitionRecords = partial(ParsedRecords, topics)
 
 
 class Batches:
-    """The batches of a fetch. The bytes of the one in hand are known, so that it can be read again."""
+    """Iterates over the batches of a fetch, and keeps the position of the current batch, so that it can be read again."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._inner = data, MemoryRecords(data)
         self._begin = self._end = 0
-        self._first: PatientBatch | None = None
+        self._first: LenientBatch | None = None
 
     def size_in_bytes(self) -> int:
-        """How many bytes the fetch has."""
+        """Returns the size of the fetch in bytes."""
         return len(self._data)
 
     def has_next(self) -> bool:
-        """Whether there is a whole batch left."""
+        """Returns whether a whole batch is left."""
         return self._first is not None or self._inner.has_next()
 
     def next_batch(self) -> Any:
-        """The next batch."""
+        """Returns the next batch."""
         if self._first is not None:
             batch, self._first = self._first, None
             return batch
@@ -59,22 +59,22 @@ class Batches:
         return self._inner.next_batch()
 
     def again(self) -> bool:
-        """Have the batch in hand read again, patiently. False: it is of a format that has no headers."""
+        """Schedules the current batch to be read again with `LenientBatch`. Returns False if its format has no headers."""
         if self._data[self._begin + _MAGIC_AT] < _FIRST_MAGIC_WITH_HEADERS:
             return False
-        self._first = PatientBatch(self._data[self._begin : self._end])
+        self._first = LenientBatch(self._data[self._begin : self._end])
         return True
 
 
-class PatientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]  # final in name only
-    """A batch of Kafka's format 2 in which a header's name may be any bytes."""
+class LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]  # final in name only
+    """Reads a batch of Kafka's format 2 in which a header name can be any bytes."""
 
     _pos: int
 
     def _read_msg(self, varint: Callable[[bytearray, int], tuple[int, int]] = decode_varint) -> _DefaultRecordPy:
         buffer = self._buffer
         length, begin = varint(buffer, self._pos)
-        later, at = varint(buffer, begin + 1)  # after a byte of attributes, of which there are none yet
+        later, at = varint(buffer, begin + 1)  # after one byte of attributes, which Kafka does not use yet
         further, at = varint(buffer, at)
         key, at = _bytes(buffer, at)
         value, at = _bytes(buffer, at)
@@ -98,7 +98,7 @@ def _bytes(buffer: bytearray, at: int) -> tuple[bytes | None, int]:
 
 
 class ParsedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # untyped
-    """The records of one partition in a fetch."""
+    """Returns the records of one partition in a fetch."""
 
     def __init__(self, topics: Collection[str], tp: Any, *parts: Any) -> None:
         super().__init__(tp, *parts)
@@ -106,7 +106,7 @@ class ParsedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # untyped
 
     def __iter__(self) -> Iterator[Any]:
         records: Iterator[Any] = self._records_iterator
-        return records  # by its own `__next__` each would be one call more
+        return records  # the inherited `__next__` costs one more call per record
 
     def _unpack_records(self) -> Iterator[Any]:
         while True:
@@ -115,7 +115,7 @@ class ParsedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # untyped
             except (
                 UnicodeDecodeError,
                 CorruptRecordException,
-            ) as error:  # what the parser in C, and the one in Python says
+            ) as error:  # raised by the parser in C, and by the parser in Python
                 misnamed = isinstance(error, UnicodeDecodeError) or isinstance(error.__cause__, UnicodeDecodeError)
                 if not (misnamed and self._records.again()):
                     raise

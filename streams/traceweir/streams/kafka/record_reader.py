@@ -1,4 +1,4 @@
-"""Reads single records once more, by topic, partition and offset."""
+"""Reads single records again, by topic, partition and offset."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ READ_WITHIN_S = 10.0
 
 
 class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Nothing is connected before something is asked. One record at a time."""
+    """Connects at the first read, and reads one record at a time."""
 
     def __init__(self, options: Mapping[str, Any], **kwargs: Any) -> None:
-        """Prepare it; `options` are those of aiokafka's clients."""
+        """Connect nothing yet; `options` are connection options of aiokafka's clients."""
         super().__init__(**kwargs)
         self._options = options
         self._consumer: AIOKafkaConsumer | None = None
@@ -29,10 +29,10 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._limit: asyncio.Timeout | None = None
 
     async def read(self, topic: str, partition: int, offset: int) -> Any:
-        """The record; None if it is not there any more.
+        """Returns the record; None if the topic does not have it any more.
 
         Raises:
-            RecordUnavailable: the brokers did not give it now.
+            RecordUnavailable: the brokers did not answer in time.
         """
         async with self._one:
             if self.should_stop:
@@ -45,7 +45,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
                     finally:
                         self._limit = None
             except (KafkaError, TimeoutError, ValueError) as error:
-                await self.disconnect()  # what hung is not asked again
+                await self.disconnect()  # a hanging connection is not used again
                 raise RecordUnavailable from error
             except asyncio.CancelledError:
                 if cancelled_from_outside():
@@ -54,14 +54,14 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
                 raise RecordUnavailable from None
 
     async def on_stop(self) -> None:
-        """Disconnect, but not under the hands of who reads: aiokafka would go on connecting, and nothing would end that."""
+        """Ends a read in progress, then disconnects. Without this order aiokafka would continue to connect, and nothing would stop it."""
         if self._limit is not None and not self._limit.expired():
-            self._limit.reschedule(0)  # its time is over
+            self._limit.reschedule(0)  # let the read time out now
         async with self._one:
             await self.disconnect()
 
     async def disconnect(self) -> None:
-        """Disconnect, if anything was asked."""
+        """Disconnects, if connected."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             await consumer.stop()
@@ -75,7 +75,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
                 isolation_level="read_committed",
             )
             install_fast_close(consumer)
-            self._consumer = consumer  # from now on `disconnect` stops it
+            self._consumer = consumer  # set before start, so that `disconnect` stops it
             await consumer.start()
         consumer = self._consumer
         consumer.assign([place])

@@ -1,4 +1,4 @@
-"""Reads the compacted `references` topic: all of it before anything is scored, and on."""
+"""Reads the compacted `references` topic: all of it before any session is scored, and new records afterwards."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 log = logging.getLogger(__name__)
 
 
-class Learner(Protocol):
-    """What wants to know the references."""
+class ReferenceSink(Protocol):
+    """Receives references."""
 
     def put(self, reference_id: str, reference: Reference | None) -> None:
-        """Take a reference, or with None take it away."""
+        """Stores a reference; None removes the reference with this id."""
 
 
 class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Reads the whole topic before it counts as started, whatever partitions the worker owns, and follows it from then on."""
+    """Reads all partitions of the topic before it counts as started, and follows the topic afterwards."""
 
     def __init__(
-        self, references: Learner, topic: str, partitions: int, options: Mapping[str, Any], **kwargs: Any
+        self, references: ReferenceSink, topic: str, partitions: int, options: Mapping[str, Any], **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self._references, self._topic, self._partitions, self._options = references, topic, partitions, options
@@ -37,7 +37,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         """References read so far."""
 
     async def on_start(self) -> None:
-        """Read to the end."""
+        """Reads the topic to its end."""
         consumer = self._consumer = AIOKafkaConsumer(
             **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
         )
@@ -52,7 +52,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         log.info("references: read %d", self.count)
 
     async def on_stop(self) -> None:
-        """Disconnect."""
+        """Disconnects."""
         await self._consumer.stop()
 
     @Service.task  # type: ignore[untyped-decorator]
@@ -70,7 +70,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         try:
             reference = Reference.model_validate_json(record.value) if record.value else None
         except ValidationError as error:
-            log.warning("%s is left out: %s", where, printable(explain(error)))
+            log.warning("%s is ignored: %s", where, printable(explain(error)))
             return
         key = (record.key or b"").decode(errors="replace")
         name = key or (reference.reference_id if reference else None)
@@ -78,4 +78,4 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
             self._references.put(name, reference)
             self.count += 1
         else:
-            log.warning("%s is left out: it has neither a key nor a reference_id", where)
+            log.warning("%s is ignored: it has neither a key nor a reference_id", where)

@@ -1,7 +1,7 @@
-"""What a worker does when its consumer group answers with an error that aiokafka has no answer to.
+"""Rejoins the consumer group after an error that aiokafka does not handle.
 
-aiokafka hands such an error to whoever asks for records next, and coordinates nothing until then. Faust asks for none before it has
-partitions: the worker would stay outside its group for ever.
+aiokafka raises such an error at the next fetch, and stops to coordinate until then. Faust does not fetch before it has partitions, so
+the worker would never join its group again.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ log = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 0.5
 TROUBLE_S = 120.0
-"""For how long errors may follow each other, none later than this after the one before, until the worker gives up."""
+"""Duration of a series of errors after which the worker gives up; a longer pause between two errors starts a new series."""
 
 
 class GroupRefusedError(WorkerError):
-    """The worker may not be a member of its group, or cannot."""
+    """The worker is not allowed to join its consumer group, or fails to join it."""
 
 
 def rejoin_on_error(
     coordinator: Any, give_up: Callable[[GroupRefusedError], object]
 ) -> Callable[[BaseException], Awaitable[None]]:
-    """Give what takes the place of aiokafka's `GroupCoordinator._push_error_to_user`.
+    """Returns a replacement for aiokafka's `GroupCoordinator._push_error_to_user`, which joins the group again.
 
-    It joins the group again; joining that stands still is the watchdogs' business. Where the worker may not, or errors go on, it gives up.
+    The replacement gives up if the worker is not allowed to join, or if errors continue. The watchdogs detect a join that hangs.
 
     Args:
         coordinator: The `GroupCoordinator`.
@@ -49,8 +49,8 @@ def rejoin_on_error(
         if isinstance(error, GroupAuthorizationFailedError):
             give_up(
                 GroupRefusedError(
-                    f"Kafka does not let this worker into the consumer group {coordinator.group_id!r}: "
-                    "allow its user Read on that group, and start it again"
+                    f"Kafka does not allow this worker to join the consumer group {coordinator.group_id!r}: "
+                    "grant its user Read on that group, and start the worker again"
                 )
             )
             await coordinator._closing
@@ -58,12 +58,12 @@ def rejoin_on_error(
         if now - began > TROUBLE_S:
             give_up(
                 GroupRefusedError(
-                    f"the consumer group {coordinator.group_id!r} has answered with errors for {TROUBLE_S:g} s, the last one: {error}"
+                    f"the consumer group {coordinator.group_id!r} has answered with errors for {TROUBLE_S:g} s, the last error: {error}"
                 )
             )
             await coordinator._closing
             return
-        log.warning("the consumer group answered with an error, joining it again: %s", error)
+        log.warning("the consumer group answered with an error, and the worker joins it again: %s", error)
         await asyncio.wait([coordinator._closing], timeout=AGAIN_AFTER_S)
         coordinator.request_rejoin()
 

@@ -34,7 +34,7 @@ async def test_an_error_is_said_and_the_group_joined_again(
         await rejoin_on_error(coordinator, given_up.append)(UnknownError("what is this"))
     assert (coordinator.rejoined, given_up) == (1, [])
     assert caplog.messages == [
-        "the consumer group answered with an error, joining it again: [Error -1] UnknownError: what is this"
+        "the consumer group answered with an error, and the worker joins it again: [Error -1] UnknownError: what is this"
     ]
 
 
@@ -52,7 +52,7 @@ async def test_errors_that_go_on_end_the_worker_and_those_of_another_day_do_not(
     assert (coordinator.rejoined, given_up.done()) == (4, False)
     monkeypatch.setattr(loop, "time", lambda: began + 321)
     last = asyncio.ensure_future(answer(UnknownError("still")))
-    assert "has answered with errors for 120 s, the last one: [Error -1] UnknownError: still" in str(await given_up)
+    assert "has answered with errors for 120 s, the last error: [Error -1] UnknownError: still" in str(await given_up)
     coordinator._closing.set_result(None)
     await last
 
@@ -63,7 +63,7 @@ async def test_a_worker_that_may_not_be_in_its_group_gives_up_and_waits_for_its_
     answer = asyncio.ensure_future(
         rejoin_on_error(coordinator, given_up.set_result)(GroupAuthorizationFailedError(coordinator.group_id))
     )
-    assert "consumer group 'traceweir.assemble': allow its user Read on that group" in str(await given_up)
+    assert "consumer group 'traceweir.assemble': grant its user Read on that group" in str(await given_up)
     assert not answer.done()
     coordinator._closing.set_result(None)
     await answer
