@@ -84,6 +84,23 @@ def _run(arguments: Sequence[str] | None) -> int:
     return ended or 0
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"traceweir {version('traceweir')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """Read the options that stand before the command."""
+
+
 @app.command()
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Go on until Ctrl-C.")] = False,

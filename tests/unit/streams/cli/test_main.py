@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import orjson
 import pytest
 import typer
 from confluent_kafka.admin import AdminClient
-from tests.support.command_line import Run
+from tests.support.command_line import Ended, Run
 from tests.support.scoring import trace_document
 
 from traceweir.schemas.score import Score
@@ -79,6 +80,13 @@ def test_help_needs_neither_faust_nor_a_kafka_client() -> None:
     code = f"import sys, traceweir.streams.cli.main; print([name for name in {heavy} if name in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
+
+
+# --- version
+
+
+def test_version_is_that_of_the_installed_package(run: Run) -> None:
+    assert run("--version") == Ended(0, f"traceweir {version('traceweir')}\n", "")
 
 
 # --- score

@@ -1,0 +1,27 @@
+"""One version stands in the package, the changelog, the images and the manifests."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.support.paths import ROOT
+
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+IMAGES = [ROOT / "docker-compose.yml", *sorted(ROOT.glob("k8s/**/*.yaml")), ROOT / "k8s" / "README.md"]
+
+
+def test_the_changelog_tells_of_the_version_and_when_it_was_released() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.search(rf"^## \[{re.escape(VERSION)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
+
+
+@pytest.mark.parametrize("file", IMAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_an_image_of_ours_has_the_version(file: Path) -> None:
+    assert set(re.findall(r"\btraceweir:(\d[\w.]*)", file.read_text("utf-8"))) <= {VERSION}
+
+
+def test_there_are_images_to_look_at() -> None:
+    assert any(f"traceweir:{VERSION}" in file.read_text("utf-8") for file in IMAGES)
