@@ -14,8 +14,10 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn
 from traceweir.streams.evals.recordings import Recording, read_recordings
+from traceweir.streams.formats.base import DocumentRecords, InputContext
 from traceweir.streams.formats.documents import InputError, name_of, read_documents
-from traceweir.streams.formats.records import Records, base_time_of, open_input, read_records
+from traceweir.streams.formats.files import base_time_of, open_input
+from traceweir.streams.formats.openai_chat import OPENAI_CHAT
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Labelled:
         return self.session.session_id
 
 
-def read_labelled(path: Path) -> tuple[list[Labelled], list[Records]]:
+def read_labelled(path: Path) -> tuple[list[Labelled], list[DocumentRecords]]:
     """The sessions of a file, in order, and the records that an agent would have sent of them.
 
     Raises:
@@ -44,9 +46,7 @@ def read_labelled(path: Path) -> tuple[list[Labelled], list[Records]]:
     """
     with open_input(str(path)) as stream:
         source = name_of(stream)
-        found = [
-            *read_records(read_documents(stream), format="openai-chat", source=source, base_time=base_time_of(stream))
-        ]
+        found = [*OPENAI_CHAT.read(read_documents(stream), InputContext(source, base_time_of(stream)))]
     for each in found:
         if each.problem is not None:
             raise each.problem
@@ -61,7 +61,7 @@ def read_labelled(path: Path) -> tuple[list[Labelled], list[Records]]:
     return list(sessions.values()), found
 
 
-def _labelled(records: Records, recording: Recording, place: str) -> Labelled:
+def _labelled(records: DocumentRecords, recording: Recording, place: str) -> Labelled:
     document = orjson.loads(records.document.raw)
     task = document.get("task_id")
     return Labelled(

@@ -25,8 +25,8 @@ from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.clock import utc_now
+from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.formats.documents import InputError
-from traceweir.streams.formats.records import Records
 from traceweir.streams.offline.score_documents import score_offline
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.settings import InvalidSettingsError, load_settings
@@ -156,7 +156,7 @@ def _tools(sessions: Iterable[Labelled]) -> list[str]:
     return sorted({call.name for each in sessions for call in each.turn.invocation.tool_uses if call.name})
 
 
-def _trace_values(records: Sequence[Records], embedder: str) -> list[Row]:
+def _trace_values(records: Sequence[DocumentRecords], embedder: str) -> list[Row]:
     found = asyncio.run(
         score_offline(
             records,

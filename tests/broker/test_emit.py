@@ -12,8 +12,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from traceweir.streams.emit import DEFAULT_LIMIT, EmitError, EmitReport, emit
+from traceweir.streams.formats.base import DocumentRecords, InputContext
 from traceweir.streams.formats.documents import read_documents
-from traceweir.streams.formats.records import Format, Records, read_records
+from traceweir.streams.formats.registry import input_format
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.settings import Settings
@@ -29,12 +30,12 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
     return Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
 
 
-def records(content: bytes, format: Format = "traceweir") -> list[Records]:  # noqa: A002
-    return list(read_records(read_documents(io.BytesIO(content)), format=format, source="chats.json"))
+def records(content: bytes, format_name: str = "traceweir") -> list[DocumentRecords]:
+    return list(input_format(format_name).read(read_documents(io.BytesIO(content)), InputContext("chats.json")))
 
 
-async def send(settings: Settings, content: bytes, format: Format = "traceweir") -> EmitReport:  # noqa: A002
-    return await emit(settings, records(content, format), progress=lambda _: None)
+async def send(settings: Settings, content: bytes, format_name: str = "traceweir") -> EmitReport:
+    return await emit(settings, records(content, format_name), progress=lambda _: None)
 
 
 async def arrived(settings: Settings) -> Arrived:
@@ -144,7 +145,7 @@ async def test_what_keeps_it_from_the_brokers_is_said_before_anything_is_read(tm
     no_certificate.touch()
     settings = Settings(kafka_security_protocol="SSL", kafka_ssl_cafile=no_certificate)
 
-    def unread() -> Iterator[Records]:
+    def unread() -> Iterator[DocumentRecords]:
         pytest.fail("the input was read")
         yield
 

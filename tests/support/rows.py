@@ -13,7 +13,9 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.formats.records import MAX_RECORD, Format, Records, open_input, read_input
+from traceweir.streams.formats.base import DEFAULT_MAX_SESSION_BYTES, DocumentRecords
+from traceweir.streams.formats.files import open_input, read_input
+from traceweir.streams.formats.registry import input_format
 from traceweir.streams.offline.score_documents import Result, score_offline
 from traceweir.streams.settings import Settings
 
@@ -21,23 +23,24 @@ AUTO = {"agent_evaluation": {"judged": False}}
 ROW = {"request": "q", "response": "a"}
 
 
-def read(path: Path, format: Format = "traceweir") -> list[Records]:  # noqa: A002
+def read(path: Path, format_name: str = "traceweir") -> list[DocumentRecords]:
     os.utime(path, (NOW.timestamp(), NOW.timestamp()))  # when its rows happened
     with open_input(str(path)) as stream:
-        return list(read_input(stream, format=format, task_domain="general", max_bytes=MAX_RECORD))
+        chosen = input_format(format_name)
+        return list(read_input(stream, chosen, task_domain="general", max_session_bytes=DEFAULT_MAX_SESSION_BYTES))
 
 
-def problems(found: Sequence[Records], path: Path) -> list[str]:
+def problems(found: Sequence[DocumentRecords], path: Path) -> list[str]:
     return [str(each.problem).removeprefix(f"{path}: ") for each in found if each.problem is not None]
 
 
-def events(found: Sequence[Records]) -> list[dict[str, Any]]:
+def events(found: Sequence[DocumentRecords]) -> list[dict[str, Any]]:
     """The recorded invocations, without the ends of their sessions."""
     read = [orjson.loads(record.value) for each in found for record in each.records]
     return [event for event in read if event["type"] == "invocation.recorded"]
 
 
-async def score(found: Sequence[Records], config: dict[str, Any] | None = None) -> Result:
+async def score(found: Sequence[DocumentRecords], config: dict[str, Any] | None = None) -> Result:
     return await score_offline(
         found, read_plan(config or AUTO), None, Settings(), clock=lambda: NOW, progress=lambda done, total: None
     )

@@ -16,8 +16,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from traceweir.streams.formats.openai_chat import Recorded
-from traceweir.streams.formats.records import Records
+from traceweir.streams.formats.base import AgentRecord, DocumentRecords
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
@@ -47,7 +46,9 @@ class EmitReport:
     """A sentence for each document that was not sent, or not in full; in the order of the input."""
 
 
-async def emit(settings: Settings, records: Iterable[Records], *, progress: Callable[[int], None]) -> EmitReport:
+async def emit(
+    settings: Settings, records: Iterable[DocumentRecords], *, progress: Callable[[int], None]
+) -> EmitReport:
     """Send traces to `traces` and everything else to `invocations`, unreadable records too: the worker says what is wrong with them.
 
     Each value goes out byte for byte, with its session id as the key and to its session's home; without a session id it has no key, and the
@@ -56,7 +57,7 @@ async def emit(settings: Settings, records: Iterable[Records], *, progress: Call
 
     Args:
         settings: Where Kafka is.
-        records: What `read_records` gives. It is read in a thread, so that a slow pipe holds nothing back.
+        records: What `read_input` gives. It is read in a thread, so that a slow pipe holds nothing back.
         progress: Called with the number of documents dealt with so far.
 
     Raises:
@@ -107,7 +108,7 @@ class _Sending:
         self._producer, self._partitions, self._topics, self._limits = producer, partitions, topics, limits
         self._in_flight: deque[asyncio.Future[Any]] = deque()
 
-    async def document(self, found: Records) -> None:
+    async def document(self, found: DocumentRecords) -> None:
         self.documents += 1
         if found.problem is not None:
             self.problems.append(str(found.problem))
@@ -118,7 +119,7 @@ class _Sending:
         while self._in_flight:
             await self._settle_oldest()
 
-    async def _send(self, number: int, record: Recorded) -> None:
+    async def _send(self, number: int, record: AgentRecord) -> None:
         topic = self._topics.traces if record.kind == "trace" else self._topics.invocations
         key = record.session_id.encode() if record.session_id is not None else None
         size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, record.value, [])

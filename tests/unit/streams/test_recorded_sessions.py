@@ -11,8 +11,10 @@ import pytest
 
 from traceweir.schemas.events import EVENT, SessionEnded
 from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.formats.base import DocumentRecords, InputContext
 from traceweir.streams.formats.documents import name_of, read_documents
-from traceweir.streams.formats.records import Records, base_time_of, open_input, read_records
+from traceweir.streams.formats.files import base_time_of, open_input
+from traceweir.streams.formats.openai_chat import OPENAI_CHAT
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
 
@@ -25,26 +27,24 @@ def path() -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(path: Path) -> list[Records]:
+def found(path: Path) -> list[DocumentRecords]:
     return read(path)
 
 
-def read(path: Path) -> list[Records]:
+def read(path: Path) -> list[DocumentRecords]:
     with open_input(str(path)) as stream:
-        documents = read_documents(stream)
-        return list(
-            read_records(documents, format="openai-chat", source=name_of(stream), base_time=base_time_of(stream))
-        )
+        context = InputContext(name_of(stream), base_time_of(stream))
+        return list(OPENAI_CHAT.read(read_documents(stream), context))
 
 
-def test_every_transcript_becomes_a_session_of_its_own(path: Path, found: list[Records]) -> None:
+def test_every_transcript_becomes_a_session_of_its_own(path: Path, found: list[DocumentRecords]) -> None:
     assert [each.problem for each in found] == [None] * len(orjson.loads(path.read_bytes()))
     sessions = [{record.session_id for record in each.records} for each in found]
     assert all(len(of_one) == 1 for of_one in sessions)
     assert len(set.union(*sessions)) == len(found)
 
 
-def test_every_record_is_valid_and_has_an_id_of_its_own(found: list[Records]) -> None:
+def test_every_record_is_valid_and_has_an_id_of_its_own(found: list[DocumentRecords]) -> None:
     ids = []
     for each in found:
         *before, trace, end = each.records
@@ -57,7 +57,7 @@ def test_every_record_is_valid_and_has_an_id_of_its_own(found: list[Records]) ->
     assert len(set(ids)) == len(ids)
 
 
-def test_every_message_that_is_not_the_systems_is_told(path: Path, found: list[Records]) -> None:
+def test_every_message_that_is_not_the_systems_is_told(path: Path, found: list[DocumentRecords]) -> None:
     for document, each in zip(orjson.loads(path.read_bytes()), found, strict=True):
         messages = document.get("messages") or document["traj"]
         calls = sum(len(message.get("tool_calls") or ()) for message in messages)
@@ -72,11 +72,11 @@ def test_every_message_that_is_not_the_systems_is_told(path: Path, found: list[R
         assert len(trace.steps) == calls + texts + results
 
 
-def test_a_second_reading_gives_the_same_records(path: Path, found: list[Records]) -> None:
+def test_a_second_reading_gives_the_same_records(path: Path, found: list[DocumentRecords]) -> None:
     assert read(path) == found
 
 
-def test_labels_are_never_read(path: Path, found: list[Records], tmp_path: Path) -> None:
+def test_labels_are_never_read(path: Path, found: list[DocumentRecords], tmp_path: Path) -> None:
     documents: list[dict[str, Any]] = orjson.loads(path.read_bytes())
     for document in documents:
         document["reward"] = 1 - document.get("reward", 0)

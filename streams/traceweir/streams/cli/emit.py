@@ -17,11 +17,12 @@ from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.emit import emit
-from traceweir.streams.formats.records import Format, open_input, read_input
+from traceweir.streams.formats.files import open_input, read_input
+from traceweir.streams.formats.registry import input_format
 from traceweir.streams.settings import load_settings
 
 
-def emit_file(path: str, format: Format, task_domain: str) -> int:  # noqa: A002
+def emit_file(path: str, format_name: str, task_domain: str) -> int:
     """Send a file, say what was sent, and return the exit code.
 
     Raises:
@@ -33,7 +34,12 @@ def emit_file(path: str, format: Format, task_domain: str) -> int:  # noqa: A002
     settings = load_settings()
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors above
     with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
-        documents = read_input(stream, format=format, task_domain=task_domain, max_bytes=settings.segment_max_bytes)
+        documents = read_input(
+            stream,
+            input_format(format_name),
+            task_domain=task_domain,
+            max_session_bytes=settings.segment_max_bytes,
+        )
         report = asyncio.run(emit(settings, documents, progress=lambda done: advance(done, None)))
     sent = ", ".join(f"{count} to {topic}" for topic, count in report.sent.items())
     Console(highlight=False, soft_wrap=True).print(Text(printable(f"{report.documents} documents: {sent}")))

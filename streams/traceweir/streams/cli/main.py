@@ -7,17 +7,16 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
+from traceweir.streams.cli.input_options import DEFAULT_FORMAT, FormatName, Input, InputCommand, TaskDomain
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.topics import STAGES, StageName
-
-Format = Literal["traceweir", "openai-chat", "databricks-agent-evaluation", "databricks-inference-table"]
 
 app = typer.Typer(
     help="Traceweir scores what AI agents do in production, while they do it.",
@@ -33,26 +32,9 @@ app.add_typer(dlq_app, name="dlq")
 app.add_typer(evalset_app, name="evalset")
 app.command()(migrate)
 
-Input = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="JSON Lines or a JSON array; of rows also `.csv` and `.parquet`; `-` reads standard input.",
-        show_default=False,
-    ),
-]
-InputFormat = Annotated[
-    Format,
-    typer.Option(
-        "--format",
-        help="`traceweir`: traces and events, or rows of Agent Evaluation. `openai-chat`: transcripts with `messages` or `traj`. "
-        "`databricks-agent-evaluation`: rows only. `databricks-inference-table`: a serving endpoint's logs.",
-    ),
-]
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config; ADK's test_config.json will do.")
 ]
-TaskDomain = Annotated[str, typer.Option(help="Domain of a transcript that names none.")]
 Stages = Annotated[str, typer.Option(help="Stages that this process runs, separated by commas.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ALL_STAGES = ",".join(STAGES)
@@ -158,8 +140,8 @@ def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
     raise typer.Exit(run_worker(settings, plan, chosen))
 
 
-@app.command()
-def emit(file: Input, format: InputFormat = "traceweir", task_domain: TaskDomain = "general") -> None:  # noqa: A002
+@app.command(cls=InputCommand)
+def emit(file: Input, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
     """Send recorded traces, events, evaluation rows or chat transcripts to Kafka, as agents would have sent them.
 
     Sending a file twice changes nothing: what arrives twice counts once. Exit code 1: a document was not sent (stderr says which and
@@ -172,11 +154,11 @@ def emit(file: Input, format: InputFormat = "traceweir", task_domain: TaskDomain
     raise typer.Exit(emit_file(file, format, task_domain))
 
 
-@app.command()
+@app.command(cls=InputCommand)
 def score(
     file: Input,
     config: Config = None,
-    format: InputFormat = "traceweir",  # noqa: A002
+    format: FormatName = DEFAULT_FORMAT,  # noqa: A002
     embedder: Annotated[
         str | None,
         typer.Option(help="`none`, `hashing`, `auto`, or a model's name or path. [default: TRACEWEIR_EMBEDDER]"),

@@ -24,19 +24,20 @@ from traceweir.streams.cli.terminal import complain, progress_bar
 if TYPE_CHECKING:
     from traceweir.schemas.score import Score
     from traceweir.scorers.evaluation.plan import Plan
-    from traceweir.streams.formats.records import Format
     from traceweir.streams.offline.score_documents import Result
 
 _STATUS = {"PASSED": ("passed", "green"), "FAILED": ("failed", "red"), "NOT_EVALUATED": ("none", "yellow")}
 
 
-def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task_domain: str, *, as_json: bool) -> int:  # noqa: A002
+def score_file(
+    path: str, plan: Plan, format_name: str, embedder: str | None, task_domain: str, *, as_json: bool
+) -> int:
     """Score a file, print what came of it, and return the exit code.
 
     Args:
         path: The file, or `-` for standard input.
         plan: What is measured.
-        format: What the documents are.
+        format_name: The input format of the file, by its name.
         embedder: In place of what `TRACEWEIR_EMBEDDER` says.
         task_domain: Domain of a transcript that names none.
         as_json: One Score a line on stdout, and nothing else there.
@@ -49,7 +50,8 @@ def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task
     """
     from traceweir.streams.clock import utc_now
     from traceweir.streams.formats.documents import name_of
-    from traceweir.streams.formats.records import open_input, read_input
+    from traceweir.streams.formats.files import open_input, read_input
+    from traceweir.streams.formats.registry import input_format
     from traceweir.streams.judges.offline import judging_from_file
     from traceweir.streams.offline.score_documents import score_offline
     from traceweir.streams.scoring.embedders import load_embedder
@@ -63,7 +65,12 @@ def score_file(path: str, plan: Plan, format: Format, embedder: str | None, task
     ):
         source = name_of(stream)
         loaded = load_embedder(embedder or settings.embedder)
-        documents = read_input(stream, format=format, task_domain=task_domain, max_bytes=settings.segment_max_bytes)
+        documents = read_input(
+            stream,
+            input_format(format_name),
+            task_domain=task_domain,
+            max_session_bytes=settings.segment_max_bytes,
+        )
         result = asyncio.run(
             score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance, judging=judging)
         )

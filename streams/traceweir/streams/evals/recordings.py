@@ -18,9 +18,10 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import turns_of
 from traceweir.streams.evals.json_text import MAX_BYTES, rendered
+from traceweir.streams.formats.base import UNKNOWN_TIME, AgentRecord, InputContext
 from traceweir.streams.formats.documents import Document, InputError, name_of, read_documents
-from traceweir.streams.formats.openai_chat import transcript_events
-from traceweir.streams.formats.records import UNKNOWN_TIME, base_time_of, open_input, recorded
+from traceweir.streams.formats.files import base_time_of, open_input
+from traceweir.streams.formats.registry import recognized_format
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,9 @@ def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) 
     found: dict[str, list[Recording]] = {}
     for path in paths:
         with open_input(path) as stream:
-            reader = _Reader(name_of(stream), wanted)
-            base_time = base_time_of(stream)
+            reader = _Reader(InputContext(name_of(stream), base_time_of(stream)), wanted)
             for document in read_documents(stream):
-                reader.take(document, base_time)
+                reader.take(document)
         for name, runs in reader.runs().items():
             found.setdefault(name, []).extend(runs)
     return found
@@ -114,8 +114,8 @@ class SessionParts:
 class _Reader:
     """The documents of one file."""
 
-    def __init__(self, source: str, wanted: frozenset[str] | None) -> None:
-        self._source, self._wanted = source, wanted
+    def __init__(self, context: InputContext, wanted: frozenset[str] | None) -> None:
+        self._context, self._wanted = context, wanted
         self._parts = SessionParts()
         self._runs: dict[str, list[Recording]] = {}
 
@@ -125,8 +125,8 @@ class _Reader:
             found.setdefault(name, []).append(run)
         return found
 
-    def take(self, document: Document, base_time: Any) -> None:
-        place = f"{self._source}: document {document.number}"
+    def take(self, document: Document) -> None:
+        place = f"{self._context.source}: document {document.number}"
         if len(document.raw) > MAX_BYTES:
             raise InputError(
                 f"{place}: is larger than {MAX_BYTES // 1024**2} MiB, which is the most. Write one session a line."
@@ -144,18 +144,19 @@ class _Reader:
             case {"session_id": str(name), "events": list()}:
                 if self._is_wanted(name):
                     self._parts.add(_validated(Session, document.raw, place))
-            case {"messages": _} | {"traj": _}:
-                for record in transcript_events(found, document.number, self._source, base_time):
-                    if self._is_wanted(record.session_id):
-                        self._record(record.value, place)
-            case {"@type": _} | {"type": _}:
-                if self._is_wanted(recorded(document.raw).session_id):
-                    self._record(document.raw, place)
             case _:
-                raise InputError(
-                    f"{place}: is no recorded conversation. It may be an eval set whose conversations are what happened, an "
-                    "evalset_result of ADK's, a session, an event, a trace or a chat transcript with messages."
-                )
+                for record in self._agent_records(found, document, place):
+                    if self._is_wanted(record.session_id):
+                        self._record(record, place)
+
+    def _agent_records(self, found: JsonObject, document: Document, place: str) -> list[AgentRecord]:
+        input_format = recognized_format(found)
+        if input_format is None or input_format.recognition is None:
+            raise InputError(
+                f"{place}: is no recorded conversation. It may be an eval set whose conversations are what happened, an "
+                "evalset_result of ADK's, a session, an event, a trace or a chat transcript with messages."
+            )
+        return input_format.recognition.records(found, document, self._context)
 
     def _case(self, case: JsonValue, place: str) -> None:
         if not isinstance(case, dict):
@@ -176,8 +177,8 @@ class _Reader:
         run = Recording(_session_of(eval_id, [], []), tuple(turns), *_who(case))
         self._runs.setdefault(eval_id, []).append(run)
 
-    def _record(self, raw: bytes, place: str) -> None:
-        kind, session_id, _ = recorded(raw)
+    def _record(self, record: AgentRecord, place: str) -> None:
+        kind, session_id, raw = record
         if kind == "trace":
             trace = _validated(ReasoningTrace, raw, place)
             self._parts.add_trace(trace, session_id or trace.id)

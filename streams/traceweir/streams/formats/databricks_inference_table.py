@@ -6,16 +6,16 @@ Read are the payload tables, with AI Gateway and without, and the agents' reques
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.mlflow_spans import decoded
-from traceweir.streams.formats.databricks_rows import RowReader
-from traceweir.streams.formats.openai_chat import Recorded
-from traceweir.streams.formats.tables import Row
+from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
+from traceweir.streams.formats.databricks_rows import RowReader, request
+from traceweir.streams.formats.tables import ReadCell, Row, number, text
 
 REQUEST_IDS = ("databricks_request_id", "client_request_id", "request_id")
 MOMENTS = ("timestamp_ms", "request_time", "timestamp")
@@ -29,20 +29,22 @@ SOURCES: Mapping[str, Sequence[str]] = {
     "execution_time_ms": DURATIONS,
 }
 """Which columns of a log may hold a column of Agent Evaluation, the first before the others."""
+COLUMNS: Mapping[str, ReadCell] = {
+    **dict.fromkeys(("conversation_id", *MOMENTS), text),
+    **dict.fromkeys((name for names in SOURCES.values() for name in names), text),
+    **dict.fromkeys(("status_code", "timestamp_ms", *DURATIONS), number),
+    "request": request,
+}
 
 
 class InferenceTableReader(RowReader):
     """Makes records of the rows of an inference table."""
 
-    columns: Collection[str] = frozenset(
-        ("status_code", "conversation_id", *MOMENTS, *(name for names in SOURCES.values() for name in names))
-    )
-
-    def __init__(self, source: str, base_time: datetime, max_bytes: int) -> None:
-        super().__init__(source, base_time, max_bytes)
+    def __init__(self, context: InputContext) -> None:
+        super().__init__(context)
         self._ids: dict[tuple[str | None, str], str] = {}
 
-    def records(self, row: Row) -> list[Recorded]:
+    def records(self, row: Row) -> list[AgentRecord]:
         """The row as `invocation.recorded`, in the session of its `conversation_id`; without one it is a session of its own, which ends.
 
         An id that another row of the session has already is the caller's, who need not have told requests apart: a digest of the row is
@@ -51,7 +53,6 @@ class InferenceTableReader(RowReader):
         Raises:
             InputError: the row cannot be used, as of a request that failed; the message names row and column.
         """
-        self.refuse_unread(row)
         status = row.columns.get("status_code", 200)
         if status not in OK:
             shown = status if isinstance(status, int | str) else "not 200"
@@ -104,7 +105,7 @@ class InferenceTableReader(RowReader):
     def _moment(self, row: Row) -> datetime:
         name = next((name for name in MOMENTS if row.columns.get(name) is not None), None)
         if name is None:
-            return self._base_time
+            return self._context.base_time
         given = row.columns[name]
         try:
             if isinstance(given, int | float) and not isinstance(given, bool):
@@ -178,3 +179,15 @@ def _texts(content: JsonValue) -> Sequence[str]:
         return [content]
     parts = content if isinstance(content, list) else ()
     return [text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str)]
+
+
+def _read_rows(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentRecords]:
+    return records_of_rows(rows, InferenceTableReader(context).records, context)
+
+
+INFERENCE_TABLE = InputFormat(
+    name="databricks-inference-table",
+    description="a serving endpoint's logs",
+    read_rows=_read_rows,
+    columns=COLUMNS,
+)

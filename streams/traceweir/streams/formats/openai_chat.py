@@ -7,9 +7,8 @@ A reward or a label in the file is never read: what somebody knows of the outcom
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import MAXYEAR, UTC, datetime, timedelta
-from typing import Literal, NamedTuple
 from uuid import UUID, uuid5
 
 import orjson
@@ -18,9 +17,18 @@ from pydantic import JsonValue, ValidationError
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.formats.base import (
+    DEFAULT_DOMAIN,
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    Recognition,
+    records_of_documents,
+)
+from traceweir.streams.formats.documents import Document
 from traceweir.streams.formats.openai_chat_messages import ChatTurn, Message, Place, messages_of, turns_of
 
-DEFAULT_DOMAIN = "general"
 _CONTEXT = "https://openknowledgepulse.org/schema/v1"
 _NAMESPACE = UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77")
 _APART = timedelta(milliseconds=1)
@@ -28,18 +36,9 @@ _LATEST = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
 """When a transcript may begin at the latest: a day is time for more events than any document holds."""
 
 
-class Recorded(NamedTuple):
-    """A record as an agent would have sent it."""
-
-    kind: Literal["trace", "event"]
-    session_id: str | None
-    """The session that it belongs to; None where the record does not say."""
-    value: bytes
-
-
 def transcript_events(
     document: JsonObject, index: int, source: str, base_time: datetime, task_domain: str = DEFAULT_DOMAIN
-) -> list[Recorded]:
+) -> list[AgentRecord]:
     """The invocation events of a transcript in order, then its trace, then `session.ended`.
 
     A user message begins an invocation; the agent's last text before the next one is its final response, earlier texts are intermediate.
@@ -73,7 +72,7 @@ class _Recording:
     """The records of one session as they come about."""
 
     def __init__(self, session_id: str, began: datetime, place: Place) -> None:
-        self.records: list[Recorded] = []
+        self.records: list[AgentRecord] = []
         self._session_id = session_id
         self._now = began
         self._place = place
@@ -106,7 +105,7 @@ class _Recording:
             EVENT.validate_json(value)
         except ValidationError as error:
             raise self._place.error(f"gives no valid {kind} event: {explain(error)}") from None
-        self.records.append(Recorded("event", self._session_id, value))
+        self.records.append(AgentRecord("event", self._session_id, value))
 
     def trace(self, document: JsonObject) -> None:
         created_at = self._tick().isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
@@ -121,7 +120,7 @@ class _Recording:
             ReasoningTrace.model_validate_json(value)
         except ValidationError as error:
             raise self._place.error(f"gives no valid trace: {explain(error)}") from None
-        self.records.append(Recorded("trace", self._session_id, value))
+        self.records.append(AgentRecord("trace", self._session_id, value))
 
     def _tick(self) -> datetime:
         self._now += _APART
@@ -241,3 +240,58 @@ def _encode(body: JsonObject, place: Place) -> bytes:
         return orjson.dumps(body)
     except orjson.JSONEncodeError as error:
         raise place.error(f"cannot be written as JSON: {error}") from None
+
+
+class _Transcripts:
+    """The transcripts of one input, each in a session of its own."""
+
+    def __init__(self, context: InputContext) -> None:
+        self._context = context
+        self._taken: dict[str, tuple[int, bytes]] = {}
+
+    def records(self, document: Document) -> list[AgentRecord]:
+        records = _records(self._object(document), document, self._context)
+        self._refuse_shared_session(records, document)
+        return records
+
+    def _object(self, document: Document) -> JsonObject:
+        try:
+            found: JsonValue = orjson.loads(document.raw)
+        except orjson.JSONDecodeError as error:
+            raise self._context.document_error(document, f"is not JSON ({error})") from None
+        if not isinstance(found, dict):
+            raise self._context.document_error(document, "is no object; a transcript is one, with its messages in it")
+        return found
+
+    def _refuse_shared_session(self, records: list[AgentRecord], document: Document) -> None:
+        """Two transcripts in one session would be read as one, and the later trace as a revision of the earlier."""
+        session_id = records[0].session_id or ""
+        digest = hashlib.sha256(b"\n".join(record.value for record in records)).digest()
+        number, earlier = self._taken.setdefault(session_id, (document.number, digest))
+        if earlier != digest:
+            raise self._context.document_error(
+                document,
+                f"its session id {session_id[:80]!r} is that of document {number}, which is another "
+                "transcript; give each its own session_id, or leave the ids out",
+            )
+
+
+def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
+    return records_of_documents(documents, _Transcripts(context).records)
+
+
+def _recognizes(found: JsonObject) -> bool:
+    return "messages" in found or "traj" in found
+
+
+def _records(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
+    return transcript_events(found, document.number, context.source, context.base_time, context.task_domain)
+
+
+OPENAI_CHAT = InputFormat(
+    name="openai-chat",
+    description="transcripts with `messages` or `traj`",
+    read_documents=_read,
+    task_domain="domain of a transcript that names none",
+    recognition=Recognition(_recognizes, _records),
+)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -15,19 +14,20 @@ import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.streams.formats.documents import InputError, name_of
+from traceweir.streams.formats.documents import Document, InputError, name_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from pyarrow import Array, RecordBatch
 
-LISTS = ("expected_facts", "expected_retrieved_context", "retrieved_context")
-NUMBERS = ("execution_time_ms", "execution_duration_ms", "timestamp_ms", "status_code")
+ReadCell = Callable[[str], JsonValue]
+"""What a cell of a CSV file says, from its text. It raises ValueError, with the rule, for a text that says nothing."""
+
 MAX_CELL = 64_000_000
 """Characters of the longest cell of a CSV file; a trace is long."""
 AS_JSON = "write lists and objects as JSON (`json.dumps`) before `to_csv`, or write Parquet or JSON Lines"
+"""The way out of a list or an object in CSV that is no JSON."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_PYTHONS_REQUEST = re.compile(r"\s*\{'(messages|query|history)'")
 
 
 class Row(NamedTuple):
@@ -41,15 +41,59 @@ class Row(NamedTuple):
     """Why it cannot be used, which begins with the column, if it is one column's fault."""
 
 
-def read_csv(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
+def row_of(document: Document) -> Row:
+    """The row that a document is: an object with the columns in it. Anything else is a row with its problem."""
+    try:
+        found: JsonValue = orjson.loads(document.raw)
+    except orjson.JSONDecodeError as error:
+        return Row(document.number, {}, f"is not JSON ({error})")
+    if not isinstance(found, dict):
+        return Row(document.number, {}, "is no object; a row is one, with its columns in it")
+    return Row(document.number, found)
+
+
+def text(cell: str) -> JsonValue:
+    """The text as it stands."""
+    return cell
+
+
+def number(cell: str) -> JsonValue:
+    """The number that the text is; a text that is none stays a text.
+
+    >>> number("51"), number("0.5"), number("soon")
+    (51, 0.5, 'soon')
+    """
+    try:
+        found = float(cell)
+    except ValueError:
+        return cell
+    return (int(found) if found.is_integer() else found) if math.isfinite(found) else cell
+
+
+def json_or_text(cell: str) -> JsonValue:
+    """The list, the object or the null that the text begins like; any other text stays a text.
+
+    >>> json_or_text('["a", "b"]'), json_or_text("a")
+    (['a', 'b'], 'a')
+    """
+    if not cell.lstrip().startswith(("[", "{", "null")):
+        return cell
+    try:
+        found: JsonValue = orjson.loads(cell)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"is not JSON ({error}); {AS_JSON}") from None
+    return found
+
+
+def read_csv(stream: BinaryIO, columns: Mapping[str, ReadCell]) -> Iterator[Row]:
     """The rows of a CSV file in UTF-8 with a header, in order. A row that cannot be read is handed on with its problem.
 
-    An empty cell is none. Lists, and requests that are objects, are JSON texts. Where a quote is missing, the lines up to the next
+    An empty cell is none. Where a quote is missing, the lines up to the next
     quote are one row, and its problem says which: to begin anew within it would score text out of an answer as a row.
 
     Args:
         stream: The file.
-        names: The columns that are read; whatever is in another is ignored.
+        columns: The columns that are read, and what reads a cell of each; whatever is in another column is ignored.
 
     Raises:
         InputError: the file has no header that could be used.
@@ -57,25 +101,25 @@ def read_csv(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
     head = stream.peek(2)[:2] if isinstance(stream, io.BufferedReader) else b""
     if head in _UTF16:
         raise InputError(f"{name_of(stream)}: is UTF-16; save it as UTF-8")
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     former = csv.field_size_limit(MAX_CELL)
     try:
-        reader = csv.reader(text, strict=True)
-        header = _header(reader, names, name_of(stream))
-        number, behind = 0, reader.line_num
+        reader = csv.reader(lines, strict=True)
+        header = _header(reader, columns, name_of(stream))
+        count, behind = 0, reader.line_num
         while (cells := _next(reader)) is not None:
             first, behind = behind + 1, reader.line_num
             if cells == []:
                 continue
-            number += 1
+            count += 1
             yield (
-                _no_csv(number, cells, first, behind)
+                _no_csv(count, cells, first, behind)
                 if isinstance(cells, csv.Error)
-                else _csv_row(number, header, names, cells)
+                else _csv_row(count, header, columns, cells)
             )
     finally:
         csv.field_size_limit(former)
-        text.detach()
+        lines.detach()
 
 
 def read_parquet(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
@@ -96,16 +140,16 @@ def read_parquet(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
             f"{name_of(stream)}: Parquet files are read with pyarrow, which is not installed; "
             "run `pip install '.[tables]'` in a clone of Traceweir"
         ) from None
-    number = 0
+    count = 0
     try:
         file = ParquetFile(stream)
         read = _read(file.schema_arrow.names, names, name_of(stream))
         for batch in file.iter_batches(batch_size=500, columns=read):
             for cells in _cells(batch, read):
-                number += 1
-                yield _typed_row(number, read, cells)
+                count += 1
+                yield _typed_row(count, read, cells)
     except (ArrowException, OSError, UnicodeDecodeError) as error:
-        where = f"cannot be read behind row {number}" if number else "cannot be read as Parquet"
+        where = f"cannot be read behind row {count}" if count else "cannot be read as Parquet"
         raise InputError(f"{name_of(stream)}: {where} ({error})") from None
 
 
@@ -124,8 +168,8 @@ def rows_of(frame: DataFrame, names: Collection[str], source: str) -> Iterator[R
     read = _read(found, names, source)
     # The index comes along: without a column pandas 2 would give no rows.
     cells = frame.iloc[:, [found.index(name) for name in read]].itertuples(index=True, name=None)
-    for number, (_, *row) in enumerate(cells, start=1):
-        yield _typed_row(number, read, row)
+    for at, (_, *row) in enumerate(cells, start=1):
+        yield _typed_row(at, read, row)
 
 
 def _read(found: Sequence[str], names: Collection[str], source: str) -> list[str]:
@@ -166,81 +210,53 @@ def _header(reader: Iterator[list[str]], names: Collection[str], source: str) ->
     return header
 
 
-def _no_csv(number: int, error: csv.Error, first: int, last: int) -> Row:
+def _no_csv(at: int, error: csv.Error, first: int, last: int) -> Row:
     swallowed = (
         f"; lines {first} to {last} were read as this one row, and nothing in them is scored" if last > first else ""
     )
-    return Row(number, {}, f"is no CSV ({error}){swallowed}; is a quote missing, or not doubled inside of a cell?")
+    return Row(at, {}, f"is no CSV ({error}){swallowed}; is a quote missing, or not doubled inside of a cell?")
 
 
-def _csv_row(number: int, header: list[str], names: Collection[str], cells: list[str]) -> Row:
+def _csv_row(at: int, header: list[str], columns: Mapping[str, ReadCell], cells: list[str]) -> Row:
     if len(cells) != len(header):
-        return Row(number, {}, f"has {len(cells)} cells, and the header names {len(header)} columns")
-    columns: JsonObject = {}
+        return Row(at, {}, f"has {len(cells)} cells, and the header names {len(header)} columns")
+    found: JsonObject = {}
     for name, cell in zip(header, cells, strict=True):
-        if cell == "" or name not in names:
+        if cell == "" or name not in columns:
             continue
         try:
-            columns[name] = _cell(name, cell)
+            found[name] = columns[name](_decoded(cell))
         except ValueError as error:
-            return Row(number, columns, f"column {name!r}: {error}")
-    return Row(number, columns)
+            return Row(at, found, f"column {name!r}: {error}")
+    return Row(at, found)
 
 
-def _cell(name: str, cell: str) -> JsonValue:
+def _decoded(cell: str) -> str:
     broken = next((at for at, character in enumerate(cell) if "\udc80" <= character <= "\udcff"), None)
     if broken is not None:
         byte = ord(cell[broken]) - 0xDC00
         raise ValueError(f"is not UTF-8 (byte 0x{byte:02x} after {broken} characters); save the file as UTF-8")
-    if name in (*LISTS, "inputs", "expectations"):
-        return _json(cell) if cell.lstrip().startswith(("[", "{", "null")) else cell
-    if name == "request" and cell.lstrip().startswith("{"):
-        if _PYTHONS_REQUEST.match(cell):
-            raise ValueError(f"is an object as Python prints it, not JSON; {AS_JSON}")
-        try:
-            found = orjson.loads(cell)
-        except orjson.JSONDecodeError:
-            return cell
-        return found if isinstance(found, dict) and found.keys() & {"messages", "query"} else cell
-    if name in NUMBERS:
-        return _number(cell)
     return cell
-
-
-def _json(cell: str) -> JsonValue:
-    try:
-        found: JsonValue = orjson.loads(cell)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"is not JSON ({error}); {AS_JSON}") from None
-    return found
-
-
-def _number(cell: str) -> JsonValue:
-    try:
-        number = float(cell)
-    except ValueError:
-        return cell
-    return (int(number) if number.is_integer() else number) if math.isfinite(number) else cell
 
 
 class _NotJson(Exception):  # noqa: N818  # an outcome that the caller handles
     """A value that JSON does not have, and the rule."""
 
 
-def _typed_row(number: int, names: Iterable[str], cells: Iterable[Any]) -> Row:
+def _typed_row(at: int, names: Iterable[str], cells: Iterable[Any]) -> Row:
     columns: JsonObject = {}
     for name, cell in zip(names, cells, strict=True):
         try:
             value = _plain(cell.as_py() if hasattr(cell, "as_py") else cell)
         except RecursionError:
-            return Row(number, columns, f"column {name!r}: is nested too deep")
+            return Row(at, columns, f"column {name!r}: is nested too deep")
         except _NotJson as error:
-            return Row(number, columns, f"column {name!r}: {error}")
+            return Row(at, columns, f"column {name!r}: {error}")
         except Exception as error:  # noqa: BLE001  # whatever the value's own class raises
-            return Row(number, columns, f"column {name!r}: cannot be read ({type(error).__name__}: {str(error)[:200]})")
+            return Row(at, columns, f"column {name!r}: cannot be read ({type(error).__name__}: {str(error)[:200]})")
         if value is not None:
             columns[name] = value
-    return Row(number, columns)
+    return Row(at, columns)
 
 
 def _plain(value: Any) -> JsonValue:
@@ -265,8 +281,8 @@ def _plain(value: Any) -> JsonValue:
 def _foreign(value: Any) -> JsonValue:
     """What numpy, pandas and MLflow have of their own."""
     if callable(to_json := getattr(value, "to_json", None)):  # mlflow.entities.Trace
-        text = to_json()
-        return text if isinstance(text, str) else None
+        written = to_json()
+        return written if isinstance(written, str) else None
     if callable(tolist := getattr(value, "tolist", None)):  # numpy's arrays and scalars
         return _plain(tolist())
     if type(value).__name__ == "NAType":

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.clock import utc_now
+from traceweir.streams.formats.base import InputContext
 from traceweir.streams.formats.documents import InputError
-from traceweir.streams.formats.records import UNKNOWN_TIME, Format, read_rows, reader_of
+from traceweir.streams.formats.registry import BUILT_IN, input_format, known_formats
 from traceweir.streams.formats.tables import rows_of
 from traceweir.streams.judges.offline import judging_from_file
 from traceweir.streams.offline.score_documents import Problem, Result, score_offline
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 UNJUDGED: Mapping[str, JsonValue] = {"agent_evaluation": {"judged": False}}
-FORMATS = tuple(name for name in get_args(Format) if name != "openai-chat")
-"""What the rows of a DataFrame may be; transcripts are no table."""
 _SOURCE = "the DataFrame"
 
 
@@ -40,7 +39,7 @@ def score_frame(
     frame: DataFrame,
     config: Mapping[str, JsonValue] | str = UNJUDGED,
     *,
-    format: Format = "databricks-agent-evaluation",  # noqa: A002  # as the command line has it
+    format: str = "databricks-agent-evaluation",  # noqa: A002  # as the command line has it
     settings: Settings | None = None,
 ) -> FrameScores:
     """Score the rows of a DataFrame as `traceweir score` scores those of a file.
@@ -50,7 +49,7 @@ def score_frame(
     Args:
         frame: A row each request, in the columns of Databricks Agent Evaluation, or of an inference table.
         config: The eval config, or its text; by default the metrics that go with the columns and ask no judge.
-        format: What the columns are.
+        format: What the columns are: the name of an input format that has tables, built-in or of an installed package.
         settings: Limits of scoring, and where judges are; by default what the environment says.
 
     Raises:
@@ -61,16 +60,12 @@ def score_frame(
     """
     import pandas as pd
 
-    if format not in FORMATS:
-        raise InputError(f"format {format!r:.80}: a DataFrame has rows; it must be one of {', '.join(FORMATS)}")
+    if format not in known_formats() or (chosen := input_format(format)).read_rows is None:
+        with_tables = ", ".join(each.name for each in BUILT_IN.values() if each.read_rows is not None)
+        raise InputError(f"format {format!r:.80}: a DataFrame has rows; it must be one of {with_tables}")
     plan, limits = read_plan(config), settings or load_settings()
-    rows = read_rows(
-        rows_of(frame, reader_of(format).columns, _SOURCE),
-        format=format,
-        source=_SOURCE,
-        base_time=UNKNOWN_TIME,
-        max_bytes=limits.segment_max_bytes,
-    )
+    context = InputContext(_SOURCE, max_session_bytes=limits.segment_max_bytes)
+    rows = chosen.read_rows(rows_of(frame, chosen.columns, _SOURCE), context)
 
     def scored() -> Result:
         # In a thread of its own, from the judge's file to the loop: a notebook's thread has a loop that runs.

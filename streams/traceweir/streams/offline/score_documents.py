@@ -14,7 +14,7 @@ from traceweir.schemas.score import Score
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
-from traceweir.streams.formats.records import Records
+from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.score.stage import ScoreStage
@@ -54,7 +54,7 @@ class Result:
 
 
 async def score_offline(
-    documents: Iterable[Records],
+    documents: Iterable[DocumentRecords],
     plan: Plan,
     embedder: Embedder | None,
     settings: Settings,
@@ -69,7 +69,7 @@ async def score_offline(
     limit divides one. Sessions are ordered by their first record, and their traces meet the novelty cache in that order.
 
     Args:
-        documents: What `read_records` gives.
+        documents: What `read_input` gives.
         plan: What is measured, and what the gate asks for.
         embedder: Makes the vectors that novelty is measured by; None: novelty is 0.5.
         settings: The limits of a session and of its scoring. Nothing of Kafka is used.
@@ -144,7 +144,7 @@ class _Received:
         self._began: dict[str, int] = {}
         self._traces: dict[tuple[str, str], int] = {}
 
-    def take(self, found: Records, timestamp: int) -> list[_Record]:
+    def take(self, found: DocumentRecords, timestamp: int) -> list[_Record]:
         """A document's records; their offsets count all records of the input."""
         self.documents += 1
         if found.problem is not None:
@@ -177,7 +177,7 @@ class _Received:
 
 
 def _assemble(
-    documents: Iterable[Records], received: _Received, settings: Settings, timestamp: int
+    documents: Iterable[DocumentRecords], received: _Received, settings: Settings, timestamp: int
 ) -> tuple[list[bytes], int]:
     """The sessions in the order of their first records, and how many records came twice."""
     closing = ClosingRules(

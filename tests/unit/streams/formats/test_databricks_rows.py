@@ -15,8 +15,8 @@ from tests.support.mlflow import mlflow_span, mlflow_trace, usage
 from tests.support.rows import ROW, events, parquet, problems, read, score, values
 
 from traceweir.schemas.evaluation_row import MAX_ROWS
+from traceweir.streams.formats.base import DEFAULT_MAX_SESSION_BYTES
 from traceweir.streams.formats.documents import InputError
-from traceweir.streams.formats.records import MAX_RECORD
 
 RECALL = "retrieval/ground_truth/document_recall"
 RETRIEVED = {
@@ -219,7 +219,7 @@ def test_without_pyarrow_a_parquet_file_names_the_extra(tmp_path: Path, monkeypa
 
 
 def test_transcripts_are_no_table(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a table, and transcripts are JSON"):
+    with pytest.raises(InputError, match="is a table, and documents of the format openai-chat are JSON"):
         read(csv_file(tmp_path / "rows.csv", ROW), "openai-chat")
 
 
@@ -265,7 +265,9 @@ def test_in_parquet_a_field_that_another_row_has_is_absent(tmp_path: Path) -> No
 
 
 async def test_a_row_that_is_too_large_for_a_session_gives_nothing_at_all(tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "rows.jsonl", {**ROW, "request_id": "large", "response": "x" * MAX_RECORD}, ROW)
+    path = jsonl(
+        tmp_path / "rows.jsonl", {**ROW, "request_id": "large", "response": "x" * DEFAULT_MAX_SESSION_BYTES}, ROW
+    )
     found = read(path)
     [problem] = problems(found, path)
     assert re.fullmatch(

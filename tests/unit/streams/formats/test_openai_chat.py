@@ -15,9 +15,10 @@ from traceweir.schemas.invocation import FunctionCall, FunctionResponse
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import turns_of
+from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext
 from traceweir.streams.formats.documents import InputError, read_documents
-from traceweir.streams.formats.openai_chat import Recorded, transcript_events
-from traceweir.streams.formats.records import Records, read_records, recorded
+from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
+from traceweir.streams.formats.traceweir_json import TRACEWEIR, wire_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -54,22 +55,22 @@ BOOKING = [
 
 def convert(
     messages: list[Any], *, index: int = 1, source: str = "chats.json", base_time: datetime = NOON, **more: Any
-) -> list[Recorded]:
+) -> list[AgentRecord]:
     # Through JSON and back: nothing of the document is shared with what the conversion was given.
     document = orjson.loads(orjson.dumps({"messages": messages} | more))
     return transcript_events(document, index, source, base_time)
 
 
-def events_of(records: list[Recorded]) -> list[InvocationEvent]:
+def events_of(records: list[AgentRecord]) -> list[InvocationEvent]:
     return [EVENT.validate_json(record.value) for record in records if record.kind == "event"]
 
 
-def trace_of(records: list[Recorded]) -> ReasoningTrace:
+def trace_of(records: list[AgentRecord]) -> ReasoningTrace:
     (trace,) = [ReasoningTrace.model_validate_json(record.value) for record in records if record.kind == "trace"]
     return trace
 
 
-def session_of(records: list[Recorded]) -> Session:
+def session_of(records: list[AgentRecord]) -> Session:
     return Session(
         session_id=records[0].session_id or "",
         segment=0,
@@ -423,9 +424,9 @@ def test_a_transcript_that_makes_no_sense_is_told_where_and_why(document: dict[s
     assert said in str(error.value)
 
 
-def read_chats(*documents: Any) -> list[Records]:
+def read_chats(*documents: Any) -> list[DocumentRecords]:
     content = b"\n".join(d if isinstance(d, bytes) else orjson.dumps(d) for d in documents)
-    return list(read_records(read_documents(io.BytesIO(content)), format="openai-chat", source="chats.jsonl"))
+    return list(OPENAI_CHAT.read(read_documents(io.BytesIO(content)), InputContext("chats.jsonl")))
 
 
 def test_a_broken_transcript_does_not_stop_the_next() -> None:
@@ -450,7 +451,7 @@ def test_two_transcripts_that_claim_one_session_are_not_mixed() -> None:
 
 def test_the_domain_of_a_transcript_that_names_none_is_an_option() -> None:
     documents = read_documents(io.BytesIO(orjson.dumps({"messages": BOOKING})))
-    (found,) = read_records(documents, format="openai-chat", source="f", task_domain="dining")
+    (found,) = OPENAI_CHAT.read(documents, InputContext("f", task_domain="dining"))
     assert trace_of(found.records).metadata.task_domain == "dining"
 
 
@@ -469,6 +470,6 @@ def test_the_domain_of_a_transcript_that_names_none_is_an_option() -> None:
     ],
 )
 def test_a_document_on_the_wire_is_a_record_as_it_stands(raw: bytes, kind: str, session_id: str | None) -> None:
-    assert recorded(raw) == (kind, session_id, raw)
-    (found,) = read_records(read_documents(io.BytesIO(raw)), format="traceweir", source="f")
-    assert (found.records, found.problem) == ([recorded(raw)], None)
+    assert wire_record(raw) == (kind, session_id, raw)
+    (found,) = TRACEWEIR.read(read_documents(io.BytesIO(raw)), InputContext("f"))
+    assert (found.records, found.problem) == ([wire_record(raw)], None)

@@ -11,8 +11,9 @@ from tests.support.scoring import NOW, trace_document
 
 from traceweir.scorers.embedding import Embedder, HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.formats.documents import Document, InputError
-from traceweir.streams.formats.records import Records, recorded
+from traceweir.streams.formats.traceweir_json import wire_record
 from traceweir.streams.offline.score_documents import Problem, Result, score_offline
 from traceweir.streams.settings import Settings
 
@@ -42,7 +43,7 @@ async def score(
     settings: Settings | None = None,
 ) -> Result:
     raws = [document if isinstance(document, bytes) else orjson.dumps(document) for document in documents]
-    records = [Records(Document(number, raw), [recorded(raw)]) for number, raw in enumerate(raws, start=1)]
+    records = [DocumentRecords(Document(number, raw), [wire_record(raw)]) for number, raw in enumerate(raws, start=1)]
     return await score_offline(
         records,
         read_plan(config),
@@ -158,11 +159,15 @@ async def test_every_unusable_document_is_named_and_the_others_are_scored() -> N
 
 
 async def test_a_document_that_gave_no_record_is_a_problem_in_its_place() -> None:
-    broken = Records(Document(1, b""), [], InputError("chats.json: document 1: holds no message"))
+    broken = DocumentRecords(Document(1, b""), [], InputError("chats.json: document 1: holds no message"))
     good = orjson.dumps(trace(1, "s1"))
 
     result = await score_offline(
-        [broken, Records(Document(2, good), [recorded(good)]), Records(Document(3, b"{}"), [recorded(b"{}")])],
+        [
+            broken,
+            DocumentRecords(Document(2, good), [wire_record(good)]),
+            DocumentRecords(Document(3, b"{}"), [wire_record(b"{}")]),
+        ],
         read_plan(None),
         None,
         Settings(),
@@ -178,7 +183,7 @@ async def test_a_document_that_gave_no_record_is_a_problem_in_its_place() -> Non
 async def test_progress_counts_sessions() -> None:
     counted: list[tuple[int, int]] = []
     raws = [orjson.dumps(event("tool.called", f"s{number}", name="find")) for number in range(3)]
-    records = [Records(Document(number, raw), [recorded(raw)]) for number, raw in enumerate(raws, start=1)]
+    records = [DocumentRecords(Document(number, raw), [wire_record(raw)]) for number, raw in enumerate(raws, start=1)]
 
     await score_offline(
         records,

@@ -1,0 +1,79 @@
+"""Input files: from a file's name to the records in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import BinaryIO
+
+from traceweir.streams.formats.base import UNKNOWN_TIME, DocumentRecords, InputContext, InputFormat
+from traceweir.streams.formats.documents import InputError, name_of, read_documents
+from traceweir.streams.formats.tables import read_csv, read_parquet
+
+TABLES = {".csv": read_csv, ".parquet": read_parquet}
+"""What reads a table, by the end of its file's name."""
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[BinaryIO]:
+    """The file of this name, or standard input for `-`.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = open(path, "rb")  # noqa: SIM115  # closed below; only opening may fail with our message
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be opened ({error.strerror}). Name a readable file, or - for standard input."
+        ) from None
+    with stream:
+        yield stream
+
+
+def base_time_of(stream: BinaryIO) -> datetime:
+    """When an undated transcript in this input began: the file's modification time.
+
+    Of a pipe, which has none, 1970. The present would be nearer to the truth, but sending an input twice would then send every trace twice,
+    with two contents.
+    """
+    try:
+        found = os.fstat(stream.fileno())
+    except OSError:
+        return UNKNOWN_TIME
+    return datetime.fromtimestamp(found.st_mtime, UTC) if stat.S_ISREG(found.st_mode) else UNKNOWN_TIME
+
+
+def read_input(
+    stream: BinaryIO, input_format: InputFormat, *, task_domain: str, max_session_bytes: int
+) -> Iterator[DocumentRecords]:
+    """The records of each document of a file, or of each row of a table.
+
+    Args:
+        stream: The file. A name that ends in `.csv` or `.parquet` makes it a table.
+        input_format: What the documents or rows are.
+        task_domain: Domain of a document that names none.
+        max_session_bytes: The largest session that scoring takes, in bytes of its records.
+
+    Raises:
+        InputError: the input cannot be read to its end, or it is a table and the format has none.
+    """
+    source = name_of(stream)
+    context = InputContext(source, base_time_of(stream), task_domain, max_session_bytes)
+    read_table = TABLES.get(PurePath(source).suffix.lower())
+    if read_table is None:
+        return input_format.read(read_documents(stream), context)
+    if input_format.read_rows is None:
+        raise InputError(
+            f"{source}: is a table, and documents of the format {input_format.name} are JSON; "
+            "name another --format, or none"
+        )
+    return input_format.read_rows(read_table(stream, input_format.columns), context)

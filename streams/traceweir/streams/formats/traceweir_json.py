@@ -1,0 +1,74 @@
+"""Traceweir's own format: traces and events as they are on Kafka, and rows of Databricks Agent Evaluation among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import orjson
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, Recognition
+from traceweir.streams.formats.databricks_rows import COLUMNS, EvaluationRows, looks_like_a_row, read_evaluation_rows
+from traceweir.streams.formats.documents import Document
+from traceweir.streams.formats.tables import row_of
+
+_ROW_KEYS = (b'"request"', b'"inputs"')
+"""A row has one of these keys. Bytes without them need not be parsed to know that they are no row."""
+
+
+def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
+    """Every document is a record as it stands, even an unreadable one: the worker judges it. A row gives an invocation."""
+    rows = EvaluationRows(context)
+    for document in documents:
+        row = row_of(document) if any(key in document.raw for key in _ROW_KEYS) else None
+        if row is not None and looks_like_a_row(row.columns):
+            yield from rows.take(row)
+        else:
+            yield DocumentRecords(document, [wire_record(document.raw)])
+    yield from rows.left_out()
+
+
+def wire_record(raw: bytes) -> AgentRecord:
+    """A document as a record: a trace if it has an `@type`, else an event.
+
+    >>> wire_record(b'{"type": "session.ended", "session_id": "s1"}')[:2]
+    ('event', 's1')
+    >>> wire_record(b'{"@type": "ReasoningTrace", "id": "kp:trace:1"}')[:2]
+    ('trace', 'kp:trace:1')
+    >>> wire_record(b'not JSON')[:2]
+    ('event', None)
+    """
+    try:
+        found: JsonValue = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        return AgentRecord("event", None, raw)
+    if "@type" not in found:
+        return AgentRecord("event", _text(found.get("session_id")), raw)
+    metadata = found.get("metadata")
+    named = _text(metadata.get("session_id")) if isinstance(metadata, dict) else None
+    return AgentRecord("trace", named or _text(found.get("id")), raw)
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _recognizes(found: JsonObject) -> bool:
+    return "@type" in found or "type" in found
+
+
+def _records(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
+    return [wire_record(document.raw)]
+
+
+TRACEWEIR = InputFormat(
+    name="traceweir",
+    description="traces and events, or rows of Agent Evaluation",
+    read_documents=_read,
+    read_rows=read_evaluation_rows,
+    columns=COLUMNS,
+    recognition=Recognition(_recognizes, _records),
+)
