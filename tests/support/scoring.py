@@ -110,12 +110,12 @@ async def scores_of(
     return await evaluate(plan, session or make_session(), turns, now=lambda: NOW, timeout_s=timeout_s, judge=judge)
 
 
-def install(folder: Path, package: str, entry_points: Mapping[str, str]) -> None:
-    """Leave in a folder what pip leaves of a package that offers scorers."""
+def install(folder: Path, package: str, entry_points: Mapping[str, str], group: str = "traceweir.scorers") -> None:
+    """Leave in a folder what pip leaves of a package that offers scorers, or the entry points of another group."""
     about = folder / f"{package.replace('-', '_')}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    lines = [f"{metric} = {place}" for metric, place in entry_points.items()]
-    (about / "entry_points.txt").write_text("\n".join(["[traceweir.scorers]", *lines, ""]))
+    lines = [f"{name} = {place}" for name, place in entry_points.items()]
+    (about / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
     if str(folder) not in sys.path:
         raise AssertionError("put the folder on sys.path first: monkeypatch.syspath_prepend(folder)")

@@ -24,6 +24,7 @@ from tests.support.scoring import trace_document
 from traceweir.schemas.score import Score
 from traceweir.streams.cli.main import app
 from traceweir.streams.cli.score import _mean, _number
+from traceweir.streams.formats.registry import BUILT_IN
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 COMMANDS = [
@@ -68,6 +69,23 @@ def test_every_commands_help_ends_with_an_example_of_it(command: str, run: Run) 
     text = ended.out[: ended.out.index("─ Options")]
     assert f"traceweir {command}" in text[text.index("Example:") :]
     assert ended.code == 0
+
+
+@pytest.mark.parametrize("command", ["emit", "score"])
+def test_help_says_what_each_format_is(command: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "600")
+    text = run(command, "--help").out
+    assert f"<{'|'.join(BUILT_IN)}>" in text
+    assert [
+        each.name for each in BUILT_IN.values() if f"{each.name}: {each.description.replace('`', '')}." not in text
+    ] == []
+
+
+def test_a_format_that_does_not_exist_is_told_those_that_do(run: Run, write: Write) -> None:
+    ended = run("score", write("events.jsonl", EVENT), "--format", "chat")
+    said = " ".join(ended.err.replace("│", " ").split())
+    assert (ended.code, ended.out) == (2, "")
+    assert "format 'chat': there is no such format; it must be one of traceweir, openai-chat," in said
 
 
 def test_those_are_all_commands() -> None:

@@ -1,0 +1,150 @@
+"""Input formats are found by name; those of packages cannot get in the way of each other or of what is built in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.rows import ROW, read
+from tests.support.scoring import install
+
+from traceweir.schemas.base import JsonObject
+from traceweir.streams.cli.input_options import DEFAULT_FORMAT
+from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
+from traceweir.streams.formats.documents import InputError
+from traceweir.streams.formats.registry import (
+    BUILT_IN,
+    GROUP,
+    UnusableFormatError,
+    input_format,
+    known_formats,
+    recognized_format,
+)
+from traceweir.streams.formats.tables import Row, number, text
+
+Install = Callable[[str, Mapping[str, str]], None]
+PLACE = f"{__name__}:VOTES"
+
+
+def _votes(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentRecords]:
+    def records(row: Row) -> list[AgentRecord]:
+        if "voter" not in row.columns:
+            raise context.row_error(row, "column 'voter': is empty; name who voted")
+        return [AgentRecord("event", str(row.columns["voter"]), b"{}")]
+
+    return records_of_rows(rows, records, context)
+
+
+VOTES = InputFormat(name="votes", description="votes", read_rows=_votes, columns={"voter": text, "stars": number})
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Installs a package of a name that offers input formats."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return lambda name, entry_points: install(tmp_path, name, entry_points, GROUP)
+
+
+def test_the_built_in_formats_are_those_that_users_name() -> None:
+    assert known_formats() == [
+        "traceweir",
+        "openai-chat",
+        "databricks-agent-evaluation",
+        "databricks-inference-table",
+    ]
+    assert [input_format(name).name for name in known_formats()] == list(BUILT_IN)
+
+
+def test_the_default_of_the_command_line_is_built_in() -> None:
+    assert DEFAULT_FORMAT in BUILT_IN
+
+
+def test_the_format_of_an_installed_package_reads_tables_and_objects(package: Install, tmp_path: Path) -> None:
+    package("traceweir-votes", {"votes": PLACE})
+    (tmp_path / "votes.csv").write_text("voter,stars\nann,5\n,4\n")
+    (tmp_path / "votes.jsonl").write_text('{"voter": "ann"}\n{"stars": 4}\nnot JSON\n')
+
+    table, lines = read(tmp_path / "votes.csv", "votes"), read(tmp_path / "votes.jsonl", "votes")
+
+    assert [[record.session_id for record in each.records] for each in table] == [["ann"], []]
+    assert [[record.session_id for record in each.records] for each in lines] == [["ann"], [], []]
+    assert [str(each.problem).removeprefix(f"{tmp_path}/") for each in lines[1:]] == [
+        "votes.jsonl: row 2, column 'voter': is empty; name who voted",
+        "votes.jsonl: row 3 is not JSON (invalid literal, expected 'null': line 1 column 1 (char 0))",
+    ]
+    assert known_formats()[-1] == "votes"
+
+
+def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> None:
+    package("traceweir-votes", {"votes": PLACE})
+    with pytest.raises(UnusableFormatError, match=r"format 'csv': there is no such format; .*openai-chat, .*votes"):
+        input_format("csv")
+
+
+def test_two_packages_of_one_name_are_both_named(package: Install) -> None:
+    package("package-one", {"votes": PLACE})
+    package("package-two", {"votes": PLACE})
+    with pytest.raises(UnusableFormatError, match="package-one and package-two both offer it; uninstall one of them"):
+        input_format("votes")
+
+
+def test_a_built_in_format_cannot_be_replaced(package: Install) -> None:
+    package("package-one", {"openai-chat": PLACE})
+    with pytest.raises(UnusableFormatError, match="cannot be replaced, but package-one offers one"):
+        input_format("openai-chat")
+
+
+def test_a_package_that_cannot_be_imported_says_why(package: Install) -> None:
+    package("package-one", {"broken": "tests.support.no_such_module:FORMAT"})
+    with pytest.raises(UnusableFormatError, match=r"of package-one cannot be imported: ModuleNotFoundError: .*no_such"):
+        input_format("broken")
+
+
+def test_a_broken_package_that_nobody_names_hurts_nobody(package: Install, tmp_path: Path) -> None:
+    package("package-one", {"broken": "tests.support.no_such_module:FORMAT"})
+    (tmp_path / "events.jsonl").write_text('{"type": "session.ended", "session_id": "s"}')
+    assert [len(each.records) for each in read(tmp_path / "events.jsonl")] == [1]
+
+
+@pytest.mark.parametrize("place", [f"{__name__}:ROW", "builtins:dict", f"{__name__}:InputFormat"])
+def test_what_a_package_offers_must_be_an_input_format(package: Install, place: str) -> None:
+    package("package-one", {"thing": place})
+    with pytest.raises(UnusableFormatError, match="of package-one is no InputFormat"):
+        input_format("thing")
+
+
+def test_a_format_has_the_name_of_its_entry_point(package: Install) -> None:
+    package("package-one", {"polls": PLACE})
+    with pytest.raises(UnusableFormatError, match="of package-one calls itself 'votes'; give both the same name"):
+        input_format("polls")
+
+
+def test_an_unusable_format_is_unusable_input() -> None:
+    assert issubclass(UnusableFormatError, InputError)
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        ({"messages": []}, "openai-chat"),
+        ({"traj": [], "type": "chat"}, "openai-chat"),
+        ({"type": "session.ended"}, "traceweir"),
+        ({"@type": "ReasoningTrace"}, "traceweir"),
+        (ROW, None),
+        ({}, None),
+    ],
+)
+def test_a_document_is_recognized_by_its_keys(document: JsonObject, name: str | None) -> None:
+    found = recognized_format(document)
+    assert (found and found.name) == name
+
+
+def test_a_format_that_reads_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="'nothing': reads nothing; give read_documents, read_rows or both"):
+        InputFormat(name="nothing", description="nothing")
+
+
+def test_a_format_of_rows_says_which_columns_it_reads() -> None:
+    with pytest.raises(ValueError, match="'votes': give read_rows together with the columns that it reads"):
+        InputFormat(name="votes", description="votes", read_rows=_votes)
