@@ -11,7 +11,8 @@ from traceweir.schemas.session import Session
 from traceweir.streams.dead_letters.reader import Found, LetterId
 from traceweir.streams.dead_letters.replay import resend
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring.session_scoring import Measure, Measured
+from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.session_scoring import Measure
 from traceweir.streams.stages.partitioner import partition_of
 
 
@@ -33,7 +34,7 @@ class Broken:
     def __init__(self, inner: Measure) -> None:
         self._inner, self.mended = inner, False
 
-    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> Measured:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> ScoringResult:
         if not self.mended:
             raise OSError("the model is not there")
         return await self._inner(session, known)

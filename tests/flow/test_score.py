@@ -292,10 +292,10 @@ async def test_an_embedder_that_hangs_holds_a_session_no_longer_than_the_timeout
             return np.ones((len(texts), 2), np.float32)
 
     scoring = SessionScoring(read_plan(CONFIG), Stuck(), utc_now, timeout_s=0.01)
-    measured = await scoring(Session.model_validate_json(orjson.dumps(session("a", traces=[trace(1), trace(2)]))))
+    result = await scoring(Session.model_validate_json(orjson.dumps(session("a", traces=[trace(1), trace(2)]))))
     go_on.set()
 
-    assert [each.novelty_missing for each in measured.candidates] == ["embedder_error"] * 2
+    assert [orjson.loads(each.value)["novelty_missing"] for each in result.candidates] == ["embedder_error"] * 2
 
 
 async def test_a_trace_without_invocations_gives_a_derived_one_with_its_scores() -> None:

@@ -30,7 +30,8 @@ from traceweir.streams.runtime.lane import Lane, StageSpec
 from traceweir.streams.score.judge_retries import RetryPolicy
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.stage import ScoreStage
-from traceweir.streams.scoring.session_scoring import Measure, Measured, SessionScoring, score_bytes
+from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.stages.base import Cut, Output, Read
 from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.stages.work_pool import WorkPool
@@ -101,7 +102,7 @@ class HeldScoring:
         self.begun: list[str] = []
         """Ids of the sessions that were begun, each as often as it was."""
 
-    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> Measured:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> ScoringResult:
         self.begun.append(session.session_id)
         go = asyncio.Event()
         place = (session.session_id, go)

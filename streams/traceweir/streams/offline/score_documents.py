@@ -18,7 +18,8 @@ from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.score.stage import ScoreStage
-from traceweir.streams.scoring.session_scoring import Scoring, SessionScoring, score_bytes
+from traceweir.streams.scoring.result import Scoring
+from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
 from traceweir.streams.stages.work_pool import WorkPool

@@ -7,23 +7,13 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from traceweir.streams.scoring.result import OfferedCandidate
 from traceweir.streams.stages.base import Rows
 
 _KEY = b"t"
 _VERSION = 1
 _HEAD = struct.Struct(">BqI")
 _DIGEST = 16
-
-
-class OfferedCandidate(NamedTuple):
-    """A candidate as it is sent."""
-
-    scope: str
-    trace: bytes
-    """16 bytes that stand for the trace's id."""
-    digest: bytes
-    """16 bytes that stand for all that the gate decides by, but for what a session's revision changes by itself."""
-    value: bytes
 
 
 class _Given(NamedTuple):

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from traceweir.schemas.dead_letter import Reason, is_replay
 from traceweir.schemas.judge_config import VerdictCache
-from traceweir.streams.score.candidate_changes import CandidateChanges, OfferedCandidate
+from traceweir.streams.score.candidate_changes import CandidateChanges
 from traceweir.streams.score.judge_retries import JudgeRetries, Place, RetryPolicy, RetryState, segment_of, session_of
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
 from traceweir.streams.score.session_header import read_header, with_revision
-from traceweir.streams.scoring.session_scoring import Scored, Scoring
+from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.stages.base import Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordUnavailable, SessionRejected
@@ -153,7 +153,7 @@ class ScoreStage:
             return
         self._judge_rows.learn(key, scored.judged)
         self.counters["scored"] += 1
-        place = Place(record.offset, _last_record(record, scored), scored.last_record)
+        place = Place(record.offset, _last_record(record, scored), scored.last_record_ms)
         if head is not None and self._judge_retries.note(key, head, place, scored.unanswered):
             self.counters["deferred"] += 1
         self._publish(record, scored, scored.candidates)
@@ -201,7 +201,7 @@ class ScoreStage:
             self._judge_retries.tried(name, before, better=False)
         self._next_turn(record)
 
-    def _publish(self, record: Record, scored: Scored, offered: Sequence[OfferedCandidate]) -> None:
+    def _publish(self, record: Record, scored: ScoringResult, offered: Sequence[OfferedCandidate]) -> None:
         at = _last_record(record, scored)
         candidates = self._candidate_changes.changed(record.key or b"", scored.segment, scored.revision, at, offered)
         self.counters["candidates"] += len(candidates)
@@ -209,7 +209,7 @@ class ScoreStage:
             self.counters["unchanged"] += unchanged
         for outcome, count in scored.outcomes.items():
             self.counters[f"scores.{outcome}"] += count
-        self._outputs += [Output(self._topics.results, self._partition, record.key, score) for score in scored.results]
+        self._outputs += [Output(self._topics.results, self._partition, record.key, score) for score in scored.scores]
         for candidate in candidates:
             scope = candidate.scope.encode()
             home = partition_of(scope, self._partitions)
@@ -238,8 +238,8 @@ class ScoreStage:
         self._changed()
 
 
-def _last_record(record: Record, scored: Scored) -> int:
-    return min(scored.last_record, record.timestamp)  # what it says itself may be any time
+def _last_record(record: Record, scored: ScoringResult) -> int:
+    return min(scored.last_record_ms, record.timestamp)  # what it says itself may be any time
 
 
 def _is(record: Record | None, key: bytes, again: RetryState, segment: int) -> bool:

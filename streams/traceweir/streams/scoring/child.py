@@ -43,7 +43,8 @@ from traceweir.streams.scoring.protocol import (
     send_object,
 )
 from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.session_scoring import Scoring, SessionScoring, score_bytes
+from traceweir.streams.scoring.result import Scoring
+from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.stages.work_pool import WorkPool
 
@@ -83,26 +84,9 @@ class _Child(asyncio.Protocol):
 
     async def _answer(self, ask: Ask) -> None:
         try:
-            scored = await self._scoring(ask.session, ask.known)
+            answer: Answer | Refusal = Answer(ask.number, await self._scoring(ask.session, ask.known))
         except SessionRejected as why:
-            verdicts, paid = why.judged
-            answer: Answer | Refusal = Refusal(
-                ask.number, why.reason, printable(why.detail, DETAIL), [*verdicts], [*paid]
-            )
-        else:
-            segment, revision, last_record, results, candidates, outcomes, (verdicts, paid), unanswered = scored
-            answer = Answer(
-                ask.number,
-                segment,
-                revision,
-                last_record,
-                [*results],
-                [*candidates],
-                dict(outcomes),
-                [*verdicts],
-                [*paid],
-                unanswered,
-            )
+            answer = Refusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
         if self._transport is not None:
             self._transport.write(packed(answer))
 

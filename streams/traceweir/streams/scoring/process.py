@@ -14,12 +14,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import cast
 
-from msgspec.structs import astuple
-
-from traceweir.schemas.dead_letter import Reason
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.errors import JudgeUnavailableError
-from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
+from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
 from traceweir.streams.scoring.protocol import (
     Answer,
@@ -37,7 +34,7 @@ from traceweir.streams.scoring.protocol import (
     receive_object,
     send_object,
 )
-from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
@@ -86,7 +83,7 @@ class ScoringProcess(asyncio.Protocol):
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
         self._asked = 0
-        self._waiting: dict[int, asyncio.Future[Scored]] = {}
+        self._waiting: dict[int, asyncio.Future[ScoringResult]] = {}
         self._closed = False
         self.silence_s = 0.0
         """How long it has said nothing, as those who look add it up: the clock goes on while the worker itself is frozen."""
@@ -147,7 +144,7 @@ class ScoringProcess(asyncio.Protocol):
         """Connect it with the running event loop."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
 
-    def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = ()) -> asyncio.Future[Scored]:
+    def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = ()) -> asyncio.Future[ScoringResult]:
         """Have a session scored, of which these verdicts are known.
 
         Raises:
@@ -156,7 +153,7 @@ class ScoringProcess(asyncio.Protocol):
             NotBegun: by the answer; it died before.
         """
         if self._closed:
-            gone: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
+            gone: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
             gone.set_exception(NotStarted())
             return gone
         if not self._waiting:
@@ -230,18 +227,14 @@ class ScoringProcess(asyncio.Protocol):
         self.lost(how)
 
     def _answered(self, answer: Answer | Refusal) -> None:
-        self.paid(answer.paid)
+        self.paid(answer.result.judged.paid if isinstance(answer, Answer) else answer.judged.paid)
         waiting = self._waiting.pop(answer.number)
         if waiting.done():  # nobody waits any more
             return
-        judged = JudgeUsage(answer.verdicts, answer.paid)
         if isinstance(answer, Answer):
-            _, segment, revision, last_record, results, candidates, outcomes, _, _, unanswered = astuple(answer)
-            waiting.set_result(
-                Scored(segment, revision, last_record, results, candidates, outcomes, judged, unanswered)
-            )
+            waiting.set_result(answer.result)
         else:
-            waiting.set_exception(SessionRejected(cast("Reason", answer.reason), answer.detail, judged))
+            waiting.set_exception(SessionRejected(answer.reason, answer.detail, answer.judged))
 
     def _send(self, frame: Ask | UpdateReference | RecordSpend | SetBudgetShare) -> None:
         if self._transport is None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
+from traceweir.schemas.dead_letter import Reason
 from traceweir.scorers.evaluation.plan import ConfigError, Plan
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.score.candidate_changes import OfferedCandidate
+from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
+from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.settings import Settings
 
 _SIZE = struct.Struct(">I")
@@ -134,28 +135,21 @@ class SetBudgetShare(msgspec.Struct, tag=True, array_like=True, gc=False):
 
 
 class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the worker: the scores of a session, its candidates by scope, and how the scores came out."""
+    """To the worker: what scoring a session gave back."""
 
     number: int
-    segment: int
-    revision: int
-    last_record: int
-    results: list[bytes]
-    candidates: list[OfferedCandidate]
-    outcomes: dict[str, int]
-    verdicts: list[JudgeVerdict] = []
-    paid: list[Paid] = []
-    unanswered: int = 0
+    """That of the `Ask`."""
+    result: ScoringResult
 
 
 class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the worker: why a session cannot be scored."""
+    """To the worker: why a session cannot be scored. `SessionRejected`, which cannot cross a socket itself."""
 
     number: int
-    reason: str
+    """That of the `Ask`."""
+    reason: Reason
     detail: str
-    verdicts: list[JudgeVerdict] = []
-    paid: list[Paid] = []
+    judged: JudgeUsage
 
 
 class Heartbeat(msgspec.Struct, tag=True, array_like=True, gc=False):

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from traceweir.schemas.base import explain
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
-from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
@@ -89,18 +89,18 @@ class Quarantine:
         silent_s: float,
     ) -> None:
         self._attempts, self._another, self._failed, self._silent_s = attempts, another, failed, silent_s
-        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], asyncio.Future[Scored]]] = deque()
+        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], asyncio.Future[ScoringResult]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.quarantine_process: ScoringProcess | None = None
         """The process for suspects, while there is one."""
 
-    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict]) -> Scored:
+    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict]) -> ScoringResult:
         """Try a session, of which these verdicts are known, when its turn comes.
 
         Raises:
             Unscorable: nothing can come of it.
         """
-        answer: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
         self._suspects.append((raw, known, answer))
         if self._task is None:
             self._task = asyncio.create_task(self._try_all())
@@ -150,7 +150,7 @@ class Quarantine:
 
     async def _alone(
         self, quarantine_process: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict]
-    ) -> Scored | SessionRejected | ScoringProcessDiedError | NotStarted:
+    ) -> ScoringResult | SessionRejected | ScoringProcessDiedError | NotStarted:
         answer = quarantine_process.ask(raw, known)
         while not answer.done():
             await asyncio.wait({answer}, timeout=LOOK_EVERY_S)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -22,10 +21,10 @@ from traceweir.scorers.embedding import Embedder, embedded_text
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
 from traceweir.streams.judges.service import Judging
-from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeUsage, JudgeVerdict
-from traceweir.streams.score.candidate_changes import OfferedCandidate
+from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
 from traceweir.streams.scoring.embedders import Batching
 from traceweir.streams.scoring.references import References
+from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
 from traceweir.streams.stages.errors import SessionRejected
 
@@ -33,76 +32,29 @@ UNANSWERED = {"budget", "error", "timeout"}
 """Why a judged score may have a value another time."""
 
 
-class Measured(NamedTuple):
-    """A session's scores, its traces as candidates, and what judging it brought."""
-
-    scores: Sequence[Score]
-    candidates: Sequence[Candidate]
-    judged: JudgeUsage = NOTHING_JUDGED
-    unanswered: int = 0
-    """How many of the scores wait for a judge that could not be asked, or whose answer was of no use."""
-
-
-Measure = Callable[[Session, Sequence[JudgeVerdict]], Awaitable[Measured]]
-"""Measures a session of which these verdicts are known."""
-
-
-class Scored(NamedTuple):
-    """What came of a session, ready to be sent."""
-
-    segment: int
-    revision: int
-    last_record: int
-    """Timestamp of its last record, in milliseconds since 1970."""
-    results: Sequence[bytes]
-    candidates: Sequence[OfferedCandidate]
-    outcomes: Mapping[str, int]
-    """How many scores came out how: `PASSED`, or `NOT_EVALUATED.timeout`."""
-    judged: JudgeUsage = NOTHING_JUDGED
-    unanswered: int = 0
-    """How many of the scores wait for a judge."""
-
-
-class Scoring(Protocol):
-    """Scores sessions."""
-
-    def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Awaitable[Scored]:
-        """Score a session as it stands on its topic, of which these verdicts are known.
-
-        Raises:
-            Unscorable: nothing can come of it.
-        """
+Measure = Callable[[Session, Sequence[JudgeVerdict]], Awaitable[ScoringResult]]
+"""Scores a session that has been read, given the verdicts that judges gave on it before."""
 
 
 def score_bytes(measure: Measure) -> Scoring:
-    """What scores the bytes of a session in this process. Whatever a session provokes becomes `SessionRejected`."""
+    """A scoring of serialised sessions in this process. Every failure that a session causes becomes `SessionRejected`."""
 
-    async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Scored:
+    async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> ScoringResult:
         try:
             session = Session.model_validate_json(raw)
         except ValidationError as error:
             raise SessionRejected("unreadable_session", explain(error)) from None
         try:
-            scores, candidates, judged, unanswered = await measure(session, known)
-            scored = Scored(
-                session.segment,
-                session.revision,
-                int(session.last_record_at.timestamp() * 1000),
-                [each.wire() for each in scores],
-                [_offered(each) for each in candidates],
-                Counter(map(_outcome, scores)),
-                judged,
-                unanswered,
-            )
+            result = await measure(session, known)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
                 raise
             raise SessionRejected("scoring_failed", f"{type(error).__name__}: {error}") from error
-        largest = max(map(len, [*scored.results, *(each.value for each in scored.candidates)]), default=0)
+        largest = max(map(len, [*result.scores, *(each.value for each in result.candidates)]), default=0)
         if largest > MAX_OUTPUT_BYTES:
             detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
-            raise SessionRejected("too_large", detail, judged)
-        return scored
+            raise SessionRejected("too_large", detail, result.judged)
+        return result
 
     return score
 
@@ -142,8 +94,13 @@ class SessionScoring:
         self._embedder = Batching(embedder) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 
-    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> Measured:
-        """The scores of a session, and a candidate for each of its traces."""
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> ScoringResult:
+        """The scores of a session, and a candidate for each of its traces.
+
+        Args:
+            session: The session.
+            known: Verdicts that judges gave on it before.
+        """
         turns = self._references.resolve(turns_of(session))
         judge = self._judging.session(known) if self._judging is not None else None
         scores = await evaluate(
@@ -159,12 +116,23 @@ class SessionScoring:
         unanswered = sum(
             each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED for each in scores
         )
+        return ScoringResult(
+            session.segment,
+            session.revision,
+            int(session.last_record_at.timestamp() * 1000),
+            [each.wire() for each in scores],
+            [_offered(each) for each in await self._candidates(session, scores)],
+            dict(Counter(map(_outcome, scores))),
+            judged,
+            unanswered,
+        )
+
+    async def _candidates(self, session: Session, scores: Sequence[Score]) -> Sequence[Candidate]:
         if not session.traces:
-            return Measured(scores, (), judged, unanswered)
+            return ()
         waiting = [self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces]
         # All at once, so that the timeout of one is that of the session.
-        candidates = [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
-        return Measured(scores, candidates, judged, unanswered)
+        return [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
 
     def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
         """How the criteria that the gate requires came out: for the session, or for the trace itself."""

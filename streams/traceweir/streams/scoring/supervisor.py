@@ -21,7 +21,7 @@ from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import Attempts, Quarantine
-from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
-        self._asked: dict[bytes, asyncio.Future[Scored]] = {}
+        self._asked: dict[bytes, asyncio.Future[ScoringResult]] = {}
         self._trial = Quarantine(self._attempts, self._start_quarantine_process, self._fail, silent_s)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
@@ -77,7 +77,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
                 start.result().close()
         self._process.close()
 
-    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Scored:
+    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> ScoringResult:
         """Score a session, of which these verdicts are known.
 
         It waits for ever once no process can be had any more, which `failed` is told.
@@ -106,7 +106,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
                 ended.cancel()
         return scored
 
-    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict]) -> Scored:
+    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict]) -> ScoringResult:
         while not self._attempts.of(raw):
             await self._ready.wait()
             try:

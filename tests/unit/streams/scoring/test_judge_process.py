@@ -25,7 +25,7 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import INSTALL, Access
 from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
 from traceweir.streams.worker import run_worker
@@ -42,8 +42,8 @@ def setup(plan: Plan, url: str) -> Setup:
     return Setup(plan, "none", 60, 4, Access(url, SecretStr(KEY)), 60)
 
 
-def verdict(scored: Scored) -> tuple[Any, ...]:
-    result = orjson.loads(scored.results[0])
+def verdict(scored: ScoringResult) -> tuple[Any, ...]:
+    result = orjson.loads(scored.scores[0])
     return result["value"], result["not_evaluated_because"], result["cost"]["cached"]
 
 

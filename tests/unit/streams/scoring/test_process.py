@@ -27,7 +27,8 @@ from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_e
 from traceweir.streams.scoring.process import NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Loading, Ready, Setup, receive_object, send_object
 from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.session_scoring import Scored, SessionScoring, score_bytes
+from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.stages.errors import SessionRejected
 
 pytestmark = pytest.mark.slow  # most tests start a scoring process
@@ -78,9 +79,9 @@ def known(reference: Reference | None) -> bytes | None:
     return reference and reference.model_dump_json().encode()
 
 
-def stable(scored: Scored) -> tuple[object, ...]:
+def stable(scored: ScoringResult) -> tuple[object, ...]:
     """What two runs have in common: all but the moment."""
-    results = [orjson.loads(result) | {"evaluated_at": ""} for result in scored.results]
+    results = [orjson.loads(result) | {"evaluated_at": ""} for result in scored.scores]
     return results, list(scored.candidates), dict(scored.outcomes)
 
 
@@ -96,7 +97,7 @@ async def test_it_scores_as_this_process_does(process: ScoringProcess) -> None:
     process.update_reference("order", known(EXPECTED))
     (found,) = [
         s
-        for s in map(orjson.loads, (await process.ask(session())).results)
+        for s in map(orjson.loads, (await process.ask(session())).scores)
         if s["metric"] == "response_match_score" and s["level"] == "session"
     ]
     assert found["value"] == 1.0
@@ -107,7 +108,7 @@ async def test_it_answers_each_with_its_own(process: ScoringProcess) -> None:
     names = [f"s{number}" for number in range(200)]
     asked = [process.ask(session(name, "word " * number)) for number, name in enumerate(names)]
     for name, answer in zip(names, asked, strict=True):
-        assert {orjson.loads(result)["session_id"] for result in (await answer).results} == {name}
+        assert {orjson.loads(result)["session_id"] for result in (await answer).scores} == {name}
 
 
 async def test_what_cannot_be_scored_says_why_and_stops_nobody(process: ScoringProcess) -> None:
@@ -115,7 +116,7 @@ async def test_what_cannot_be_scored_says_why_and_stops_nobody(process: ScoringP
     with pytest.raises(SessionRejected, match="session_id: Field required") as why:
         await refused
     assert why.value.reason == "unreadable_session"
-    assert (await scored).results
+    assert (await scored).scores
 
 
 def test_an_embedder_that_cannot_be_had_is_said_before_anything_begins() -> None:
@@ -150,7 +151,7 @@ async def test_when_it_dies_everyone_who_waits_is_told(process: ScoringProcess) 
 async def test_signals_to_the_group_leave_it_to_the_worker(process: ScoringProcess) -> None:
     for sent in (signal.SIGINT, signal.SIGTERM):
         os.kill(process.pid, sent)
-    assert (await process.ask(session())).results
+    assert (await process.ask(session())).scores
 
 
 WORKER = """

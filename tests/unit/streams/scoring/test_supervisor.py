@@ -21,9 +21,10 @@ from tests.unit.streams.scoring.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.judges.budget import Paid
+from traceweir.streams.judges.verdicts import JudgeUsage
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Answer, Setup
-from traceweir.streams.scoring.session_scoring import Scored
+from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.errors import SessionRejected
 
@@ -54,10 +55,10 @@ async def outcomes(apart: ScoringSupervisor, names: list[str]) -> dict[str, str]
 
     async def one(name: str) -> str:
         try:
-            scored: Scored = await apart(session(name))
+            scored: ScoringResult = await apart(session(name))
         except SessionRejected as why:
             return why.reason
-        return str(orjson.loads(scored.results[0])["session_id"] == name and "scored")
+        return str(orjson.loads(scored.scores[0])["session_id"] == name and "scored")
 
     return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
 
@@ -109,7 +110,7 @@ async def test_a_process_that_ends_between_two_suspects_is_replaced(
 ) -> None:
     ask, ended = ScoringProcess.ask, list[ScoringProcess]()
 
-    def once(process: ScoringProcess, *asked: Any) -> asyncio.Future[Scored]:
+    def once(process: ScoringProcess, *asked: Any) -> asyncio.Future[ScoringResult]:
         answer = ask(process, *asked)
         if not ended:
             ended.append(process)
@@ -135,7 +136,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Paid]]:
     answered, record_spend, told = ScoringProcess._answered, ScoringProcess.record_spend, list[tuple[int, Paid]]()
 
     def paying(process: ScoringProcess, answer: Answer) -> None:
-        answered(process, replace(answer, paid=[Paid(1, process.pid, 0.0)]))
+        usage = JudgeUsage(paid=[Paid(1, process.pid, 0.0)])
+        answered(process, replace(answer, result=replace(answer.result, judged=usage)))
 
     def noted(process: ScoringProcess, paid: Paid) -> None:
         told.append((process.pid, paid))
@@ -215,7 +217,7 @@ async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
     os.kill(apart._process.pid, signal.SIGKILL)
     apart._attempts.add(session("suspect"))
     for name in ("suspect", "other"):
-        values = [orjson.loads(result)["value"] for result in (await apart(session(name))).results]
+        values = [orjson.loads(result)["value"] for result in (await apart(session(name))).scores]
         assert values == [1.0, 1.0]
     await apart.stop()
 
