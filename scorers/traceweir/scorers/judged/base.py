@@ -1,4 +1,4 @@
-"""What scorers that ask a judge have in common: their options, and how a question comes about."""
+"""Defines the base class of all scorers that ask a judge, and its options."""
 
 from __future__ import annotations
 
@@ -11,42 +11,45 @@ from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
 from traceweir.scorers.base import MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge, Question
 
-NO_INFLUENCE = ("judge_model", "judge_model_config", "parallelism_limit")
-"""Judge options that stand in no metric digest: the model has a place of its own in it, the others change no value."""
+OPTIONS_NOT_IN_DIGEST = ("judge_model", "judge_model_config", "parallelism_limit")
+"""Judge options that are not among the options of the metric digest.
+
+The digest has a separate field for the model; the other two options change no value.
+"""
 
 
 class JudgeModelOptions(ConfigModel):
-    """Whom a criterion asks, and how often: Google ADK's `judge_model_options`."""
+    """Holds the model that a criterion asks, and how often it asks: Google ADK's `judge_model_options`."""
 
     judge_model: NonEmpty = "gemini-2.5-flash"
     num_samples: Annotated[int, Field(ge=1)] = 5
-    """Replies to one question at most. No more are asked for once the others cannot change the outcome."""
+    """Maximum number of replies to one question. Asking ends as soon as further replies cannot change the verdict."""
     parallelism_limit: Annotated[int, Field(ge=1)] = 1
-    """Questions about one invocation that may be in flight at once."""
+    """Maximum number of questions about one invocation that are in flight at the same time."""
     judge_model_config: JsonObject | None = None
-    """Accepted, because ADK's files may have it, and without effect: how a model generates is up to whoever hands the judge in."""
+    """Has no effect; accepted because ADK's files can contain it. The provider of the judge configures the model."""
 
 
 class JudgedScorer(Scorer):
-    """A scorer that asks a judge."""
+    """Base class of the scorers that ask a judge."""
 
     metric: ClassVar[str]
-    """The criterion's name, under which its questions are counted and remembered."""
+    """The criterion's name. Costs and stored verdicts are recorded under this name."""
     judged = True
     judge_model_options: JudgeModelOptions = JudgeModelOptions()
 
     @property
     def judge_model(self) -> str:
-        """The model that is asked, as the config names it."""
+        """The name of the judge model, as in the config."""
         return self.judge_model_options.judge_model
 
     def decisive_options(self) -> JsonObject:
-        """The options but for the judge's that change no value."""
-        options: JsonObject = self.model_dump(mode="json", exclude={"judge_model_options": set(NO_INFLUENCE)})
+        """Returns the options that can change a value: all except those in `OPTIONS_NOT_IN_DIGEST`."""
+        options: JsonObject = self.model_dump(mode="json", exclude={"judge_model_options": set(OPTIONS_NOT_IN_DIGEST)})
         return options
 
     def question(self, prompt: str, answer: Mapping[str, JsonValue], sample: int = 0) -> Question:
-        """A question of this criterion to its model."""
+        """Returns a question of this criterion to its model."""
         return Question(
             metric=self.metric,
             version=self.version,
@@ -58,11 +61,11 @@ class JudgedScorer(Scorer):
 
 
 def judge_of(subject: Subject) -> Judge:
-    """The subject's judge.
+    """Returns the subject's judge.
 
     Raises:
-        Missing: there is none.
+        MissingInput: The subject has no judge.
     """
     if subject.judge is None:
-        raise MissingInput("there is no judge to be asked")
+        raise MissingInput("there is no judge to ask")
     return subject.judge

@@ -1,4 +1,4 @@
-"""Chunk relevance precision: the share of the retrieved chunks that a judge finds relevant."""
+"""Measures chunk relevance precision: the share of the retrieved chunks that a judge rates as relevant."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Sub
 from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import judge_of
-from traceweir.scorers.judged.vote import results, together, total
-from traceweir.scorers.judged.yes_no_rating import AsksForRatings, Rating, named, rating_of, request_of
+from traceweir.scorers.judged.vote import gather_all, raise_first, total_cost
+from traceweir.scorers.judged.yes_no_rating import AsksForRatings, Rating, rating_of, rating_word, request_of
 
 SHOWN_CHUNKS = 100
 SHOWN_CHARACTERS = 300
 
 
 class ChunkRelevancePrecision(AsksForRatings):
-    """Share of the retrieved chunks that a judge finds relevant to the request, from 0 to 1; each is asked about on its own.
+    """Returns the share of the retrieved chunks that a judge rates as relevant to the request, from 0 to 1.
 
-    A chunk without content, and one about which the judge failed, is left out as long as there is another. A session's value is the mean
-    over its invocations. This is `chunk_relevance/precision` of Databricks Agent Evaluation (databricks-agents 1.13), with a prompt of
-    our own.
+    The scorer asks a separate question about each chunk. Chunks without content, and chunks for which the judge
+    failed, do not count; without any other chunk there is no value. A session's value is the mean of its invocations.
+    This is `chunk_relevance/precision` of Databricks Agent Evaluation (databricks-agents 1.13), with Traceweir's own
+    prompt.
 
     >>> ChunkRelevancePrecision().judge_model_options.parallelism_limit
     10
@@ -39,15 +40,16 @@ class ChunkRelevancePrecision(AsksForRatings):
     metric = databricks_names.CHUNK_PRECISION
     template = "chunk_relevance"
     max_chunks: Annotated[int, Field(ge=1)] = 100
-    """How many chunks are asked about at most, the first of those retrieved: each is a question with the whole request in it."""
+    """Maximum number of rated chunks, in the order of retrieval. Each chunk needs a question with the full request."""
 
     async def score(self, subject: Subject) -> Measurement:
-        """Ask about every chunk.
+        """Asks the judge about every chunk.
 
         Raises:
-            AnswerUnusable: no reply is a rating.
-            BudgetSpent: asking is no longer paid for.
-            JudgeFailed: no question was answered.
+            AnswerUnusable: No reply contains a rating.
+            BudgetSpent: The budget does not allow further questions.
+            JudgeFailed: The judge answered no question.
+            MissingInput: There is no judge, no request, or no retrieved chunk with content.
         """
         invocation, judge = subject.invocation, judge_of(subject)
         question = request_of(invocation, subject.reference)
@@ -56,21 +58,21 @@ class ChunkRelevancePrecision(AsksForRatings):
                 reason_with_unread(invocation, "nothing was retrieved") if invocation else "there is no invocation"
             )
         chunks = invocation.retrieved_context[: self.max_chunks]
-        at_once = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
+        limit = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
 
-        async def rated(chunk: RetrievedChunk) -> _Rated:
+        async def rate(chunk: RetrievedChunk) -> _ChunkRating:
             if not chunk.content:
-                return _Rated(chunk, rationale="the chunk has no content")
-            async with at_once:
-                return await self._rated(judge, question, chunk, chunk.content)
+                return _ChunkRating(chunk, rationale="the chunk has no content")
+            async with limit:
+                return await self._rate(judge, question, chunk, chunk.content)
 
-        found = results(await together([rated(chunk) for chunk in chunks]))
-        value = precision([one.rating for one in found])
+        chunk_ratings = raise_first(await gather_all([rate(chunk) for chunk in chunks]))
+        value = precision([each.rating for each in chunk_ratings])
         if value is None:
-            if failure := next((one.failure for one in found if one.failure), None):
+            if failure := next((each.failure for each in chunk_ratings if each.failure), None):
                 raise failure
             raise MissingInput(reason_with_unread(invocation, "none of the retrieved chunks has content"))
-        ratings = [one.rating for one in found if one.rating is not None]
+        ratings = [each.rating for each in chunk_ratings if each.rating is not None]
         retrieved = len(invocation.retrieved_context)
         return Measurement(
             value=value,
@@ -80,25 +82,25 @@ class ChunkRelevancePrecision(AsksForRatings):
                 "k": retrieved,
                 "relevant": ratings.count("yes"),
                 "rated": len(ratings),
-                "chunks": [one.details() for one in found[:SHOWN_CHUNKS]],
+                "chunks": [each.details() for each in chunk_ratings[:SHOWN_CHUNKS]],
             },
-            cost=total(one.cost for one in found if one.cost != NOTHING_SPENT),
+            cost=total_cost(each.cost for each in chunk_ratings if each.cost != NOTHING_SPENT),
         )
 
-    async def _rated(self, judge: Judge, question: str, chunk: RetrievedChunk, content: str) -> _Rated:
+    async def _rate(self, judge: Judge, question: str, chunk: RetrievedChunk, content: str) -> _ChunkRating:
         try:
-            poll = await self.poll(judge, {"question": question, "chunk": content}, at_once=1)
+            poll = await self.poll(judge, {"question": question, "chunk": content}, parallelism_limit=1)
             rating = rating_of(poll)
         except JudgeFailed as failure:
             cost = failure.cost if isinstance(failure, AnswerUnusable) else NOTHING_SPENT
-            return _Rated(chunk, rationale=str(failure), cost=cost, failure=failure)
-        return _Rated(chunk, named(rating), rating.rationale, poll.cost)
+            return _ChunkRating(chunk, rationale=str(failure), cost=cost, failure=failure)
+        return _ChunkRating(chunk, rating_word(rating), rating.rationale, poll.cost)
 
 
 def precision(ratings: Sequence[Rating | None]) -> float | None:
-    """Share of the ratings that are `yes`, from 0 to 1; None, if there is none.
+    """Returns the share of the ratings that are `yes`, from 0 to 1; None if there is no rating.
 
-    An `unknown` counts as a rating; None, which is a chunk without content or a question that failed, does not.
+    An `unknown` counts as a rating. None, for a chunk without content or a failed question, does not count.
 
     >>> precision(["yes", "no", "no"]), precision(["yes", None]), precision(["yes", "unknown"]), precision([None])
     (0.3333333333333333, 1.0, 0.5, None)
@@ -108,8 +110,8 @@ def precision(ratings: Sequence[Rating | None]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rated:
-    """What was found about one chunk."""
+class _ChunkRating:
+    """Holds the rating of one chunk, or the reason why it has none."""
 
     chunk: RetrievedChunk
     rating: Rating | None = None

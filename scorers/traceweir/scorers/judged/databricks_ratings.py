@@ -1,4 +1,4 @@
-"""The ratings that Databricks Agent Evaluation gives of an invocation as a whole."""
+"""Defines the ratings of Databricks Agent Evaluation for an invocation as a whole."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from traceweir.schemas.reference import Reference
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import MissingInput
 from traceweir.scorers.databricks_names import reason_with_unread
-from traceweir.scorers.judged.evidence import answer_of, retrieved_by
+from traceweir.scorers.judged.evidence import answer_of, retrieved_context_of
 from traceweir.scorers.judged.safety_v1 import Safety
-from traceweir.scorers.judged.yes_no_rating import Rated, RatingOptions, request_of
+from traceweir.scorers.judged.yes_no_rating import RatingOptions, YesNoRating, request_of
 
 
-class Correctness(Rated):
-    """1 if the response says what was expected, all the facts or what the expected response says, and nothing against it; else 0.
+class Correctness(YesNoRating):
+    """Returns 1 if the response contains what was expected and does not contradict it, else 0.
 
-    This is `correctness` of Databricks Agent Evaluation, which asks one question about all facts together, too.
+    Expected are either all facts or the content of the expected response. This is `correctness` of Databricks Agent
+    Evaluation, which also asks a single question about all facts.
 
     >>> Correctness().judge_model_options.num_samples
     1
@@ -28,8 +29,8 @@ class Correctness(Rated):
     metric = databricks_names.CORRECTNESS
     template, adjective = "correctness", "correct"
 
-    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
-        """The question, what was expected, and the response."""
+    def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """Returns the question, the expected response or facts, and the response."""
         return {
             "question": request_of(invocation, reference),
             "expected": _expected(reference),
@@ -37,8 +38,8 @@ class Correctness(Rated):
         }
 
 
-class RelevanceToQuery(Rated):
-    """1 if the response is about what was asked, right or wrong, else 0.
+class RelevanceToQuery(YesNoRating):
+    """Returns 1 if the response addresses the request, correctly or not, else 0.
 
     This is `relevance_to_query` of Databricks Agent Evaluation.
 
@@ -49,13 +50,13 @@ class RelevanceToQuery(Rated):
     metric = databricks_names.RELEVANCE
     template, adjective = "relevance_to_query", "relevant to the query"
 
-    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
-        """The question and the response."""
+    def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """Returns the question and the response."""
         return {"question": request_of(invocation, reference), "response": _response(invocation)}
 
 
-class Groundedness(Rated):
-    """1 if all that the response claims is in the retrieved context, or follows from it, else 0.
+class Groundedness(YesNoRating):
+    """Returns 1 if every claim of the response is in the retrieved context or follows from the context, else 0.
 
     This is `groundedness` of Databricks Agent Evaluation. Only chunks with content count.
 
@@ -66,8 +67,8 @@ class Groundedness(Rated):
     metric = databricks_names.GROUNDEDNESS
     template, adjective = "groundedness", "grounded in the retrieved context"
 
-    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
-        """The question, the retrieved context and the response."""
+    def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """Returns the question, the retrieved context and the response."""
         return {
             "question": request_of(invocation, reference),
             "context": _context(invocation),
@@ -75,8 +76,8 @@ class Groundedness(Rated):
         }
 
 
-class ContextSufficiency(Rated):
-    """1 if what was expected could be answered from the retrieved context, whatever the response made of it, else 0.
+class ContextSufficiency(YesNoRating):
+    """Returns 1 if the retrieved context suffices for the expected answer, whatever the actual response is, else 0.
 
     This is `context_sufficiency` of Databricks Agent Evaluation. Only chunks with content count.
 
@@ -87,8 +88,8 @@ class ContextSufficiency(Rated):
     metric = databricks_names.SUFFICIENCY
     template, adjective = "context_sufficiency", "sufficient"
 
-    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
-        """The question, what was expected, and the retrieved context."""
+    def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """Returns the question, the expected response or facts, and the retrieved context."""
         return {
             "question": request_of(invocation, reference),
             "expected": _expected(reference),
@@ -97,9 +98,10 @@ class ContextSufficiency(Rated):
 
 
 class SafetyRating(Safety):
-    """1 if a judge finds the final response within the policy of `safety_v1`, else 0; asked once, where `safety_v1` asks five times.
+    """Returns 1 if a judge finds that the final response complies with the policy of `safety_v1`, else 0.
 
-    This is `safety` of Databricks Agent Evaluation, whose policy is not public.
+    This rating asks once by default; `safety_v1` asks up to five times. This is `safety` of Databricks Agent
+    Evaluation, whose policy is not public.
 
     >>> SafetyRating().judge_model_options.num_samples
     1
@@ -117,7 +119,10 @@ def _response(invocation: Invocation) -> str:
 
 
 def _expected(reference: Reference | None) -> str:
-    """A response as it is, facts as a line of JSON each: a line break in one cannot look like the next."""
+    """Returns the expected response unchanged, or each expected fact as a line of JSON.
+
+    JSON escapes line breaks, so that a line break inside a fact cannot look like the start of the next fact.
+    """
     if reference is not None and reference.expected_facts is not None:
         if reference.final_response is not None:
             raise ValueError(CONFLICT)
@@ -132,8 +137,6 @@ def _expected(reference: Reference | None) -> str:
 def _context(invocation: Invocation) -> str:
     chunks = [chunk for chunk in invocation.retrieved_context or () if chunk.content]
     if not chunks:
-        without = (
-            "none of the retrieved chunks has content" if invocation.retrieved_context else "nothing was retrieved"
-        )
-        raise MissingInput(reason_with_unread(invocation, without))
-    return retrieved_by(invocation.model_copy(update={"retrieved_context": chunks}))
+        reason = "none of the retrieved chunks has content" if invocation.retrieved_context else "nothing was retrieved"
+        raise MissingInput(reason_with_unread(invocation, reason))
+    return retrieved_context_of(invocation.model_copy(update={"retrieved_context": chunks}))

@@ -1,8 +1,9 @@
-"""What a judge is shown of an invocation: instructions, tools, what was looked up, and the steps to the answer, as text.
+"""Formats the parts of an invocation that a judge reads: instructions, tools, retrieved context and steps.
 
-The layout is that of Google ADK 2.13, so that judges read what they would read there, but for three things. Text stays as it is where ADK
-escapes it to ASCII. Retrieved context is shown where there is some. And intermediate data by kind, which ADK leaves out of what an answer
-may rest on, is shown as steps: first the tools, then what was said.
+The layout is that of Google ADK 2.13, so that judges read the same text as in ADK, with three differences. Non-ASCII
+text stays unchanged, where ADK escapes it to ASCII. Retrieved context is included. Intermediate data grouped by kind
+(`IntermediateData`), which ADK leaves out of the context of an answer, is included as steps: first the tools, then the
+intermediate responses.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NO_GROUNDING = "No grounding metadata was provided."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceStep:
-    """One event between question and answer."""
+    """Holds one event between question and answer."""
 
     author: str = ""
     texts: Sequence[str] = ()
@@ -33,7 +34,7 @@ class EvidenceStep:
 
 
 def steps_of(invocation: Invocation) -> list[EvidenceStep]:
-    """What happened between question and answer, from either kind of intermediate data."""
+    """Returns the events between question and answer, from either kind of intermediate data."""
     data = invocation.intermediate_data
     if data is None:
         return []
@@ -55,33 +56,33 @@ def steps_of(invocation: Invocation) -> list[EvidenceStep]:
         if data.tool_uses or data.tool_responses
         else []
     )
-    said = [
+    responses = [
         EvidenceStep(author=author, texts=[part.text for part in parts if part.text])
         for author, parts in data.intermediate_responses
     ]
-    return [*tools, *said]
+    return [*tools, *responses]
 
 
 def question_of(invocation: Invocation) -> str:
-    """What the user said."""
+    """Returns the text of the user's message; empty if there is none."""
     return invocation.user_content.text if invocation.user_content else ""
 
 
 def answer_of(invocation: Invocation, with_intermediate: bool = False) -> str:
-    """The text of the final response; before it that of the intermediate ones, if they are to count."""
+    """Returns the text of the final response; `with_intermediate` puts the intermediate responses before it."""
     final = invocation.final_response.text if invocation.final_response else ""
     before = ["\n".join(step.texts) for step in steps_of(invocation)] if with_intermediate else []
     return "\n".join(text for text in [*before, final] if text)
 
 
 def instructions_of(invocation: Invocation) -> str:
-    """The developer's instructions to each agent."""
+    """Returns the developer's instructions to each agent."""
     agents = ((name, agent.get("instructions")) for name, agent in _agents(invocation).items())
     return "\n\n".join(f"{name}:\n{text}" for name, text in agents if isinstance(text, str) and text)
 
 
 def tools_of(invocation: Invocation) -> str:
-    """The tools that each agent may use, as JSON."""
+    """Returns the tools that each agent can use, as JSON."""
     tools: JsonObject = {
         name: agent.get("tool_declarations", agent.get("toolDeclarations")) or []
         for name, agent in _agents(invocation).items()
@@ -90,29 +91,30 @@ def tools_of(invocation: Invocation) -> str:
 
 
 def tool_steps_of(invocation: Invocation) -> str:
-    """The tool calls with their responses, as JSON.
+    """Returns the tool calls with their responses, as JSON.
 
-    A response belongs to the call of its id; one without an id to the first call of its name that has none either and is still waiting.
+    A response belongs to the call with the same id. A response without an id belongs to the first call of the same
+    name that has no id and no response yet.
     """
     steps = steps_of(invocation)
     calls = [call for step in steps for call in step.calls]
     if not calls:
         return NO_STEPS
-    waiting = [response for step in steps for response in step.responses]
+    unmatched = [response for step in steps for response in step.responses]
     shown: list[JsonValue] = []
     for number, call in enumerate(calls):
         own = next(
-            (one for one in waiting if one.id == call.id and (call.id is not None or one.name == call.name)), None
+            (each for each in unmatched if each.id == call.id and (call.id is not None or each.name == call.name)), None
         )
         if own is not None:
-            waiting.remove(own)
+            unmatched.remove(own)
         response: JsonValue = "None" if own is None else _response(own)
         shown.append({"step": number, "tool_call": _call(call), "tool_response": response})
     return _json({"tool_calls_and_response": shown})
 
 
 def grounding_of(steps: Sequence[EvidenceStep]) -> str:
-    """The grounding metadata of the steps, as JSON."""
+    """Returns the grounding metadata of the steps, as JSON."""
     found: list[JsonValue] = [
         {"step": number, "author": step.author, "grounding_metadata": step.grounding}
         for number, step in enumerate(steps)
@@ -121,21 +123,21 @@ def grounding_of(steps: Sequence[EvidenceStep]) -> str:
     return _json({"grounding_metadata": found}) if found else NO_GROUNDING
 
 
-def retrieved_by(invocation: Invocation) -> str:
-    """The retrieved context, as JSON; empty, if there is none."""
+def retrieved_context_of(invocation: Invocation) -> str:
+    """Returns the retrieved context, as JSON; empty if there is none."""
     chunks: list[JsonValue] = [chunk.model_dump(exclude_none=True) for chunk in invocation.retrieved_context or ()]
     return _json(chunks) if chunks else ""
 
 
 def context_of(invocation: Invocation, steps: Sequence[EvidenceStep]) -> str:
-    """All that a response which follows these steps may rest on."""
+    """Returns the whole context of a response that follows these steps."""
     parts = [
         f"Developer instructions:\n{instructions_of(invocation)}\n",
         f"User prompt:\n{question_of(invocation)}\n",
         f"Tool definitions:\n{tools_of(invocation)}\n",
         f"Grounding metadata:\n{grounding_of(steps)}\n",
     ]
-    if retrieved := retrieved_by(invocation):
+    if retrieved := retrieved_context_of(invocation):
         parts.append(f"Retrieved context:\n{retrieved}\n")
     for step in steps:
         if step.texts:

@@ -1,4 +1,4 @@
-"""Final response match: does the answer say what was expected, in whatever words?"""
+"""Measures final response match: whether a judge finds that the answer means the same as the expected answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from traceweir.scorers.judged.vote import verdict_measurement, vote
 
 
 class FinalResponseMatch(JudgedScorer):
-    """1 if a judge finds the final response valid beside the reference's, else 0, by majority of its replies; a tie is a 0.
+    """Returns 1 if a judge finds the final response valid compared with the reference's, else 0.
 
-    A session's value is the share of its invocations that are valid, of those that have a verdict.
-    This is `final_response_match_v2` of Google ADK 2.13 (`evaluation/final_response_match_v2.py`), with a prompt of our own.
+    The majority of the judge's replies decides; a tie is 0. A session's value is the share of valid invocations among
+    those with a verdict. This is `final_response_match_v2` of Google ADK 2.13
+    (`evaluation/final_response_match_v2.py`), with Traceweir's own prompt.
 
     >>> FinalResponseMatch().judge_model_options.num_samples
     5
@@ -22,15 +23,16 @@ class FinalResponseMatch(JudgedScorer):
 
     metric = "final_response_match_v2"
     include_intermediate_responses_in_final: bool = False
-    """Whether what the agent said before its final response counts as part of it."""
+    """Whether the agent's intermediate responses count as part of its final response."""
 
     async def score(self, subject: Subject) -> Measurement:
-        """Ask whether the response is valid.
+        """Asks the judge whether the response is valid.
 
         Raises:
-            AnswerUnusable: no reply holds a verdict.
-            BudgetSpent: asking is no longer paid for.
-            JudgeFailed: a question was not answered.
+            AnswerUnusable: No reply contains a verdict.
+            BudgetSpent: The budget does not allow further questions.
+            JudgeFailed: The judge did not answer a question.
+            MissingInput: There is no judge, or no expected final response.
         """
         invocation, reference, judge = subject.invocation, subject.reference, judge_of(subject)
         if invocation is None or reference is None or reference.final_response is None:

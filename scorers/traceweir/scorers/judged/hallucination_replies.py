@@ -1,4 +1,4 @@
-"""What a judge's replies say of the sentences of a response: which there are, and how each is founded."""
+"""Reads a judge's replies about a response: the list of its sentences, and the label of each sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.scorers.judged.replies import TEXT, object_schema, one_of, text_at, whole_object
 
 GOOD, BAD = ("supported", "not_applicable"), ("unsupported", "contradictory", "disputed")
-"""The five labels."""
+"""The five labels: those that count 1, and those that count 0."""
 
 SENTENCES_ANSWER = object_schema(sentences={"type": "array", "items": TEXT})
 LABELS_ANSWER = object_schema(
@@ -28,8 +28,8 @@ LABELS_ANSWER = object_schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
-    """A sentence and what the judge found about it."""
+class LabelledSentence:
+    """Holds a sentence and the judge's label for it."""
 
     sentence: str
     label: str
@@ -39,34 +39,34 @@ class Labelled:
 
     @property
     def good(self) -> bool | None:
-        """Whether the sentence is founded, or needs no foundation; None, if the label is none of the five."""
+        """Whether the sentence is supported or needs no support; None if the label is not one of the five."""
         return True if self.label in GOOD else False if self.label in BAD else None
 
     def details(self, characters: int) -> JsonObject:
-        """The fields, texts cut at a number of characters."""
+        """Returns the fields, with each text truncated to a number of characters."""
         return {key: value and value[:characters] for key, value in asdict(self).items()}
 
 
 def read_sentences(reply: str) -> list[str]:
-    """The sentences, of an object or between `<sentence>` and `</sentence>`."""
+    """Returns the sentences of a reply, from a JSON object or from `<sentence>` tags in text."""
     answer = whole_object(reply)
     if answer is not None:
         found = answer.get("sentences")
         return [item for item in found if isinstance(item, str) and item.strip()] if isinstance(found, list) else []
     sentences = []
-    at = 0
-    while (start := reply.find("<sentence>", at)) >= 0 and (end := reply.find("</sentence>", start)) >= 0:
+    position = 0
+    while (start := reply.find("<sentence>", position)) >= 0 and (end := reply.find("</sentence>", start)) >= 0:
         sentences.append(reply[start + len("<sentence>") : end])
-        at = end
+        position = end
     return sentences
 
 
-def read_labels(reply: str, sentences: Sequence[str]) -> list[Labelled]:
-    """What is said of the sentences, of an object or of blocks in Google ADK's form.
+def read_labels(reply: str, sentences: Sequence[str]) -> list[LabelledSentence]:
+    """Returns the labels of the sentences, from a JSON object or from blocks in Google ADK's format.
 
-    In an object a sentence is named by its number from 1, and one that is named several times has its last label. Blocks are taken as
-    they are, as ADK takes them, unless there are more of them than sentences and some repeat a sentence: then the others are left out, and
-    of those that repeat the same one, all but the last.
+    An object refers to a sentence by its number, from 1; of several labels for a sentence the last counts. Blocks are
+    returned unchanged, as in ADK. If there are more blocks than sentences and some blocks repeat a given sentence,
+    only those blocks count, and of several blocks for the same sentence only the last.
     """
     answer = whole_object(reply)
     if answer is None:
@@ -77,11 +77,11 @@ def read_labels(reply: str, sentences: Sequence[str]) -> list[Labelled]:
         own = {_key(block.sentence): block for block in blocks if _key(block.sentence) in known}
         return list(own.values()) or blocks
     entries = answer.get("results")
-    labelled: dict[int, Labelled] = {}
+    labelled: dict[int, LabelledSentence] = {}
     for entry in entries if isinstance(entries, list) else ():
         number = entry.get("number") if isinstance(entry, dict) else None
         if isinstance(entry, dict) and type(number) is int and 1 <= number <= len(sentences):
-            labelled[number] = Labelled(
+            labelled[number] = LabelledSentence(
                 sentences[number - 1],
                 text_at(entry, "label").lower(),
                 text_at(entry, "rationale"),
@@ -91,33 +91,38 @@ def read_labels(reply: str, sentences: Sequence[str]) -> list[Labelled]:
     return [labelled[number] for number in sorted(labelled)]
 
 
-_MARKS = [
-    re.compile(re.escape(mark), re.IGNORECASE)
-    for mark in ("sentence:", "\nlabel:", "\nrationale:", "\nsupporting_excerpt:", "\ncontradicting_excerpt:")
+_FIELDS = [
+    re.compile(re.escape(field), re.IGNORECASE)
+    for field in ("sentence:", "\nlabel:", "\nrationale:", "\nsupporting_excerpt:", "\ncontradicting_excerpt:")
 ]
-_NEXT = re.compile("\nsentence:", re.IGNORECASE)
+_NEXT_BLOCK = re.compile("\nsentence:", re.IGNORECASE)
 
 
-def _blocks(text: str) -> list[Labelled]:
-    """The blocks of five fields in their order. Looking for one mark after the other gives what ADK's pattern gives, in linear time."""
-    blocks: list[Labelled] = []
-    at = 0
+def _blocks(text: str) -> list[LabelledSentence]:
+    """Returns the blocks of five fields in their order.
+
+    Searching for the field names in sequence returns the same blocks as ADK's pattern, in linear time.
+    """
+    blocks: list[LabelledSentence] = []
+    position = 0
     while True:
         fields: list[tuple[int, int]] = []
-        for mark in _MARKS:
-            found = mark.search(text, at)
+        for field in _FIELDS:
+            found = field.search(text, position)
             if found is None:
                 return blocks
             fields.append(found.span())
-            at = found.end()
-        following = _NEXT.search(text, at)
+            position = found.end()
+        following = _NEXT_BLOCK.search(text, position)
         end = following.start() if following else len(text)
         starts = [start for start, _ in fields[1:]] + [end]
         sentence, label, rationale, supporting, contradicting = (
             text[begin:until].strip() for (_, begin), until in zip(fields, starts, strict=True)
         )
-        blocks.append(Labelled(sentence, label.lower(), rationale, _excerpt(supporting), _excerpt(contradicting)))
-        at = end
+        blocks.append(
+            LabelledSentence(sentence, label.lower(), rationale, _excerpt(supporting), _excerpt(contradicting))
+        )
+        position = end
 
 
 def _excerpt(text: str) -> str | None:

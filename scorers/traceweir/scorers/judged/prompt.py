@@ -1,8 +1,9 @@
-"""Prompts: a template of ours, filled with text of others, which stays data.
+"""Fills prompt templates with text of users and agents, and keeps that text delimited as data.
 
-A template is a file of `prompts/`. `[[data NAME]]` in it becomes a block between two marks that bear a tag, and `[[tag]]` that tag. It
-is computed from the text in all blocks and stands nowhere in it, so no text can end its block; and the same text gives the same prompt.
-What is filled in is never looked at again: braces and brackets in it mean nothing.
+A template is a file in `prompts/`. `[[data NAME]]` becomes a block between two marks that contain a tag, and `[[tag]]`
+becomes the tag. The tag is computed from the text of all blocks and does not occur in that text. Therefore no text can
+end its block, and equal texts result in equal prompts. The inserted text is not searched for placeholders: braces and
+brackets in it have no meaning.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from importlib.resources import files
 
 
 def prompt(template: str, data: Mapping[str, str]) -> str:
-    """The template of this name with each text in its block.
+    """Returns the template of this name with each text in its block.
 
     Raises:
-        KeyError: the template asks for a text that is not given.
+        KeyError: The template contains a placeholder for which `data` has no text.
 
     >>> print(fill("About [[tag]]: [[data answer]]", {"answer": "[[tag]] {}"}))
     About 2565723131c6874a: <answer 2565723131c6874a>
@@ -29,22 +30,22 @@ def prompt(template: str, data: Mapping[str, str]) -> str:
 
 
 def fill(text: str, data: Mapping[str, str]) -> str:
-    """As `prompt`, for a template that is given itself."""
+    """Returns a template, given as text instead of by name, with each text of `data` in its block."""
     plain = {name: value.encode("utf-8", "replace").decode() for name, value in data.items()}
     tag = tag_of(plain)
 
-    def put(found: re.Match[str]) -> str:
+    def replacement(found: re.Match[str]) -> str:
         name = found["name"]
         return tag if name is None else f"<{name} {tag}>\n{plain[name]}\n</{name} {tag}>"
 
-    return _PLACE.sub(put, text)
+    return _PLACEHOLDER.sub(replacement, text)
 
 
-_PLACE = re.compile(r"\[\[(?:tag|data (?P<name>\w+))\]\]")
+_PLACEHOLDER = re.compile(r"\[\[(?:tag|data (?P<name>\w+))\]\]")
 
 
 def tag_of(data: Mapping[str, str], characters: int = 16) -> str:
-    """So many hexadecimal digits, computed from the texts, that stand in none of them.
+    """Returns hexadecimal digits, computed from the texts, that occur in none of them.
 
     >>> tag_of({"answer": "0123456789abcde"}, 1)
     'f'

@@ -1,4 +1,4 @@
-"""Quality of the final response: does the answer have the properties that rubrics ask for?"""
+"""Measures the quality of the final response: the share of the rubrics that the answer meets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from traceweir.scorers.judged.evidence import (
     grounding_of,
     instructions_of,
     question_of,
-    retrieved_by,
+    retrieved_context_of,
     steps_of,
     tool_steps_of,
     tools_of,
@@ -17,10 +17,11 @@ from traceweir.scorers.judged.rubrics import RubricBased
 
 
 class RubricBasedFinalResponseQuality(RubricBased):
-    """The share of the rubrics that the final response meets, by a judge that also sees what it rests on.
+    """Returns the share of the rubrics that the final response meets, from 0 to 1.
 
-    Rubrics of invocations and references count if their type is `FINAL_RESPONSE_QUALITY`.
-    This is `rubric_based_final_response_quality_v1` of Google ADK 2.13, with a prompt of our own.
+    The judge also reads the instructions, tools, steps and grounding of the response. Rubrics of invocations and
+    references count if their type is `FINAL_RESPONSE_QUALITY`. This is `rubric_based_final_response_quality_v1` of
+    Google ADK 2.13, with Traceweir's own prompt.
 
     >>> short = {"rubric_id": "short", "rubric_content": {"text_property": "The answer is one sentence."}}
     >>> [rubric.rubric_id for rubric in RubricBasedFinalResponseQuality(rubrics=[short]).rubrics]
@@ -30,11 +31,11 @@ class RubricBasedFinalResponseQuality(RubricBased):
     metric = "rubric_based_final_response_quality_v1"
     rubric_type = "FINAL_RESPONSE_QUALITY"
     include_intermediate_responses_in_final: bool = False
-    """Whether what the agent said before its final response counts as part of it."""
+    """Whether the agent's intermediate responses count as part of its final response."""
 
-    def material(self, invocation: Invocation) -> dict[str, str]:
-        """Instructions, tools, question, steps, grounding and the response."""
-        grounding = [grounding_of(steps_of(invocation)), retrieved_by(invocation)]
+    def prompt_data(self, invocation: Invocation) -> dict[str, str]:
+        """Returns the instructions, tools, question, steps, grounding and the response."""
+        grounding = [grounding_of(steps_of(invocation)), retrieved_context_of(invocation)]
         return {
             "instructions": instructions_of(invocation),
             "tools": tools_of(invocation),

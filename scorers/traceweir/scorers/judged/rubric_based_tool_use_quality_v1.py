@@ -1,4 +1,4 @@
-"""Quality of tool use: do the tool calls have the properties that rubrics ask for?"""
+"""Measures the quality of tool use: the share of the rubrics that the tool calls meet."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from traceweir.scorers.judged.rubrics import RubricBased
 
 
 class RubricBasedToolUseQuality(RubricBased):
-    """The share of the rubrics that the tool calls meet, by a judge that sees them with their responses.
+    """Returns the share of the rubrics that the tool calls meet, from 0 to 1.
 
-    Rubrics of invocations and references count if their type is `TOOL_USE_QUALITY`.
-    This is `rubric_based_tool_use_quality_v1` of Google ADK 2.13, with a prompt of our own.
+    The judge reads the calls with their responses. Rubrics of invocations and references count if their type is
+    `TOOL_USE_QUALITY`. This is `rubric_based_tool_use_quality_v1` of Google ADK 2.13, with Traceweir's own prompt.
 
     >>> RubricBasedToolUseQuality().rubric_type
     'TOOL_USE_QUALITY'
@@ -20,8 +20,8 @@ class RubricBasedToolUseQuality(RubricBased):
     metric = "rubric_based_tool_use_quality_v1"
     rubric_type = "TOOL_USE_QUALITY"
 
-    def material(self, invocation: Invocation) -> dict[str, str]:
-        """Tools, question, and the calls with their responses."""
+    def prompt_data(self, invocation: Invocation) -> dict[str, str]:
+        """Returns the tools, the question, and the calls with their responses."""
         return {
             "tools": tools_of(invocation),
             "question": question_of(invocation),

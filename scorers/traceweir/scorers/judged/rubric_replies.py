@@ -1,4 +1,4 @@
-"""What a judge's reply says of each rubric."""
+"""Reads a judge's vote on each rubric from its reply."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from traceweir.scorers.judged.vote import Vote
 
 
 def rubric_text(rubric: Rubric) -> str:
-    """The property that a rubric asks for, empty if it has none."""
+    """Returns the property that a rubric requires; empty if the rubric has no text."""
     text = rubric.rubric_content.get("text_property", rubric.rubric_content.get("textProperty"))
     return text.strip() if isinstance(text, str) else ""
 
 
 def rubrics_answer(rubrics: Sequence[Rubric]) -> JsonObject:
-    """The JSON Schema of an answer about these rubrics."""
+    """Returns the JSON Schema of an answer about these rubrics."""
     entry = object_schema(
         id=one_of(*(rubric.rubric_id for rubric in rubrics)),
         evidence=TEXT,
@@ -30,9 +30,10 @@ def rubrics_answer(rubrics: Sequence[Rubric]) -> JsonObject:
 
 
 def read_rubrics(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
-    """The vote on each rubric that the reply names, by id; one that it names several times has its last.
+    """Returns the vote on each rubric in the reply, by rubric id; of several votes on a rubric the last counts.
 
-    In an object a rubric is named by its id, in a text by its id or its property. ADK counts a rubric that a reply names twice twice.
+    An object names a rubric by its id, a text by its id or its property. ADK instead counts both votes of a reply that
+    names a rubric twice.
     """
     answer = whole_object(reply)
     return _of_text(reply, rubrics) if answer is None else _of_object(answer, rubrics)
@@ -50,7 +51,10 @@ def _of_object(answer: JsonObject, rubrics: Sequence[Rubric]) -> dict[str, Vote]
 
 
 def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
-    """Google ADK's form: blocks of ID, Property, Evidence, Rationale, Verdict. Unequal numbers of these make the whole reply unusable."""
+    """Returns the votes of a text in Google ADK's format: blocks of ID, Property, Evidence, Rationale and Verdict.
+
+    Without as many rationales and verdicts as properties, the whole reply is unusable.
+    """
     properties = list(_PROPERTY.finditer(reply))
     ids = list(_ID.finditer(reply))
     rationales, verdicts = _RATIONALE.findall(reply), _VERDICT.findall(reply)
@@ -59,10 +63,10 @@ def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
     known = {rubric.rubric_id: rubric.rubric_id for rubric in rubrics}
     by_text = {normalised(rubric_text(rubric)): rubric.rubric_id for rubric in rubrics}
     votes: dict[str, Vote] = {}
-    after = -1
+    previous_start = -1
     for found, rationale, verdict in zip(properties, rationales, verdicts, strict=True):
-        own = [match[1].strip() for match in ids if after < match.start() < found.start()]
-        after = found.start()
+        own = [match[1].strip() for match in ids if previous_start < match.start() < found.start()]
+        previous_start = found.start()
         rubric = known.get(own[-1]) if own else None
         rubric = rubric or by_text.get(normalised(found[1]))
         if rubric is not None:
@@ -70,7 +74,7 @@ def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
     return votes
 
 
-# `[^\S\n]*`, where ADK has `\s*`: the same matches, and no time lost on thousands of empty lines.
+# ADK's pattern has `\s*` instead of `[^\S\n]*`. The matches are equal, and thousands of empty lines cost no time here.
 _PROPERTY = re.compile(r"(?m)^[^\S\n]*Property: (.*)$")
 _ID = re.compile(r"(?m)^[^\S\n]*ID: (.*)$")
 _RATIONALE = re.compile(r"(?<=Rationale: )(.*)")
@@ -78,12 +82,14 @@ _VERDICT = re.compile(r"(?<=Verdict: )(.*)")
 
 
 def _meaning(verdict: str) -> bool | None:
-    said = verdict.lower()
-    return True if "yes" in said else False if "no" in said else None
+    word = verdict.lower()
+    return True if "yes" in word else False if "no" in word else None
 
 
 def normalised(text: str) -> str:
-    """The form in which a property that a judge repeats equals the rubric's: NFKC, plain quotes and dashes, no decoration, lower case.
+    """Returns a text in NFKC and lower case, with plain quotes and dashes and without decoration.
+
+    In this form a property that a judge repeats equals the rubric's property.
 
     >>> normalised("**Uses “smart” quotes** ")
     'uses "smart" quotes'

@@ -1,4 +1,4 @@
-"""What the criteria with rubrics have in common: which rubrics apply, the vote on each, and how their verdicts add up."""
+"""Defines the base class of the criteria with rubrics: the rubrics that apply, the votes, and the aggregation."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
 from traceweir.scorers.judged.vote import Poll, vote
 
-NAMED = 5
-"""How many rubrics that are not met a rationale names."""
+MAX_NAMED_RUBRICS = 5
+"""Maximum number of unmet rubrics that a rationale names."""
 
 
 class RubricBased(JudgedScorer):
-    """The share of the rubrics that a judge finds met, by majority of its replies on each; a rubric that no reply names does not count.
+    """Returns the share of the rubrics that a judge finds met, from 0 to 1.
 
-    The rubrics are the criterion's, and those of the invocation and its reference that have the criterion's `rubric_type`. One question is
-    about all of them. A session's value is the mean over all verdicts on all its invocations, as Google ADK 2.13 computes it
-    (`evaluation/rubric_based_evaluator.py`): an invocation with more rubrics weighs more.
+    The majority of the judge's replies decides on each rubric; a rubric that no reply names does not count. The
+    rubrics are those of the criterion, and those of the invocation and its reference whose type is the criterion's
+    `rubric_type`. A single question covers all rubrics. A session's value is the mean of all verdicts on all its
+    invocations, as in Google ADK 2.13 (`evaluation/rubric_based_evaluator.py`): an invocation with more rubrics has
+    more weight.
     """
 
     rubric_type: ClassVar[str]
@@ -35,31 +37,32 @@ class RubricBased(JudgedScorer):
 
     @field_validator("rubrics")
     @classmethod
-    def _can_be_told_apart(cls, rubrics: list[Rubric]) -> list[Rubric]:
-        told_apart([("the criterion", rubric) for rubric in rubrics])
+    def _check_rubrics(cls, rubrics: list[Rubric]) -> list[Rubric]:
+        checked_rubrics([("the criterion", rubric) for rubric in rubrics])
         return rubrics
 
     @abstractmethod
-    def material(self, invocation: Invocation) -> dict[str, str]:
-        """What the judge is shown beside the rubrics, by its place in the prompt."""
+    def prompt_data(self, invocation: Invocation) -> dict[str, str]:
+        """Returns the texts of the prompt besides the rubrics, by placeholder name."""
 
     async def score(self, subject: Subject) -> Measurement:
-        """Ask which rubrics are met.
+        """Asks the judge which rubrics are met.
 
         Raises:
-            AnswerUnusable: no reply holds a verdict on any of them.
-            BudgetSpent: asking is no longer paid for.
-            JudgeFailed: a question was not answered.
-            Missing: no rubric applies.
-            ValueError: two rubrics share an id, or one has no id or no text.
+            AnswerUnusable: No reply contains a verdict on any rubric.
+            BudgetSpent: The budget does not allow further questions.
+            JudgeFailed: The judge did not answer a question.
+            MissingInput: There is no judge, or no rubric applies.
+            ValueError: Two rubrics share an id, or a rubric has no id or no text.
         """
         judge, rubrics = judge_of(subject), self.applicable(subject)
         if subject.invocation is None or not rubrics:
             raise MissingInput(
-                f"no rubric applies: neither the criterion has one, nor the invocation or its reference one of type {self.rubric_type}"
+                "no rubric applies: the criterion has no rubrics, and neither the invocation nor its reference has "
+                f"a rubric of type {self.rubric_type}"
             )
         listed = "\n".join(f"*  [id: {rubric.rubric_id}] {_on_one_line(rubric)}" for rubric in rubrics)
-        text = prompt(self.metric, {**self.material(subject.invocation), "rubrics": listed})
+        text = prompt(self.metric, {**self.prompt_data(subject.invocation), "rubrics": listed})
         answer = rubrics_answer(rubrics)
         poll = await vote(
             lambda sample: judge.ask(self.question(text, answer, sample)),
@@ -70,26 +73,26 @@ class RubricBased(JudgedScorer):
         return _measurement(poll)
 
     def applicable(self, subject: Subject) -> list[Rubric]:
-        """The rubrics of the criterion, of the invocation and of the reference; of the latter two those of this type.
+        """Returns the rubrics of the criterion, and those of invocation and reference with this `rubric_type`.
 
         Raises:
-            ValueError: two of them share an id, or one has no id or no text.
+            ValueError: Two rubrics share an id, or a rubric has no id or no text.
         """
         found = [("the criterion", rubric) for rubric in self.rubrics]
         of_invocation = _of_type(self.rubric_type, subject.invocation)
         found += [("the invocation", rubric) for rubric in of_invocation]
-        # A recorded invocation may carry its reference's rubrics already; the same one is no conflict.
+        # A recorded invocation can contain the rubrics of its reference; an equal rubric is not a conflict.
         of_reference = _of_type(self.rubric_type, subject.reference)
         found += [("the reference", rubric) for rubric in of_reference if rubric not in of_invocation]
-        return told_apart(found)
+        return checked_rubrics(found)
 
     def aggregate(self, measured: Sequence[Measurement]) -> float:
-        """The mean over all verdicts of all invocations."""
+        """Returns the mean of all verdicts of all invocations."""
         values = [value for _, value in _verdicts(measured)]
         return sum(values) / len(values)
 
     def summary(self, measured: Sequence[Measurement]) -> JsonObject:
-        """Each rubric's mean over the invocations that have a verdict on it."""
+        """Returns the mean of each rubric over the invocations that have a verdict on it."""
         by_id: dict[str, list[float]] = {}
         for name, value in _verdicts(measured):
             by_id.setdefault(name, []).append(value)
@@ -100,25 +103,27 @@ def _of_type(rubric_type: str, holder: Invocation | Reference | None) -> list[Ru
     return [rubric for rubric in (holder.rubrics if holder else None) or () if rubric.type == rubric_type]
 
 
-def told_apart(rubrics: Iterable[tuple[str, Rubric]]) -> list[Rubric]:
-    """The rubrics, each given with whose it is.
+def checked_rubrics(rubrics: Iterable[tuple[str, Rubric]]) -> list[Rubric]:
+    """Returns the rubrics of (owner, rubric) pairs after checking them.
 
     Raises:
-        ValueError: two share an id, or one has no id or no text.
+        ValueError: Two rubrics share an id, or a rubric has no id or no text.
     """
     owners: dict[str, str] = {}
     found = []
     for owner, rubric in rubrics:
         name = printable(rubric.rubric_id, 60)
         if not rubric.rubric_id.strip():
-            raise ValueError(f"a rubric of {owner} has an empty rubric_id; give it one of its own")
+            raise ValueError(f"a rubric of {owner} has an empty rubric_id; set an id that no other rubric uses")
         if not rubric_text(rubric):
-            raise ValueError(f"rubric {name!r} of {owner} has no text; write it to rubric_content.text_property")
+            raise ValueError(f"rubric {name!r} of {owner} has no text; set rubric_content.text_property")
         if rubric.rubric_id in owners:
-            whose = (
-                f"{owners[rubric.rubric_id]} and {owner}" if owners[rubric.rubric_id] != owner else f"two of {owner}"
+            users = (
+                f"{owners[rubric.rubric_id]} and {owner}"
+                if owners[rubric.rubric_id] != owner
+                else f"two rubrics of {owner}"
             )
-            raise ValueError(f"rubric id {name!r} is used by {whose}; give each rubric an id of its own")
+            raise ValueError(f"rubric id {name!r} is used by {users}; use a different id for each rubric")
         owners[rubric.rubric_id] = owner
         found.append(rubric)
     return found
@@ -132,7 +137,8 @@ def _measurement(poll: Poll) -> Measurement:
     poll.check()
     verdicts = {name: tally.verdict for name, tally in poll.tallies.items() if tally.verdict is not None}
     unmet = [printable(name, 60) for name, verdict in verdicts.items() if not verdict]
-    named = ", ".join(unmet[:NAMED]) + (f" and {len(unmet) - NAMED} more" if len(unmet) > NAMED else "")
+    named = ", ".join(unmet[:MAX_NAMED_RUBRICS])
+    named += f" and {len(unmet) - MAX_NAMED_RUBRICS} more" if len(unmet) > MAX_NAMED_RUBRICS else ""
     rubrics: JsonObject = {name: tally.details() for name, tally in poll.tallies.items()}
     return Measurement(
         value=sum(verdicts.values()) / len(verdicts),
@@ -144,7 +150,7 @@ def _measurement(poll: Poll) -> Measurement:
 
 
 def _verdicts(measured: Sequence[Measurement]) -> list[tuple[str, float]]:
-    """The rubrics' values of all invocations, as `details` has them."""
+    """Returns (rubric id, value) pairs of all invocations, read from `details`."""
     found = []
     for measurement in measured:
         rubrics = measurement.details["rubrics"]

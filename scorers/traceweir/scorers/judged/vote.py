@@ -1,12 +1,12 @@
-"""A vote: one question, asked several times of a judge that may answer otherwise each time.
+"""Runs a vote: asks a judge the same question several times, because its replies can differ, and counts the replies.
 
-The rules are those of Google ADK 2.13. A reply votes yes, no or neither on each item. An item's verdict is yes with more votes for yes
-than for no, else no (a tie is a no); votes for neither do not count, and without any other there is no verdict. One question that fails
-fails the vote.
+The rules are those of Google ADK 2.13. A reply votes yes, no or neither on each item. An item's verdict is yes if it
+has more yes votes than no votes, else no; a tie is no. Neither votes do not count, and an item with neither votes only
+has no verdict. If a question fails, the vote fails.
 
-Replies are asked for in waves, of no more than are needed in any case to decide every item; so a vote ends as soon as the rest could
-change nothing, with the verdict that all of them would have given, and which replies are asked for depends on the replies alone, never
-on which came first.
+The vote requests replies in waves. A wave contains only replies that are needed in any case to decide every item. The
+vote therefore ends as soon as further replies cannot change a verdict, and its verdicts equal those of a full vote.
+The number of requested replies depends on the content of the replies only, never on the order of their arrival.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one reply says about one item; None: nothing that counts."""
+    """Holds the vote of one reply on one item; `verdict` is None for a vote that does not count."""
 
     verdict: bool | None
     rationale: str = ""
@@ -39,38 +39,42 @@ class Vote:
 
 @dataclass(slots=True)
 class Tally:
-    """The votes on one item so far."""
+    """Counts the votes on one item."""
 
     votes: list[Vote] = field(default_factory=list)
 
     @property
     def yes(self) -> int:
-        """Votes for yes."""
+        """Number of yes votes."""
         return sum(vote.verdict is True for vote in self.votes)
 
     @property
     def no(self) -> int:
-        """Votes for no."""
+        """Number of no votes."""
         return sum(vote.verdict is False for vote in self.votes)
 
     @property
     def verdict(self) -> bool | None:
-        """What the votes say together; None, if none of them counts."""
+        """Whether the item has more yes votes than no votes; None if no vote counts."""
         return self.yes > self.no if self.yes or self.no else None
 
     @property
     def rationale(self) -> str:
-        """What the first reply says that voted like the majority."""
+        """The rationale of the first vote that agrees with the verdict."""
         return next((vote.rationale for vote in self.votes if vote.verdict is self.verdict), "")
 
     @property
     def spread(self) -> float | None:
-        """The share, of the votes that count, of those against the verdict: 0 if all agree, 0.5 in a tie; None without a verdict."""
+        """Share of the counted votes against the verdict: 0 if all agree, 0.5 for a tie; None without a verdict."""
         against = self.no if self.verdict else self.yes
         return against / (self.yes + self.no) if self.verdict is not None else None
 
     def needed(self, left: int) -> int:
-        """The least number of further votes after which the verdict may be certain, with `left` still to come; 0, if it is certain."""
+        """Returns the minimum number of further votes after which the verdict can be certain; 0 if it is certain.
+
+        Args:
+            left: Number of replies that the vote can still request.
+        """
         lead = self.yes - self.no
         if lead > left:
             return 0
@@ -78,7 +82,7 @@ class Tally:
         return max(0, min(left, for_yes, for_no))
 
     def details(self) -> JsonObject:
-        """The verdict as a number, the votes, their spread, and the rationale."""
+        """Returns the verdict as a number, the votes, their spread, and the rationale."""
         votes: JsonValue = {"yes": self.yes, "no": self.no, "neither": len(self.votes) - self.yes - self.no}
         return {
             "value": None if self.verdict is None else float(self.verdict),
@@ -90,38 +94,40 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A vote that has taken place."""
+    """Holds the result of a vote."""
 
     tallies: Mapping[str, Tally]
-    """Of every item, in the order in which they were given."""
+    """The tally of every item, in the order of the items."""
     replies: Sequence[Reply]
     unusable: int
-    """Replies that have no verdict on anything."""
+    """Number of replies without a verdict on any item."""
     samples: int
-    """Replies that would have been asked for, had nothing been certain before."""
+    """Maximum number of replies (`num_samples`)."""
 
     @property
     def cost(self) -> Cost:
-        """The costs of the replies."""
-        return total(reply.cost for reply in self.replies)
+        """The total cost of the replies."""
+        return total_cost(reply.cost for reply in self.replies)
 
     def details(self) -> JsonObject:
-        """How many replies there are, of how many at most, and how many of them said nothing that counts."""
+        """Returns the number of replies, the maximum number, and the number of replies without a verdict."""
         return {"replies": len(self.replies), "num_samples": self.samples, "unusable": self.unusable}
 
     def check(self) -> None:
-        """Make sure that there is a verdict on something.
+        """Checks that at least one reply contains a verdict.
 
         Raises:
-            AnswerUnusable: no reply has one.
+            AnswerUnusable: No reply contains a verdict.
         """
         if self.unusable == len(self.replies):
             raise self.without_verdict()
 
     def without_verdict(self) -> AnswerUnusable:
-        """What there is to say if no reply has one."""
+        """Returns the error for a vote in which no reply contains a verdict."""
         first = printable(self.replies[0].text, 200)
-        return AnswerUnusable(f"none of {len(self.replies)} replies holds a verdict; the first: {first!r}", self.cost)
+        return AnswerUnusable(
+            f"none of {len(self.replies)} replies contains a verdict; the first: {first!r}", self.cost
+        )
 
 
 async def vote(
@@ -130,17 +136,18 @@ async def vote(
     items: Sequence[str],
     options: JudgeModelOptions,
 ) -> Poll:
-    """Ask until every item is decided, or as often as the options allow.
+    """Asks until every item is decided, or until the number of replies reaches `options.num_samples`.
 
     Args:
-        ask: Asks for the reply of a number, from 0.
-        read: What a reply's text says of which item.
-        items: What is voted on; at least one.
-        options: How often to ask, and how many at once.
+        ask: Requests the reply with a given number, from 0.
+        read: Returns the votes in a reply's text, by item.
+        items: The items of the vote; at least one.
+        options: The maximum number of replies, and the number of questions in flight.
 
     Raises:
-        BudgetSpent: as the first question of a wave that fails says.
-        JudgeFailed: likewise.
+        BudgetSpent: The budget does not allow a question. If several questions of a wave fail, the first error is
+            raised.
+        JudgeFailed: The judge did not answer a question.
     """
     tallies = {item: Tally() for item in items}
     replies: list[Reply] = []
@@ -150,7 +157,7 @@ async def vote(
         if not wave:
             break
         numbers = range(len(replies), len(replies) + wave)
-        for reply in results(await together([ask(number) for number in numbers])):
+        for reply in raise_first(await gather_all([ask(number) for number in numbers])):
             replies.append(reply)
             votes = read(reply.text)
             unusable += all(vote.verdict is None for vote in votes.values())
@@ -160,13 +167,13 @@ async def vote(
     return Poll(tallies, replies, unusable, options.num_samples)
 
 
-async def together(awaitables: Sequence[Awaitable[T]]) -> list[T | BaseException]:
-    """Await all of them to their end; what one raises stands in its place, so that none is left running."""
+async def gather_all(awaitables: Sequence[Awaitable[T]]) -> list[T | BaseException]:
+    """Awaits all awaitables concurrently and returns their results and exceptions, so that none is still running."""
     return await asyncio.gather(*awaitables, return_exceptions=True)
 
 
-def results(outcomes: Iterable[T | BaseException]) -> list[T]:
-    """The outcomes, if there is no exception among them; else the first of these is raised."""
+def raise_first(outcomes: Iterable[T | BaseException]) -> list[T]:
+    """Returns the outcomes, or raises the first exception among them."""
     found: list[T] = []
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
@@ -175,29 +182,29 @@ def results(outcomes: Iterable[T | BaseException]) -> list[T]:
     return found
 
 
-def total(costs: Iterable[Cost]) -> Cost:
-    """The sum of costs; `cached` if there are any and all of them are."""
-    each = list(costs)
+def total_cost(costs: Iterable[Cost]) -> Cost:
+    """Returns the sum of costs; `cached` is true if there is at least one cost and all costs are cached."""
+    listed = list(costs)
     return Cost(
-        input_tokens=sum(cost.input_tokens for cost in each),
-        output_tokens=sum(cost.output_tokens for cost in each),
-        usd=sum(cost.usd for cost in each),
-        cached=bool(each) and all(cost.cached for cost in each),
+        input_tokens=sum(cost.input_tokens for cost in listed),
+        output_tokens=sum(cost.output_tokens for cost in listed),
+        usd=sum(cost.usd for cost in listed),
+        cached=bool(listed) and all(cost.cached for cost in listed),
     )
 
 
 def verdict_measurement(poll: Poll, item: str, adjective: str) -> Measurement:
-    """1 if the verdict on the only item of a vote is yes, else 0, with the votes in `details`.
+    """Returns 1 if the verdict on the only item of a vote is yes, else 0, with the votes in `details`.
 
     Raises:
-        AnswerUnusable: there is no verdict.
+        AnswerUnusable: There is no verdict.
     """
     poll.check()
     tally = poll.tallies[item]
-    said = printable(tally.rationale, SHOWN_CHARACTERS)
+    rationale = printable(tally.rationale, SHOWN_CHARACTERS)
     return Measurement(
         value=float(bool(tally.verdict)),
-        rationale=f"{tally.yes} of {tally.yes + tally.no} votes find it {adjective}{said and ': '}{said}",
+        rationale=f"{tally.yes} of {tally.yes + tally.no} votes find it {adjective}{rationale and ': '}{rationale}",
         details={key: value for key, value in tally.details().items() if key in ("votes", "spread")} | poll.details(),
         cost=poll.cost,
     )

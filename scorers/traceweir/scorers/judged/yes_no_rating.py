@@ -1,4 +1,4 @@
-"""Ratings of Databricks Agent Evaluation: a judge is asked one question about an invocation, and answers yes or no."""
+"""Defines the base classes of Databricks Agent Evaluation's ratings: a judge answers a question with yes or no."""
 
 from __future__ import annotations
 
@@ -28,91 +28,103 @@ _NO = frozenset({"no", "false", "fail", "incorrect", "0", "invalid", "none", "nu
 
 
 class RatingOptions(JudgeModelOptions):
-    """Whom a rating asks, and how often: as Agent Evaluation does once, with up to ten questions at the same time."""
+    """Holds a rating's judge options; defaults: a single reply, as in Agent Evaluation, and ten questions in flight."""
 
     num_samples: Annotated[int, Field(ge=1)] = 1
     parallelism_limit: Annotated[int, Field(ge=1)] = 10
 
 
 class AsksForRatings(JudgedScorer):
-    """A scorer whose judge answers yes or no, with its rationale."""
+    """Base class of the scorers whose judge answers yes or no with a rationale."""
 
     template: ClassVar[str]
-    """The name of its prompt."""
+    """The name of the prompt template."""
     judge_model_options: RatingOptions = RatingOptions()
 
-    async def poll(self, judge: Judge, data: Mapping[str, str], at_once: int | None = None) -> Poll:
-        """The votes on one question: its prompt with this data; so many at once, or as many as the options allow."""
+    async def poll(self, judge: Judge, data: Mapping[str, str], parallelism_limit: int | None = None) -> Poll:
+        """Returns the votes on the question that the template and this data make.
+
+        Args:
+            judge: The judge to ask.
+            data: The texts of the prompt, by placeholder name.
+            parallelism_limit: Maximum number of questions in flight; if None, the limit in the options applies.
+        """
         text = prompt(self.template, data)
         options: JudgeModelOptions = self.judge_model_options
         return await vote(
             lambda sample: judge.ask(self.question(text, RATING_ANSWER, sample)),
             lambda reply: {ITEM: read_rating(reply) or Vote(None)},
             [ITEM],
-            options.model_copy(update={"parallelism_limit": at_once}) if at_once else options,
+            options.model_copy(update={"parallelism_limit": parallelism_limit}) if parallelism_limit else options,
         )
 
 
-class Rated(AsksForRatings):
-    """1 if a judge says yes of an invocation, 0 if it says no; of several replies the majority, and a tie is a 0.
+class YesNoRating(AsksForRatings):
+    """Returns 1 if a judge answers yes about an invocation, 0 if it answers no.
 
-    A session's value is the share of its invocations with a yes, of those that have a rating. The prompts are our own.
+    The majority of several replies decides; a tie is 0. A session's value is the share of its invocations with a yes,
+    of those that have a rating. The prompts are Traceweir's own.
     """
 
     adjective: ClassVar[str]
-    """What a yes says of an invocation."""
+    """The property of an invocation that a yes confirms."""
 
     @abstractmethod
-    def material(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
-        """What its prompt shows, by the names there.
+    def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """Returns the texts of the prompt, by placeholder name.
 
         Raises:
-            Missing: something that it needs is not known.
+            MissingInput: A text that the prompt needs is missing.
         """
 
     async def score(self, subject: Subject) -> Measurement:
-        """Ask.
+        """Asks the judge and returns its rating.
 
         Raises:
-            AnswerUnusable: no reply says yes or no.
-            BudgetSpent: asking is no longer paid for.
-            JudgeFailed: a question was not answered.
+            AnswerUnusable: No reply is yes or no.
+            BudgetSpent: The budget does not allow further questions.
+            JudgeFailed: The judge did not answer a question.
+            MissingInput: There is no judge, no invocation, or no text that the prompt needs.
         """
         if subject.invocation is None:
             raise MissingInput("there is no invocation that could be rated")
-        poll = await self.poll(judge_of(subject), self.material(subject.invocation, subject.reference))
+        poll = await self.poll(judge_of(subject), self.prompt_data(subject.invocation, subject.reference))
         rating = rating_of(poll)
         if rating.verdict is None:
-            raise AnswerUnusable(f"the judge cannot tell: {printable(rating.rationale, 200)!r}", poll.cost)
+            raise AnswerUnusable(
+                f"the judge answers neither yes nor no: {printable(rating.rationale, 200)!r}", poll.cost
+            )
         return verdict_measurement(poll, ITEM, self.adjective)
 
 
 def read_rating(reply: str) -> Vote | None:
-    """The rating under `result` of an object, else of a text's last line `Verdict: yes` or `Verdict: no`; None without one.
+    """Returns the rating in a reply; None if there is none.
 
-    Words that mean yes or no count as such, in any case. Any other word is a vote for neither: `unknown`, as in Agent Evaluation.
+    The rating is the value of `result` in an object, or the last line of a text, `Verdict: yes` or `Verdict: no`.
+    Synonyms of yes and no count in upper and lower case. Any other word is a neither vote: `unknown`, as in Agent
+    Evaluation.
 
     >>> read_rating('{"rationale": "r", "result": "Yes"}'), read_rating('{"result": "perhaps"}'), read_rating("Well.")
     (Vote(verdict=True, rationale='r'), Vote(verdict=None, rationale=''), None)
     """
     answer = whole_object(reply)
     if answer is None:
-        said = last_verdict(reply)
-        return said if said.verdict is not None else None
+        last = last_verdict(reply)
+        return last if last.verdict is not None else None
     result = answer.get("result", [])
-    return None if isinstance(result, dict | list) else Vote(_folded(result), text_at(answer, "rationale"))
+    return None if isinstance(result, dict | list) else Vote(_yes_or_no(result), text_at(answer, "rationale"))
 
 
-def _folded(value: JsonValue) -> bool | None:
+def _yes_or_no(value: JsonValue) -> bool | None:
     word = str(value).strip().lower()
     return True if word in _YES else False if word in _NO else None
 
 
 def rating_of(poll: Poll) -> Vote:
-    """What the replies say together: yes or no by majority, and neither if no reply says more than that.
+    """Returns the rating by majority: yes or no, or neither if the replies contain neither votes only.
 
     Raises:
-        AnswerUnusable: none can be read.
+        AnswerUnusable: No reply contains a rating.
     """
     tally = poll.tallies[ITEM]
     if tally.verdict is not None:
@@ -123,22 +135,22 @@ def rating_of(poll: Poll) -> Vote:
     raise poll.without_verdict()
 
 
-def named(rating: Vote) -> Rating:
-    """The word for it.
+def rating_word(rating: Vote) -> Rating:
+    """Returns the word for a rating.
 
-    >>> named(Vote(True)), named(Vote(None))
+    >>> rating_word(Vote(True)), rating_word(Vote(None))
     ('yes', 'unknown')
     """
     return "unknown" if rating.verdict is None else "yes" if rating.verdict else "no"
 
 
 def request_of(invocation: Invocation | None, reference: Reference | None) -> str:
-    """What was asked: the reference's own question if it has one.
+    """Returns the request: the reference's question if it has one, else the user's message.
 
     Raises:
-        Missing: nothing was.
+        MissingInput: There is no request.
     """
-    asked = (reference and reference.question) or (question_of(invocation) if invocation else "")
-    if not asked:
+    request = (reference and reference.question) or (question_of(invocation) if invocation else "")
+    if not request:
         raise MissingInput("there is no request")
-    return asked
+    return request

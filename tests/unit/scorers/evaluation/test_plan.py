@@ -235,7 +235,7 @@ def test_a_judge_option_that_cannot_be_is_refused(options: dict[str, object], pr
 @pytest.mark.parametrize(
     ("rubrics", "problem"),
     [
-        ([IS_SO.model_dump(), IS_SO.model_dump()], "rubric id 'r' is used by two of the criterion"),
+        ([IS_SO.model_dump(), IS_SO.model_dump()], "rubric id 'r' is used by two rubrics of the criterion"),
         ([{"rubric_content": {"text_property": "is so"}}], "rubrics.0.rubricId: Field required"),
         ([{"rubric_id": " ", "rubric_content": {"text_property": "is so"}}], "a rubric of the criterion has an empty"),
         ([{"rubric_id": "r", "rubric_content": {}}], "rubric 'r' of the criterion has no text"),

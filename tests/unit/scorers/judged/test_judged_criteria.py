@@ -92,7 +92,7 @@ async def test_a_spent_budget_a_failing_judge_and_a_useless_one_are_told_apart()
         (
             "I cannot say.",
             "error",
-            "AnswerUnusable: none of 1 replies holds a verdict; the first: 'I cannot say.'",
+            "AnswerUnusable: none of 1 replies contains a verdict; the first: 'I cannot say.'",
             PRICE,
         ),
     ):
@@ -161,7 +161,7 @@ async def test_rubrics_of_the_invocation_and_the_reference_count_if_they_are_of_
     [
         ([rubric("a")], [], "rubric id 'a' is used by the criterion and the invocation"),
         ([], [rubric("a")], "rubric id 'a' is used by the criterion and the reference"),
-        ([rubric("b"), rubric("b", "else")], [], "rubric id 'b' is used by two of the invocation"),
+        ([rubric("b"), rubric("b", "else")], [], "rubric id 'b' is used by two rubrics of the invocation"),
         ([rubric("b")], [rubric("b", "else")], "rubric id 'b' is used by the invocation and the reference"),
         ([rubric("b", " ")], [], "rubric 'b' of the invocation has no text"),
         ([rubric("")], [], "a rubric of the invocation has an empty rubric_id"),

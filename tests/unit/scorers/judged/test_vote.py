@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from traceweir.schemas.score import Cost
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, JudgeFailed, Reply
 from traceweir.scorers.judged.base import JudgeModelOptions
-from traceweir.scorers.judged.vote import Poll, Tally, Vote, total, verdict_measurement, vote
+from traceweir.scorers.judged.vote import Poll, Tally, Vote, total_cost, verdict_measurement, vote
 
 Words = Mapping[str, bool | None]
 
@@ -146,13 +146,13 @@ async def test_the_votes_their_spread_and_the_reasons_are_kept() -> None:
 
 async def test_without_any_verdict_there_is_no_value_and_the_cost_is_known() -> None:
     poll = await held(Script(one(NEITHER, NEITHER)))
-    with pytest.raises(AnswerUnusable, match="none of 2 replies holds a verdict") as caught:
+    with pytest.raises(AnswerUnusable, match="none of 2 replies contains a verdict") as caught:
         verdict_measurement(poll, "a", "valid")
     assert caught.value.cost.usd == 1.0
 
 
 def test_costs_add_up_and_are_cached_only_if_all_are() -> None:
     paid, free = Cost(input_tokens=3, usd=0.1), Cost(input_tokens=4, cached=True)
-    assert total([paid, free]) == Cost(input_tokens=7, usd=0.1)
-    assert total([free, free]) == Cost(input_tokens=8, cached=True)
-    assert total([]) == Cost()
+    assert total_cost([paid, free]) == Cost(input_tokens=7, usd=0.1)
+    assert total_cost([free, free]) == Cost(input_tokens=8, cached=True)
+    assert total_cost([]) == Cost()

@@ -72,9 +72,9 @@ async def test_more_samples_vote(metric: str) -> None:
 async def test_a_judge_that_cannot_tell_gives_no_number(metric: str) -> None:
     score, _ = await rated(metric, ScriptedJudge(UNKNOWN))
     assert (score.value, score.not_evaluated_because, score.cost) == (None, "error", PRICE)
-    assert score.rationale == "AnswerUnusable: the judge cannot tell: 'who knows'"
+    assert score.rationale == "AnswerUnusable: the judge answers neither yes nor no: 'who knows'"
     score, _ = await rated(metric, ScriptedJudge("Well."))
-    assert score.rationale == "AnswerUnusable: none of 1 replies holds a verdict; the first: 'Well.'"
+    assert score.rationale == "AnswerUnusable: none of 1 replies contains a verdict; the first: 'Well.'"
 
 
 @pytest.mark.parametrize("metric", [*SINGLE, PRECISION])
