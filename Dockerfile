@@ -1,8 +1,8 @@
-# The worker and every other command: docker run traceweir worker
+# Runs the worker and every other command: docker run traceweir worker
 FROM python:3.12-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /source
-# "embeddings" for a worker with a sentence-transformers model: docker build --build-arg EXTRAS=embeddings .
+# A worker with a sentence-transformers model needs "embeddings": docker build --build-arg EXTRAS=embeddings .
 ARG EXTRAS=""
 RUN python -m venv /opt/traceweir
 COPY pyproject.toml constraints.txt README.md LICENSE ./
