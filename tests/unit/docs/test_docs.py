@@ -16,6 +16,15 @@ from traceweir.streams import settings_doc
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("k8s/*.md"), *ROOT.glob("examples/*/*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+WIDTH = 119
+"""Maximum length in characters of a line of prose."""
+NOT_WRAPPED = {
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/decisions/0022-a-retry-counts-ahead-of-its-session.md",
+}
+"""Pages that still have longer lines."""
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
@@ -63,6 +72,33 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
     missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
     assert missing == []
+
+
+def long_lines(markdown: str) -> list[str]:
+    """Returns the lines of prose that are longer than `WIDTH`. Tables, code blocks and link targets do not count."""
+    prose = re.sub(r"^```.*?^```$", "", markdown, flags=re.DOTALL | re.MULTILINE)
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]
+    return [line for line in lines if len(re.sub(r"\]\([^)]*\)", "]", line)) > WIDTH]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if name(page) not in NOT_WRAPPED], ids=name)
+def test_prose_is_wrapped(page: Path) -> None:
+    assert long_lines(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("markdown", "found"),
+    [
+        ("x" * 119, 0),
+        ("- " + "x" * 118, 1),
+        ("| " + "x" * 118, 0),
+        ("```bash\n" + "x" * 120 + "\n```\n", 0),
+        ("```bash\ny\n```\n" + "x" * 120, 1),
+        ("[x](" + "y" * 118 + ")", 0),
+    ],
+)
+def test_long_lines_of_prose_are_found(markdown: str, found: int) -> None:
+    assert len(long_lines(markdown)) == found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
