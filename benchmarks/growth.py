@@ -7,15 +7,17 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Iterator, MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rocksdict import Options, Rdict
 
+from benchmarks.stages import topology_of_one_partition
 from benchmarks.workload import record
-from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 from traceweir.streams.clock import utc_now
+from traceweir.streams.stages.base import Stage
 from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()
@@ -76,11 +78,14 @@ def _cost_among(sessions: int) -> float:
     return (time.perf_counter() - began) / len(records) * 1e6
 
 
-def _stage(closing: ClosingRules | None = None) -> tuple[AssembleStage, dict[bytes, bytes]]:
+def _stage() -> tuple[Stage, dict[bytes, bytes]]:
+    """A stage that closes no session."""
     rows: dict[bytes, bytes] = {}
-    endless = ClosingRules(idle_gap_ms=10**9, max_events=10**6, max_bytes=10**9)
-    stage = AssembleStage(0, 1, TOPICS, rows.get, closing or endless)
-    stage.tick(time.time(), TOPICS.inputs_of("assemble"))
+    topology = topology_of_one_partition()
+    endless = replace(topology.closing, idle_gap_ms=10**9, max_events=10**6, max_bytes=10**9)
+    spec = replace(topology, closing=endless).spec("assemble")
+    stage = spec.new(0, rows.get, lambda: None)
+    stage.tick(time.time(), spec.inputs)
     return stage, rows
 
 
@@ -95,9 +100,7 @@ def _records(sessions: int, length: int) -> Iterator[Record]:
             offset += 1
 
 
-def _feed(
-    stage: AssembleStage, rows: MutableMapping[bytes, bytes] | None, records: list[Record] | Iterator[Record]
-) -> None:
+def _feed(stage: Stage, rows: MutableMapping[bytes, bytes] | None, records: list[Record] | Iterator[Record]) -> None:
     batch: list[Record] = []
     for item in records:
         batch.append(item)
@@ -129,9 +132,10 @@ def _closed() -> str:
     count, told = 20_000, []
     with TemporaryDirectory() as folder:
         rows = Rdict(folder, Options(raw_mode=True))  # its own memory is not Python's
-        stage = AssembleStage(0, 1, TOPICS, rows.get, ClosingRules())
+        spec = topology_of_one_partition().spec("assemble")
+        stage = spec.new(0, rows.get, lambda: None)
         now = time.time()
-        stage.tick(now, TOPICS.inputs_of("assemble"))
+        stage.tick(now, spec.inputs)
         _feed(stage, rows, _records(1_000, 1))
         records = [*_records(count, 10)]
         gc.collect()
@@ -149,7 +153,7 @@ def _closed() -> str:
     return f"bytes of Python's memory and of the table: {'; '.join(told)}"
 
 
-def _take(stage: AssembleStage, rows: MutableMapping[bytes, bytes]) -> None:
+def _take(stage: Stage, rows: MutableMapping[bytes, bytes]) -> None:
     for key, value in stage.cut().rows:
         if value is not None:
             rows[key] = value

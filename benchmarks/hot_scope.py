@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.cosine import unit_vectors
+from benchmarks.stages import topology_of_one_partition
 from benchmarks.workload import record
 from traceweir.schemas.candidate import Candidate, Embedding
 from traceweir.schemas.trace import ReasoningTrace
@@ -74,7 +75,10 @@ def _filled(held: int) -> tuple[GateStage, dict[bytes, bytes], float]:
 
 
 def _gate(held: int) -> GateStage:
-    return GateStage(0, 1, TOPICS, read_plan(b'{"gate": {"cache_size": %d}}' % held), utc_now)
+    plan = read_plan(b'{"gate": {"cache_size": %d}}' % held)
+    gate = topology_of_one_partition(plan).spec("gate").new(0, lambda key: None, lambda: None)
+    assert isinstance(gate, GateStage)
+    return gate
 
 
 def _candidates(held: int) -> Iterator[Record]:

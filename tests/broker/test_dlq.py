@@ -15,7 +15,6 @@ from aiokafka.record.util import calc_crc32c
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from tests.audit.committed import Committed
 from tests.support.dlq import Dlq, letter
-from tests.support.flow import event, trace
 from tests.support.ledger import home
 from tests.support.workers import Fleet
 
@@ -24,6 +23,7 @@ from traceweir.streams.demo.observer import Observer
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.testing import event, trace
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("dlq")]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.audit.committed import Committed
-from tests.support.flow import event, trace
 from tests.support.workers import Fleet, Worker
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.runtime.changelog_restore import misfit
 from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.testing import event, trace
 
 DEADLINE_S = 60
 

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.audit.committed import Committed, Row
-from tests.support.flow import event as dated_event
-from tests.support.flow import trace as dated_trace
 from tests.support.workers import Fleet, Worker
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.testing import event as dated_event
+from traceweir.streams.testing import trace as dated_trace
 from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # they share one worker

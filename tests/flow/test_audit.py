@@ -11,12 +11,12 @@ import pytest
 from tests.audit import claims
 from tests.audit.committed import CHANGELOG, INPUTS, OUTPUTS, STAGES, Committed, Row
 from tests.audit.evidence import Evidence
-from tests.support.flow import START, TOPICS, Flow
+from tests.support.flow import TOPICS
 from tests.support.ledger import PARTITIONS, Ledger
 
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.assemble.stage import ClosingRules
+from traceweir.streams.testing import START_S, Flow
 
 CONFIG = {
     "criteria": {"tool_trajectory_avg_score": 0.5},
@@ -43,13 +43,20 @@ class Seen:
 async def played() -> tuple[Ledger, Seen]:
     """A ledger, and what came of it."""
     ledger = Ledger(5, live=20, late=0.2, former=0.05, too_late_s=900)
-    closing = ClosingRules(idle_gap_ms=4_000, linger_ms=500, grace_ms=60_000, guard_ms=300_000)
-    flow = Flow(PARTITIONS, read_plan(json.dumps(CONFIG)), HashingEmbedder(), closing)
+    flow = Flow(
+        read_plan(json.dumps(CONFIG)),
+        embedder=HashingEmbedder(),
+        partitions=PARTITIONS,
+        idle_gap_s=4,
+        close_linger_s=0.5,
+        grace_s=60,
+        guard_s=300,
+    )
     flow.pass_time(60 * 86_400)  # after the traces were made
     for step in range(60):
         ledger.warm = step > 10
         for sending in ledger.records(15, flow.now) if step < 59 else ledger.rest(flow.now):
-            at = (sending.at or flow.now) - START
+            at = (sending.at or flow.now) - START_S
             topic = getattr(TOPICS, sending.topic)
             flow.send(topic, sending.value, sending.key, partition=sending.partition, headers=sending.headers, at=at)
         await flow.settle()

@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.flow import START, TOPICS, Flow, event, instant, trace
+from tests.support.flow import TOPICS
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams.testing import START_S, Flow, event, instant, trace
 
 NESTED = b'{"x":' * 1_000 + b"1" + b"}" * 1_000
 
@@ -53,7 +54,7 @@ WRONG_TRACES = {
 
 
 def only_letter(flow: Flow) -> DeadLetter:
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     return letter
 
 
@@ -150,7 +151,7 @@ async def test_a_record_a_year_ahead_is_put_aside_and_closes_nothing() -> None:
     flow.pass_time(700)
     await flow.settle()
 
-    assert [letter.reason for letter in flow.letters()] == ["future_timestamp"] * 2
+    assert [letter.reason for letter in flow.dead_letters()] == ["future_timestamp"] * 2
     assert [len(session["events"]) for session in flow.sessions()] == [2]
 
 
@@ -166,13 +167,13 @@ async def test_a_record_nested_so_deep_that_its_session_could_not_be_read_is_put
     flow.send(TOPICS.traces, steps)
     await flow.finish()
 
-    assert {letter.stage for letter in flow.letters()} <= {"assemble"}
+    assert {letter.stage for letter in flow.dead_letters()} <= {"assemble"}
     assert flow.counters("score") == {**flow.counters("score"), "scored": 1}
     assert flow.counters("gate")["consumed"] in (1, 2)
     if depth == 150:
-        assert flow.letters() == []
+        assert flow.dead_letters() == []
     if depth >= 200:
-        assert len(flow.letters()) == 2
+        assert len(flow.dead_letters()) == 2
 
 
 async def test_a_dead_letter_keeps_everything_that_the_record_said() -> None:
@@ -186,8 +187,8 @@ async def test_a_dead_letter_keeps_everything_that_the_record_said() -> None:
 
     (message,) = flow.read(TOPICS.dead_letters)
     assert (message.partition, message.key, message.value) == (2, b"\xffkey", value[:65_536])
-    letter = message.letter
-    assert (message.timestamp, letter.timestamp) == (START * 1000, (START - 5) * 1000)
+    letter = message.dead_letter
+    assert (message.timestamp, letter.timestamp) == (START_S * 1000, (START_S - 5) * 1000)
     assert (letter.stage, letter.topic, letter.partition, letter.offset) == ("assemble", TOPICS.traces, 2, 1)
     assert (letter.reason, letter.size, letter.sha256) == ("not_json", 65_537, hashlib.sha256(value).hexdigest())
     assert list(letter.headers) == [headers[0], headers[2]]
@@ -203,7 +204,7 @@ async def test_unknown_keys_are_accepted_and_do_not_reach_the_network() -> None:
     assert published.json["metadata"].keys() >= {"task_domain"}
     assert not {"team", "session_id"} & published.json["metadata"].keys()
     assert "extra" not in published.json
-    assert flow.letters() == []
+    assert flow.dead_letters() == []
 
 
 NUMBERS = [b"1e999", b"-1e999", b"1" * 30, b"1" * 400, b"1" * 4_300, b"1" * 5_000, b"0." + b"3" * 5_000, b"-0", b"1e22"]
@@ -220,9 +221,11 @@ async def test_a_number_that_no_machine_holds_stops_nothing(number: bytes) -> No
     await flow.finish()
 
     assert len(flow.read(TOPICS.sessions)) == 1
-    assert {letter.reason for letter in flow.letters()} <= {"not_json"}
+    assert {letter.reason for letter in flow.dead_letters()} <= {"not_json"}
     gate = flow.counters("gate")
-    assert gate["consumed"] == gate["accepted"] == 2 - sum(letter.topic == TOPICS.traces for letter in flow.letters())
+    assert (
+        gate["consumed"] == gate["accepted"] == 2 - sum(letter.topic == TOPICS.traces for letter in flow.dead_letters())
+    )
 
 
 @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59-01:00"])
@@ -232,7 +235,7 @@ async def test_the_end_of_all_years_is_the_future(moment: str) -> None:
     flow.send(TOPICS.invocations, event("session.ended", at=1))
     await flow.finish()
 
-    assert [letter.reason for letter in flow.letters()] == ["future_timestamp"]
+    assert [letter.reason for letter in flow.dead_letters()] == ["future_timestamp"]
     assert len(flow.read(TOPICS.sessions)) == 1
 
 
@@ -258,7 +261,7 @@ async def test_a_trace_of_ten_thousand_steps_goes_through() -> None:
     flow.send(TOPICS.traces, trace(steps=steps))
     await flow.finish()
 
-    assert (flow.letters(), len(flow.results("gate"))) == ([], 1)
+    assert (flow.dead_letters(), len(flow.results("gate"))) == ([], 1)
 
 
 @pytest.mark.parametrize("partition", [0, 1, 2])
@@ -269,10 +272,10 @@ async def test_a_key_or_headers_too_large_to_pass_on_are_left_out_of_the_dead_le
     flow.send(TOPICS.invocations, event(at=3), headers=[("h", b"x" * 60_000)], partition=partition)
     await flow.finish()
 
-    assert [(letter.reason, letter.key, list(letter.headers)) for letter in flow.letters()] == [
+    assert [(letter.reason, letter.key, list(letter.headers)) for letter in flow.dead_letters()] == [
         ("too_large", None, [])
     ] * 2
-    assert all("bytes of key and headers" in letter.detail for letter in flow.letters())
+    assert all("bytes of key and headers" in letter.detail for letter in flow.dead_letters())
     assert flow.counters("assemble")["joined"] == 1
 
 
@@ -285,7 +288,7 @@ async def test_what_grows_too_large_on_its_way_stops_at_its_own_stage() -> None:
     flow.send(TOPICS.traces, trace(3, "good"))
     await flow.finish()
 
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert (letter.reason, letter.stage, letter.key) == ("too_large", "score", b"wide")
     assert {s["trace_id"]: s["details"]["reasons"] for s in flow.results("gate")} == {
         "kp:trace:2": ["too_large"],

@@ -6,11 +6,12 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.flow import START, TOPICS, Flow, event, trace
+from tests.support.flow import TOPICS
 
 from traceweir.streams.assemble.session_rows import CHUNK
-from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
+from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.testing import START_S, Flow, event, trace
 
 
 def assemble_only(**options: Any) -> Flow:
@@ -108,7 +109,7 @@ LIVE = [
 
 async def read_live(flow: Flow) -> None:
     for at, topic, session, what in LIVE:
-        flow.pass_time(START + at - flow.now)
+        flow.pass_time(START_S + at - flow.now)
         send(flow, at, topic, session, what)
         await flow.settle()
 
@@ -150,7 +151,7 @@ async def test_an_input_that_is_read_ahead_of_another_closes_nothing() -> None:
     flow.send(TOPICS.traces, trace(2, "s"), at=310)
     flow.send(TOPICS.invocations, event(session_id="other"), at=10_000)
     flow.send(TOPICS.invocations, event(session_id="another"), at=20_000)
-    flow.now = START + 20_000
+    flow.now = START_S + 20_000
     flow.crash()
 
     await flow.take(TOPICS.invocations, 2)
@@ -186,7 +187,7 @@ async def test_nothing_closes_before_an_input_that_is_behind_was_read_at_all() -
 
 @pytest.mark.parametrize("size", [10, 900, 4_200, 60_000])
 async def test_sealed_chunks_leave_memory_and_come_back_byte_for_byte(size: int) -> None:
-    flow = assemble_only(closing=ClosingRules(max_events=2_000))
+    flow = assemble_only(segment_max_events=2_000)
     count = min(2_000, 700_000 // (size + 200))
     values = []
     for number in range(count):
@@ -248,7 +249,7 @@ async def test_a_record_older_than_the_guard_is_late_and_one_as_old_is_not() -> 
     flow.send(TOPICS.invocations, event(), at=6_399.9)
     await flow.settle()
 
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert (letter.reason, letter.offset) == ("late", 1)
     assert flow.counters("assemble")["joined"] == 1
 
@@ -285,10 +286,10 @@ async def test_an_end_survives_a_restart() -> None:
 
 
 async def test_a_session_that_goes_on_for_segments_is_due_once() -> None:
-    flow = assemble_only(closing=ClosingRules(max_events=1))
+    flow = assemble_only(segment_max_events=1)
     for number in range(300):
         flow.send(TOPICS.invocations, event(event_id=str(number)), at=number)
-        flow.pass_time(START + number - flow.now + 0.1)
+        flow.pass_time(START_S + number - flow.now + 0.1)
         await flow.settle()
     for number in range(300, 1_000):
         flow.send(TOPICS.invocations, event(event_id=str(number)), at=number)
@@ -303,7 +304,7 @@ async def test_after_a_backlog_a_stray_that_comes_as_late_as_everything_else_sti
     flow.send(TOPICS.invocations, event(session_id="s"), at=0)
     flow.send(TOPICS.invocations, event("session.ended", session_id="s"), at=1)
     flow.now = (
-        START + 60
+        START_S + 60
     )  # the worker starts a minute later; another partition has the trace, and forwards it in a moment
     flow.crash()
     await flow.take(TOPICS.invocations)
@@ -322,13 +323,13 @@ async def test_records_that_are_too_late_to_be_used_keep_no_session_open() -> No
     flow.pass_time(10_000)
     flow.send(TOPICS.invocations, event("session.ended"))
     for _ in range(8):
-        flow.send(TOPICS.invocations, event(session_id="of a broken clock"), at=-START)
+        flow.send(TOPICS.invocations, event(session_id="of a broken clock"), at=-START_S)
         await flow.settle()
         flow.pass_time(1)
     await flow.settle()
 
     assert closed(flow) == [("s", 0, "session.ended", 1)]
-    assert {letter.reason for letter in flow.letters()} == {"late"}
+    assert {letter.reason for letter in flow.dead_letters()} == {"late"}
 
 
 async def test_a_sender_with_a_slow_clock_keeps_no_other_session_open() -> None:

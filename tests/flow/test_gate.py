@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from tests.support.flow import TOPICS, Flow, instant, trace
+from tests.support.flow import TOPICS
 
 from traceweir.schemas.candidate import Embedding
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.testing import Flow, instant, trace
 
 
 def gate_only(gate: Mapping[str, Any] | None = None, **options: Any) -> Flow:
@@ -154,7 +155,7 @@ async def test_a_trace_of_another_session_is_a_dead_letter_and_changes_nothing(a
             flow.crash()
     await flow.settle()
 
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert (letter.reason, letter.stage, letter.offset) == ("trace_id_conflict", "gate", 1)
     assert "one" in letter.detail
     assert "two" in letter.detail
@@ -186,7 +187,7 @@ async def test_a_candidate_that_cannot_be_used_is_put_aside_and_its_neighbours_a
     flow.send(TOPICS.candidates, candidate(9, [0, 1]))
     await flow.settle()
 
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert (letter.reason, letter.stage, letter.key) == ("unreadable_candidate", "gate", b"key")
     assert list(decisions(flow)) == ["kp:trace:8", "kp:trace:9"]
 
@@ -215,7 +216,7 @@ async def decided(gate: Mapping[str, Any], log: Sequence[Mapping[str, Any]], bat
         if crash:
             flow.crash()
     told = [m.json for m in flow.read(TOPICS.results)]
-    told += [[letter.reason, letter.offset] for letter in flow.letters()]
+    told += [[letter.reason, letter.offset] for letter in flow.dead_letters()]
     told += [[m.key.decode() if m.key else "", m.value and m.json] for m in flow.read(TOPICS.network)]
     return told
 
@@ -296,7 +297,7 @@ async def test_decisions_of_the_version_before_are_read() -> None:
     flow.send(TOPICS.candidates, candidate(1, [0, 1]))
     await flow.settle()
     ((key, row),) = flow.rows(b"gate/t").items()
-    flow.table.write(0, [(key, orjson.dumps(orjson.loads(row)[:4]))], 0)
+    flow.table.write(0, [(key, orjson.dumps(orjson.loads(row)[:4]))])
     flow.crash()
     flow.send(TOPICS.candidates, {**candidate(1, [0, 1], outcome={"confidence": 0.0}), "revision": 1})
     await flow.settle()

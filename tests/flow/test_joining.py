@@ -6,11 +6,11 @@ from itertools import permutations
 
 import orjson
 import pytest
-from tests.support.flow import TOPICS, Flow, event, trace
+from tests.support.flow import TOPICS
 
 from traceweir.streams.assemble.session_rows import GUARDED
-from traceweir.streams.assemble.stage import ClosingRules
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.testing import Flow, event, trace
 
 
 def assemble_only(**options: object) -> Flow:
@@ -93,7 +93,7 @@ async def test_a_producer_cannot_pass_an_event_off_as_a_stray_trace(name: bytes)
     await flow.finish()
 
     (session,) = flow.sessions()
-    assert (len(session["events"]), len(session["traces"]), flow.letters()) == (1, 1, [])
+    assert (len(session["events"]), len(session["traces"]), flow.dead_letters()) == (1, 1, [])
 
 
 async def test_headers_without_a_value_are_carried_and_mean_nothing() -> None:
@@ -213,11 +213,11 @@ async def test_whatever_the_session_id_says_it_comes_out_as_it_went_in(name: str
     await flow.finish()
 
     assert {(s["session_id"], len(s["events"])) for s in flow.sessions()} == {(name, 3), ("a", 3)}
-    assert flow.letters() == []
+    assert flow.dead_letters() == []
 
 
 async def test_an_event_that_came_in_the_segment_before_is_a_duplicate_in_the_next() -> None:
-    flow = assemble_only(closing=ClosingRules(max_events=2))
+    flow = assemble_only(segment_max_events=2)
     for number in (0, 1, 2, 0, 1, 2, 3, 4, 0, 2, 4):
         flow.send(TOPICS.invocations, event(at=number))
         await flow.settle()
@@ -231,7 +231,7 @@ async def test_an_event_that_came_in_the_segment_before_is_a_duplicate_in_the_ne
 
 
 async def test_a_guard_remembers_only_the_latest_records_of_a_session_that_never_ends() -> None:
-    flow = assemble_only(closing=ClosingRules(max_events=500))
+    flow = assemble_only(segment_max_events=500)
     for number in range(5_001):
         flow.send(TOPICS.invocations, event(event_id=str(number)))
     await flow.settle()

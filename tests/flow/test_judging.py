@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from tests.support.flow import TOPICS, Flow, event, instant
+from tests.support.flow import TOPICS
 from tests.support.judged import KEY, judged_plan
 from tests.support.openai_server import Say, busy, openai_server
 
@@ -18,6 +18,7 @@ from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.score.judge_rows import JudgeRows
+from traceweir.streams.testing import Flow, event, instant
 
 pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
 
@@ -44,7 +45,9 @@ def flow_of(plan: Plan, url: str) -> Flow:
 def begun_anew(flow: Flow, plan: Plan, url: str) -> Flow:
     """The same topics and rows in a process that is new."""
     logs, table = flow.logs, flow.table
-    fresh = Flow(stages=("score",), plan=plan, judging=Judging(plan.judge, Access(url, SecretStr(KEY)), flow.clock))
+    fresh = Flow(
+        stages=("score",), plan=plan, judging=lambda clock: Judging(plan.judge, Access(url, SecretStr(KEY)), clock)
+    )
     fresh.logs, fresh.table = logs, table
     fresh.crash()
     return fresh

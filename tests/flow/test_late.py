@@ -6,13 +6,14 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, trace
+from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.assemble.session_rows import CHUNK
-from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
+from traceweir.streams.assemble.stage import AssembleStage
+from traceweir.streams.testing import START_S, Flow, HeldScoring, event, trace
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.6, "cache_size": 3}}'
 REQUIRING = (
@@ -39,7 +40,7 @@ async def send(flow: Flow, name: str, at: float, **fields: Any) -> None:
 
 
 async def pass_to(flow: Flow, at: float) -> None:
-    flow.pass_time(START + at - flow.now)
+    flow.pass_time(START_S + at - flow.now)
     await flow.settle()
 
 
@@ -113,7 +114,7 @@ async def test_the_grace_ends_so_long_after_the_moment_at_which_the_session_was_
             await flow.settle()
             await pass_to(flow, at)
         else:
-            flow.now = START + at
+            flow.now = START_S + at
             flow.crash()
         flow.send(TOPICS.invocations, event(event_id="b", at=at), at=at)
         await flow.finish()
@@ -135,7 +136,7 @@ async def test_a_late_event_after_the_grace_begins_the_next_segment_and_behind_t
     await flow.finish()
 
     assert published(flow) == [(0, 0, "a"), (1, 0, "b")]
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert letter.reason == "late"
 
 
@@ -174,7 +175,7 @@ async def test_duplicates_of_a_former_segment_are_known_through_all_revisions_of
 
 
 async def test_a_session_closed_for_its_size_is_not_opened_again() -> None:
-    flow = assemble_only(closing=ClosingRules(max_events=2))
+    flow = assemble_only(segment_max_events=2)
     for number, name in enumerate("abc"):
         await send(flow, name, number)
     await flow.finish()
@@ -187,7 +188,7 @@ async def test_a_session_closed_for_its_size_is_not_opened_again() -> None:
 
 
 async def test_a_session_that_has_no_room_for_a_late_event_is_followed_by_its_next_segment() -> None:
-    flow = assemble_only(closing=ClosingRules(max_events=2))
+    flow = assemble_only(segment_max_events=2)
     for number, name in enumerate("ab"):
         await send(flow, name, number)
     await flow.finish()
@@ -205,7 +206,7 @@ async def test_what_is_opened_again_before_its_close_was_committed_has_not_close
         flow.send(TOPICS.invocations, event(event_id="z", at=-2_000), at=-2_000)
     for name, at in (("a", 0), ("b", 400), ("c", 800)):
         flow.send(TOPICS.invocations, event(event_id=name, at=at), at=at)
-    flow.now = START + 1_000
+    flow.now = START_S + 1_000
     flow.crash()
     await flow.take(TOPICS.invocations)  # in one batch, and all of it in one checkpoint
     flow.checkpoint()
@@ -228,7 +229,7 @@ async def test_a_session_that_is_forgotten_and_begins_again_within_one_checkpoin
     flow = assemble_only()
     await send(flow, "a", 0, app_name="x" * 900)
     await pass_to(flow, 301)
-    flow.now = START + 4_100
+    flow.now = START_S + 4_100
     flow.crash()
     flow.send(TOPICS.invocations, event(event_id="other", session_id="other"), at=4_090)
     await flow.take(TOPICS.invocations)
@@ -336,7 +337,7 @@ async def test_state_of_the_version_before_is_read() -> None:
     assert row is not None
     guard = flow.rows(b"assemble/g")[b"assemble/gs"]
     before = b"\x01" + guard[1:13] + guard[21:]
-    flow.table.write(0, [(key, b"\x02" + row[1:]), (b"assemble/gs", before)], 0)
+    flow.table.write(0, [(key, b"\x02" + row[1:]), (b"assemble/gs", before)])
     flow.crash()
     await send(flow, "a", 902)
     await send(flow, "c", 903)
@@ -353,7 +354,7 @@ async def test_state_of_a_later_version_is_refused(kind: str) -> None:
     await pass_to(flow, 901)
     await send(flow, "b", 901)
     ((key, row),) = flow.rows(b"assemble/" + kind.encode()).items()
-    flow.table.write(0, [(key, b"\x09" + row[1:])], 0)
+    flow.table.write(0, [(key, b"\x09" + row[1:])])
 
     with pytest.raises(ValueError, match="of format 9; this version reads"):
         flow.crash()

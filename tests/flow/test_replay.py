@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.support.flow import TOPICS, Flow, event, trace
+from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import Session
 from traceweir.streams.dead_letters.reader import Found, LetterId
@@ -14,12 +14,15 @@ from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.session_scoring import Measure
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.testing import Flow, event, trace
 
 
 def send_again(flow: Flow) -> None:
     """Put what the dead letters keep where it came from, as a replay does."""
     for message in flow.read(TOPICS.dead_letters):
-        found = Found(LetterId(message.partition, message.offset), message.timestamp, message.letter, replayed=False)
+        found = Found(
+            LetterId(message.partition, message.offset), message.timestamp, message.dead_letter, replayed=False
+        )
         topic, partition, key, value, headers, _ = resend(found, TOPICS, flow.partitions)
         flow.send(topic, value, key, partition=partition, headers=headers)
 
@@ -45,7 +48,7 @@ async def test_a_session_whose_scoring_failed_is_scored_once_it_is_mended(mended
     flow = Flow(hold=Broken)
     flow.send(TOPICS.traces, trace(1, "s"))
     await flow.finish()
-    assert [letter.reason for letter in flow.letters()] == ["scoring_failed"]
+    assert [letter.reason for letter in flow.dead_letters()] == ["scoring_failed"]
 
     assert isinstance(flow.scoring, Broken)
     flow.scoring.mended = mended
@@ -57,7 +60,7 @@ async def test_a_session_whose_scoring_failed_is_scored_once_it_is_mended(mended
     assert (score["replayed"], score["consumed"], dead(score)) == (1, 2, 1 if mended else 2)
     assert assemble["closed"] + score["replayed"] == score.get("scored", 0) + dead(score)
     assert gate.get("consumed", 0) == mended
-    assert [letter.replay_of for letter in flow.letters()] == [None] + ["0:0"] * (not mended)
+    assert [letter.replay_of for letter in flow.dead_letters()] == [None] + ["0:0"] * (not mended)
 
 
 async def test_a_candidate_that_is_decided_again_is_counted_as_replayed() -> None:
@@ -79,12 +82,12 @@ async def test_what_was_late_joins_the_next_segment_of_its_session() -> None:
     flow.send(TOPICS.invocations, event(session_id="s", at=2), at=0)
     flow.send(TOPICS.traces, trace(1, "s"), at=0)
     await flow.finish()
-    assert [letter.reason for letter in flow.letters()] == ["late", "late"]
+    assert [letter.reason for letter in flow.dead_letters()] == ["late", "late"]
 
     send_again(flow)
     await flow.finish()
 
-    assert len(flow.letters()) == 2
+    assert len(flow.dead_letters()) == 2
     assert [len(session["events"]) + len(session["traces"]) for session in flow.sessions()] == [1, 2]
     assert [decision["trace_id"] for decision in flow.results("gate")] == ["kp:trace:1"]
     assemble = flow.counters("assemble")
@@ -99,7 +102,7 @@ async def test_a_late_stray_keeps_what_it_was_and_joins_at_home(topic: str) -> N
     flow.pass_time(8_000)
     flow.send(topic, document, b"other", partition=(home + 1) % 3, at=0)
     await flow.settle()
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert (letter.reason, letter.topic, letter.origin) == ("late", TOPICS.strays, topic)
 
     send_again(flow)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from tests.support.flow import TOPICS, Flow, event, instant, trace
+from tests.support.flow import TOPICS, RereadFlow
 from tests.support.judged import KEY, judged_plan
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server
 
@@ -18,6 +18,7 @@ from traceweir.scorers import Plan
 from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.score.judge_retries import AT_ONCE, PAUSE_S
+from traceweir.streams.testing import Flow, event, instant, trace
 
 pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
 
@@ -45,11 +46,9 @@ def plan_of(*, required: bool = False, **later: Any) -> Plan:
     return replace(plan, gate=GateConfig(required=["asks"])) if required else plan
 
 
-def flow_of(provider: Provider, plan: Plan) -> Flow:
-    flow = Flow(stages=("score",), plan=plan)
-    flow.judging = Judging(plan.judge, Access(provider.server.url, SecretStr(KEY)), flow.clock)
-    flow.__post_init__()
-    return flow
+def flow_of(provider: Provider, plan: Plan) -> RereadFlow:
+    access = Access(provider.server.url, SecretStr(KEY))
+    return RereadFlow(plan, stages=("score",), judging=lambda clock: Judging(plan.judge, access, clock))
 
 
 def session(name: str = "s", revision: int = 0, segment: int = 0, **changes: Any) -> dict[str, Any]:
@@ -72,8 +71,7 @@ async def settle(flow: Flow) -> None:
     lane = flow.lanes[0]
     while flow.logs[TOPICS.sessions, 0][lane.position[TOPICS.sessions] :]:
         await flow.take(TOPICS.sessions)
-    while pool := [task for task in asyncio.all_tasks() if "Pool._run" in str(task.get_coro())]:
-        await asyncio.wait(pool, timeout=60)
+    await flow.finish_scoring()
     flow.checkpoint()
 
 
@@ -151,7 +149,7 @@ async def test_a_retry_that_a_crash_undid_is_made_again_and_published_once(provi
     provider.up = True
     flow.pass_time(AFTER_S)
     while not provider.server.asked[1:]:
-        await flow.breathe()
+        await flow.run_scoring()
     flow.crash()  # before the checkpoint
     await wait(flow, 1)
     assert told(flow) == [(0, None), (1, 1.0)]
@@ -254,15 +252,15 @@ async def test_a_revision_that_is_scored_while_the_former_is_read_again_is_the_o
 ) -> None:
     flow = flow_of(provider, plan_of())
     await send(flow, session())
-    flow.reading = asyncio.Event()
+    flow.hold_reading = asyncio.Event()
     provider.up = True
     flow.pass_time(AFTER_S)
-    await flow.breathe()
+    await flow.run_scoring()
     flow.send(TOPICS.sessions, session(revision=1), b"s")
     await flow.take(TOPICS.sessions)
     while flow.lanes[0].stages["score"].counters["scored"] < 2:  # type: ignore[attr-defined]
-        await flow.breathe()
-    flow.reading.set()
+        await flow.run_scoring()
+    flow.hold_reading.set()
     await settle(flow)
     assert told(flow) == [(0, None), (1, 1.0)]
 
@@ -270,7 +268,7 @@ async def test_a_revision_that_is_scored_while_the_former_is_read_again_is_the_o
 async def test_a_session_that_its_topic_has_no_more_is_given_up(provider: Provider) -> None:
     flow = flow_of(provider, plan_of())
     await send(flow, session())
-    provider.up, flow.begins = True, 1
+    provider.up, flow.first_offset = True, 1
     await wait(flow)
     assert (told(flow), flow.counters("score")["retries.expired"], flow.rows(b"score/r")) == ([(0, None)], 1, {})
 
@@ -278,11 +276,11 @@ async def test_a_session_that_its_topic_has_no_more_is_given_up(provider: Provid
 async def test_while_brokers_do_not_answer_it_waits(provider: Provider) -> None:
     flow = flow_of(provider, plan_of())
     await send(flow, session())
-    provider.up = flow.broken = True
+    provider.up = flow.brokers_fail = True
     for _ in range(5):
         await wait(flow)
     assert len(flow.read_again) == 5  # and not as often as it looks
-    flow.broken = False
+    flow.brokers_fail = False
     await wait(flow, PAUSE_S + 1)
     assert told(flow) == [(0, None), (1, 1.0)]
 
@@ -389,7 +387,7 @@ async def test_what_is_no_session_is_a_dead_letter_also_while_others_wait(provid
     await wait(flow)
     flow.send(TOPICS.sessions, value, b"s")
     await settle(flow)
-    assert (flow.failures, [letter.reason for letter in flow.letters()]) == ([], ["unreadable_session"])
+    assert (flow.failures, [letter.reason for letter in flow.dead_letters()]) == ([], ["unreadable_session"])
 
 
 async def test_a_session_of_a_revision_that_no_row_can_hold_is_a_dead_letter(provider: Provider) -> None:
@@ -397,7 +395,7 @@ async def test_a_session_of_a_revision_that_no_row_can_hold_is_a_dead_letter(pro
     provider.up = True
     await send(flow, session("a", revision=2**32 - 1), session("b", revision=2**32))
     assert (flow.failures, told(flow)) == ([], [(2**32 - 1, 1.0)])
-    assert [letter.reason for letter in flow.letters()] == ["unreadable_session"]
+    assert [letter.reason for letter in flow.dead_letters()] == ["unreadable_session"]
 
 
 async def test_a_later_revision_is_the_later_one_whatever_the_clocks_of_those_who_wrote_them(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.flow import START, TOPICS, Flow
+from tests.support.flow import TOPICS
 from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
 from tests.support.rows import AUTO, read, score
 from tests.support.scoring import NOW
 
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.testing import START_S, Flow
 
 TRACE = mlflow_trace(
     mlflow_span("root", "AGENT", None, "answer"),
@@ -40,7 +41,7 @@ async def test_online_and_offline_give_the_same_scores(tmp_path: Path) -> None:
     ]
 
     flow = Flow(plan=read_plan(AUTO))
-    flow.pass_time(NOW.timestamp() - START)
+    flow.pass_time(NOW.timestamp() - START_S)
     for each in found:
         for record in each.records:
             flow.send(TOPICS.invocations, record.value, key=(record.session_id or "").encode())
@@ -61,7 +62,7 @@ async def test_a_row_that_cannot_be_used_is_a_dead_letter_that_names_the_column(
     flow.send(TOPICS.invocations, record, key=b"s")
     await flow.take(TOPICS.invocations)
     flow.checkpoint()
-    [letter] = flow.letters()
+    [letter] = flow.dead_letters()
     assert (letter.reason, letter.detail) == (
         "invalid",
         "invocation.recorded.row: Conflicting field(s): more than one of [expected_response or expected_facts] cannot be defined",

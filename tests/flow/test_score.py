@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from tests.support.flow import START, TOPICS, Flow, HeldScoring, event, instant, trace
+from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import HashingEmbedder, Vectors
@@ -18,6 +18,7 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.runtime.lane import OFFSETS
 from traceweir.streams.scoring.session_scoring import SessionScoring
+from traceweir.streams.testing import START_S, Flow, HeldScoring, event, instant, trace
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["response_match_score"]}}'
 
@@ -45,7 +46,7 @@ def held(**options: Any) -> tuple[Flow, HeldScoring]:
 async def release(flow: Flow, scoring: HeldScoring, *names: str) -> None:
     for name in names:
         scoring.release(name)
-        await flow.breathe()
+        await flow.run_scoring()
 
 
 def offset(flow: Flow) -> int:
@@ -89,7 +90,7 @@ async def test_what_is_done_above_the_committed_offset_is_not_scored_again_after
     scoring.begun.clear()
 
     await flow.take(TOPICS.sessions, 2)
-    await flow.breathe()
+    await flow.run_scoring()
     await release(flow, scoring, "a")
     flow.checkpoint()
     assert offset(flow) == 2
@@ -112,13 +113,13 @@ async def test_numbers_in_the_log_that_no_record_has_do_not_hold_the_offset_back
     lane = flow.lanes[0]
     await lane.take(TOPICS.sessions, [log[1], log[3]])  # as where transaction markers stand
     await lane.take(TOPICS.sessions, [log[5]])
-    await flow.breathe()
+    await flow.run_scoring()
     await release(flow, scoring, "d", "f")
     flow.checkpoint()
     flow.crash()
     lane = flow.lanes[0]
     await lane.take(TOPICS.sessions, [log[1], log[3], log[5]])
-    await flow.breathe()
+    await flow.run_scoring()
     await release(flow, scoring, "b")
     flow.checkpoint()
 
@@ -126,14 +127,14 @@ async def test_numbers_in_the_log_that_no_record_has_do_not_hold_the_offset_back
 
 
 async def test_a_session_that_hangs_holds_back_nobody() -> None:
-    flow, scoring = held(window=5, concurrency=2)
+    flow, scoring = held(score_window=5, score_concurrency=2)
     names = [str(number) for number in range(40)]
     for name in ["hangs", *names]:
         flow.send(TOPICS.sessions, session(name))
     while len(scored(flow)) < len(names):
         assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
         await flow.take(TOPICS.sessions, 1)
-        await flow.breathe()
+        await flow.run_scoring()
         for name in scoring.waiting:
             if name != "hangs":
                 await release(flow, scoring, name)
@@ -147,25 +148,25 @@ async def test_a_session_that_hangs_holds_back_nobody() -> None:
 
 
 async def test_no_more_is_read_while_as_many_sessions_hang_as_the_window_has_places() -> None:
-    flow, scoring = held(window=3)
+    flow, scoring = held(score_window=3)
     for name in "abcde":
         flow.send(TOPICS.sessions, session(name))
     for _ in range(3):
         assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
         await flow.take(TOPICS.sessions, 1)
-        await flow.breathe()
+        await flow.run_scoring()
     assert flow.lanes[0].full(TOPICS.sessions, 20_000)
     await release(flow, scoring, "b")
     assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
 
 
 async def test_of_the_revisions_that_wait_for_one_that_hangs_the_newest_is_scored() -> None:
-    flow, scoring = held(window=3)
+    flow, scoring = held(score_window=3)
     for revision in range(20):
         flow.send(TOPICS.sessions, session("s", revision=revision), b"s")
         assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
         await flow.take(TOPICS.sessions, 1)
-        await flow.breathe()
+        await flow.run_scoring()
     flow.checkpoint()
     assert offset(flow) == 0
     await release(flow, scoring, "s")
@@ -211,7 +212,7 @@ async def test_what_waits_is_superseded_by_a_later_revision_of_its_own_segment_a
 
 
 async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:
-    flow, scoring = held(concurrency=3)
+    flow, scoring = held(score_concurrency=3)
     for number in range(10):
         flow.send(TOPICS.sessions, session(str(number)))
     await flow.settle()
@@ -231,7 +232,7 @@ async def test_no_more_bytes_are_in_flight_than_fit_the_window(monkeypatch: pyte
     for _ in "abc":
         assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
         await flow.take(TOPICS.sessions, 1)
-    await flow.breathe()
+    await flow.run_scoring()
     assert flow.lanes[0].full(TOPICS.sessions, 20_000)
 
     await release(flow, scoring, "b")
@@ -245,7 +246,7 @@ async def test_a_session_that_cannot_be_read_is_put_aside_and_the_next_is_scored
     flow.send(TOPICS.sessions, session("good"))
     await flow.settle()
 
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert (letter.reason, letter.stage, letter.key, letter.offset) == ("unreadable_session", "score", b"x", 0)
     assert scored(flow) == ["good"]
     assert offset(flow) == 2
@@ -271,12 +272,12 @@ async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_sc
 
         return scoring
 
-    flow = Flow(stages=("score",), hold=hold, concurrency=1)
+    flow = Flow(stages=("score",), hold=hold, score_concurrency=1)
     for name in ("bad", "good"):
         flow.send(TOPICS.sessions, session(name))
     await flow.settle()
 
-    (letter,) = flow.letters()
+    (letter,) = flow.dead_letters()
     assert (letter.reason, letter.detail) == ("scoring_failed", detail)
     assert scored(flow) == ["good"]
 
@@ -343,5 +344,5 @@ async def test_the_time_at_which_a_score_is_made_is_the_clocks() -> None:
     flow.pass_time(1_000)
     await flow.settle()
 
-    assert {score["evaluated_at"] for score in flow.results()} == {instant(flow.now - START)}
+    assert {score["evaluated_at"] for score in flow.results()} == {instant(flow.now - START_S)}
     assert {score["occurred_at"] for score in flow.results()} == {instant(0)}

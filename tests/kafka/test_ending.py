@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
 from tests.audit.committed import Committed
-from tests.support.flow import event
 from tests.support.workers import Fleet, Worker
 
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.testing import event
 from traceweir.streams.topics import STAGES, application_id
 from traceweir.streams.worker import EXIT_HARD
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.audit.committed import Committed
-from tests.support.flow import event
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server_apart
 from tests.support.workers import Fleet, Worker
 
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.testing import event
 
 pytestmark = pytest.mark.timeout(240)
 

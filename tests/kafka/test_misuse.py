@@ -14,7 +14,6 @@ import pytest
 from aiokafka import TopicPartition
 from confluent_kafka import Producer
 from tests.audit.committed import Committed
-from tests.support.flow import event
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet
 
@@ -22,6 +21,7 @@ from traceweir.streams.kafka.topic_admin import check_transactions, create_topic
 from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS, NoTransactionsError, Transaction
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.testing import event
 from traceweir.streams.topics import STAGES, application_id
 
 pytestmark = pytest.mark.kafka

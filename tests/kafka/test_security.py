@@ -23,11 +23,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.audit.committed import Committed
-from tests.support.flow import event, trace
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import PASSWORD, USERS, Certificates
 from tests.support.workers import Fleet, Worker
 
+from traceweir.streams.testing import event, trace
 from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]

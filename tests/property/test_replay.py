@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,12 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.flow import START, TOPICS, Flow, HeldScoring, Message, event, trace
+from tests.support.flow import TOPICS
 
 from traceweir.schemas.candidate import Candidate
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.assemble.stage import ClosingRules
+from traceweir.streams.testing import START_S, Flow, HeldScoring, Message, event, trace
 
 PLAN = read_plan(b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.8, "cache_size": 3}}')
 DOMAINS = ("travel", "finance", "Ｔravel")
@@ -120,7 +120,7 @@ async def disturbed(flow: Flow, log: Sequence[Sent], steps: Sequence[tuple[str, 
         elif step == "halves":
             cut = flow.cut(partition)
             await reader.take(partition, 1 + number)
-            await flow.breathe()
+            await flow.run_scoring()
             flow.commit(cut, partition)
         elif step == "lost":
             flow.cut(partition)
@@ -129,7 +129,7 @@ async def disturbed(flow: Flow, log: Sequence[Sent], steps: Sequence[tuple[str, 
             flow.crash(partition)
         elif step == "time" and flow.partitions == 1:
             flow.pass_time(number / 10)
-        await flow.breathe()
+        await flow.run_scoring()
     await drain(flow)
     flow.pass_time(400)
     await drain(flow)
@@ -147,15 +147,16 @@ async def drain(flow: Flow) -> None:
 
 
 ONE, THREE, LATE = (
-    ClosingRules(idle_gap_ms=60_000, grace_ms=300_000, max_events=6),
-    ClosingRules(idle_gap_ms=60_000),
-    ClosingRules(idle_gap_ms=60_000, grace_ms=3_600_000),
+    {"idle_gap_s": 60, "grace_s": 300, "segment_max_events": 6},
+    {"idle_gap_s": 60},
+    {"idle_gap_s": 60, "grace_s": 3_600},
 )
 
 
-def make(partitions: int, closing: ClosingRules, *, hold: bool) -> Flow:
-    flow = Flow(partitions, PLAN, HashingEmbedder(), closing, hold=HeldScoring if hold else None)
-    flow.now = START + 3_500  # all of it is a backlog
+def make(partitions: int, closing: Mapping[str, int], *, hold: bool) -> Flow:
+    held = HeldScoring if hold else None
+    flow = Flow(PLAN, embedder=HashingEmbedder(), hold=held, partitions=partitions, **closing)
+    flow.now = START_S + 3_500  # all of it is a backlog
     for partition in range(partitions):
         flow.crash(partition)
     return flow
@@ -192,7 +193,7 @@ def told_last(flow: Flow) -> dict[str, dict[object, Any]]:
 
 def _content(message: Message) -> Any:
     if message.topic == TOPICS.dead_letters:
-        letter = message.letter
+        letter = message.dead_letter
         return [letter.reason, letter.topic, letter.partition, letter.offset, letter.detail]
     document = message.json
     document.pop("evaluated_at", None)
@@ -207,7 +208,7 @@ def _content(message: Message) -> Any:
 def check_at_rest(flow: Flow) -> None:
     """The coverage equations, with nothing open and nothing in flight."""
     assemble, score, gate = (Counter(flow.counters(stage)) for stage in ("assemble", "score", "gate"))
-    letters = Counter(letter.stage for letter in flow.letters())
+    letters = Counter(letter.stage for letter in flow.dead_letters())
     sent = sum(len(flow.read(topic)) for topic in (TOPICS.traces, TOPICS.invocations, TOPICS.strays))
     assert assemble["consumed"] == sent
     assert sent == assemble["joined"] + assemble["duplicate"] + assemble["forwarded"] + letters["assemble"]
@@ -228,7 +229,7 @@ def check_decisions(flow: Flow) -> None:
     weights = {"complexity": 0.25, "novelty": 0.35, "tool_diversity": 0.15, "outcome_confidence": 0.25}
     values = {(r["details"]["partition"], r["details"]["offset"]): r for r in flow.results("gate")}
     measured = iter_by_trace(flow.results("trace_value"))
-    refused = {(letter.partition, letter.offset) for letter in flow.letters() if letter.stage == "gate"}
+    refused = {(letter.partition, letter.offset) for letter in flow.dead_letters() if letter.stage == "gate"}
     for partition in range(flow.partitions):
         seen: dict[str, dict[str, Any]] = defaultdict(dict)  # by scope, vectors by trace id, oldest first
         for message in flow.logs[TOPICS.candidates, partition]:
@@ -265,7 +266,7 @@ async def compare(
     partitions: int,
     log: Sequence[Sent],
     steps: Sequence[tuple[str, int]],
-    closing: ClosingRules,
+    closing: Mapping[str, int],
     told: Callable[[Flow], object] = told,
 ) -> None:
     calm, rough = make(partitions, closing, hold=False), make(partitions, closing, hold=True)
@@ -298,7 +299,7 @@ def test_late_records_end_in_the_same_sessions_and_scores_whatever_happens_in_be
     asyncio.run(compare(1, log, steps, LATE, told_last))
 
 
-FORGETFUL = ClosingRules(idle_gap_ms=60_000, grace_ms=80_000, guard_ms=160_000)
+FORGETFUL = {"idle_gap_s": 60, "grace_s": 80, "guard_s": 160}
 
 
 @SETTINGS
@@ -310,7 +311,7 @@ def test_whatever_is_forgotten_in_between_every_event_is_in_a_session_or_a_dead_
         flow = make(1, FORGETFUL, hold=True)
         await disturbed(flow, log, steps)
         sent = {name for each in log if (name := _event_id(each.value))}
-        late = {name for letter in flow.letters() if letter.reason == "late" and (name := _event_id(letter.value))}
+        late = {name for letter in flow.dead_letters() if letter.reason == "late" and (name := _event_id(letter.value))}
         found = {item["event_id"] for session in flow.sessions() for item in session["events"]}
         assert sent - late <= found <= sent
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +14,7 @@ from confluent_kafka.admin import AdminClient
 from yarl import URL
 
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 from traceweir.streams.clock import utc_now
-from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.budget import Share
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.record_reader import RecordReader
@@ -24,17 +22,13 @@ from traceweir.streams.kafka.reference_reader import ReferenceReader
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
-from traceweir.streams.runtime.lane import StageSpec
 from traceweir.streams.runtime.state_directory import state_folder
-from traceweir.streams.score.judge_retries import RetryPolicy
-from traceweir.streams.score.judge_rows import JudgeRows
-from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
-from traceweir.streams.stages.base import Read, Stage
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, Topics, application_id
+from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of
 
 TABLE = "state"
 AHEAD = 512
@@ -69,7 +63,6 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     folder = state_folder(settings, stages)
     if "score" in stages:
         scoring = ScoringSupervisor(Setup.of(settings, plan), folder / "scoring-attempts.json")
-    topics = Topics.of(settings.topic_prefix)
     options = aiokafka_options(settings)
     app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
     # 16 MiB of cache and 8 MiB of memtable a partition: Faust's default is 2 GiB.
@@ -87,13 +80,13 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     if scoring is not None:
         app.add_dependency(scoring)
         scoring.failed = fail
-        reader = ReferenceReader(scoring, topics.references, settings.partitions, options, beacon=app.beacon)
+        (references,) = topics_of("score", Topics.of(settings.topic_prefix)).followed
+        reader = ReferenceReader(scoring, references, settings.partitions, options, beacon=app.beacon)
         app.add_dependency(reader)
-    pool: WorkPool = WorkPool(AHEAD, fail)
     rereading = RecordReader(options, beacon=app.beacon)
     app.add_dependency(rereading)
-    makers = _makers(settings, plan, topics, scoring, pool, rereading)
-    specs = [StageSpec(name, topics.inputs_of(name), makers[name]) for name in stages]
+    resources = scoring and ScoringResources(scoring, WorkPool(AHEAD, fail), scoring.record_spend, rereading.read)
+    topology = Topology.of(settings, plan, Resources(utc_now, resources))
 
     async def commit(offsets: Offsets) -> None:
         await app.consumer._thread.commit(dict(offsets))
@@ -108,7 +101,14 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         return await asyncio.to_thread(topic_id, settings, table.changelog_topic_name)
 
     checkpoints = Checkpoints(
-        app, table, specs, delivery, changelog_id, options, interval_s=settings.checkpoint_interval_s, limit=20_000
+        app,
+        table,
+        topology.specs(stages),
+        delivery,
+        changelog_id,
+        options,
+        interval_s=settings.checkpoint_interval_s,
+        limit=20_000,
     )
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
@@ -138,54 +138,6 @@ def topic_id(settings: Settings, topic: str) -> str:
             f"no Kafka broker at {settings.kafka_bootstrap_servers} told the id of topic {topic!r} ({error.args[0].str()}), without "
             "which local rows cannot be trusted: see that it runs and allows Describe on the topic, and start the worker again"
         ) from error
-
-
-def _makers(
-    settings: Settings,
-    plan: Plan,
-    topics: Topics,
-    scoring: ScoringSupervisor | None,
-    pool: WorkPool,
-    rereading: RecordReader,
-) -> Mapping[StageName, Callable[[int, Read, Callable[[], None]], Stage]]:
-    partitions = settings.partitions
-    closing = ClosingRules(
-        idle_gap_ms=int(settings.idle_gap_s * 1000),
-        linger_ms=int(settings.close_linger_s * 1000),
-        grace_ms=int(settings.grace_s * 1000),
-        guard_ms=int(settings.guard_s * 1000),
-        max_future_ms=int(settings.max_future_s * 1000),
-        max_events=settings.segment_max_events,
-        max_bytes=settings.segment_max_bytes,
-    )
-
-    def assemble(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return AssembleStage(partition, partitions, topics, read, closing)
-
-    retries = WorkPool(max(1, settings.score_concurrency // 8), pool.failed)
-
-    def score(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        if scoring is None:
-            raise ValueError("the score stage runs here, and nothing that scores is given")
-        revised_within = closing.idle_gap_ms + closing.linger_ms + closing.grace_ms + closing.max_future_ms
-        window = settings.score_window
-        return ScoreStage(
-            partition,
-            partitions,
-            topics,
-            scoring,
-            pool,
-            changed,
-            window=window,
-            revised_within=revised_within,
-            judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
-            once_more=RetryPolicy.of(plan, rereading.read, retries),
-        )
-
-    def gate(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return GateStage(partition, partitions, topics, plan, utc_now)
-
-    return {"assemble": assemble, "score": score, "gate": gate}
 
 
 def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str, Any]) -> Any:

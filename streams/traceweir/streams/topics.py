@@ -22,8 +22,6 @@ class Topics:
     >>> topics = Topics.of("acme.")
     >>> topics.dead_letters
     'acme.dead-letters'
-    >>> topics.inputs_of("score")
-    ('acme.sessions',)
     """
 
     traces: str
@@ -73,18 +71,6 @@ class Topics:
             self.network: "compact",
             self.dead_letters: "delete",
         }
-
-    def inputs_of(self, stage: StageName) -> tuple[str, ...]:
-        """Give the topics whose offsets `stage` commits.
-
-        `references` is none of them: every score worker reads all of it, whatever its partitions.
-        """
-        inputs: dict[StageName, tuple[str, ...]] = {
-            "assemble": (self.traces, self.invocations, self.strays),
-            "score": (self.sessions,),
-            "gate": (self.candidates,),
-        }
-        return inputs[stage]
 
 
 def application_id(prefix: str, stages: Collection[StageName]) -> str:

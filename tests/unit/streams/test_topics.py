@@ -32,18 +32,6 @@ def test_every_topic_has_a_policy_and_two_are_compacted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "inputs"),
-    [
-        ("assemble", ("t.traces", "t.invocations", "t.strays")),
-        ("score", ("t.sessions",)),
-        ("gate", ("t.candidates",)),
-    ],
-)
-def test_a_stage_reads_its_inputs(stage: StageName, inputs: tuple[str, ...]) -> None:
-    assert Topics.of("t.").inputs_of(stage) == inputs
-
-
-@pytest.mark.parametrize(
     ("prefix", "stages", "expected"),
     [
         ("traceweir.", STAGES, "traceweir.assemble-score-gate"),

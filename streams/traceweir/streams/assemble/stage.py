@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -13,6 +12,7 @@ import orjson
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
 from traceweir.schemas.session import Closed
 from traceweir.streams.assemble.closed_sessions import ClosedSessions
+from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.open_session import OpenSession
 from traceweir.streams.assemble.parse import present, read_event, read_trace
 from traceweir.streams.assemble.session_rows import (
@@ -37,27 +37,12 @@ _CALM = 60_000
 """At most so long; and so long after a backlog late records set nothing back: else one sender with a slow clock would keep all open."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClosingRules:
-    """When a session is closed, and what is too early or too late for one. Times in milliseconds."""
-
-    idle_gap_ms: int = 300_000
-    linger_ms: int = 2_000
-    grace_ms: int = 600_000
-    guard_ms: int = 3_600_000
-    max_future_ms: int = 300_000
-    max_events: int = 1_000
-    max_bytes: int = 800_000
-
-
 class AssembleStage:
     """The sessions whose home is one partition."""
 
-    def __init__(
-        self, partition: int, partitions: int, topics: Topics, read: Read, closing: ClosingRules | None = None
-    ) -> None:
+    def __init__(self, partition: int, partitions: int, topics: Topics, read: Read, closing: ClosingRules) -> None:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
-        self._closing = closing or ClosingRules()
+        self._closing = closing
         self._open: dict[bytes, OpenSession] = {}
         self._closed = ClosedSessions(read, self._closing.grace_ms, self._closing.guard_ms)
         self._due: list[tuple[int, bytes]] = []

@@ -197,9 +197,10 @@ def _chosen(names: Sequence[str] | None, choices: Sequence[str], option: str) ->
 
 def _topic(settings: Settings, name: str) -> str:
     from traceweir.streams.topics import Topics
+    from traceweir.streams.topology import topics_of
 
     topics = Topics.of(settings.topic_prefix)
-    inputs = [each for stage in STAGES for each in topics.inputs_of(stage)]
+    inputs = [each for stage in STAGES for each in topics_of(stage, topics).inputs]
     for full in (name, settings.topic_prefix + name):
         if full in inputs:
             return full

@@ -11,6 +11,7 @@ from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.topics import STAGES, Topics
+from traceweir.streams.topology import topics_of
 
 
 class Originals:
@@ -18,7 +19,7 @@ class Originals:
 
     def __init__(self, settings: Settings) -> None:
         topics = Topics.of(settings.topic_prefix)
-        self._inputs = {name for stage in STAGES for name in topics.inputs_of(stage)}
+        self._inputs = {name for stage in STAGES for name in topics_of(stage, topics).inputs}
         self._rereading = RecordReader(aiokafka_options(settings))
 
     async def __aenter__(self) -> Originals:

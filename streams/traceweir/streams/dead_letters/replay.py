@@ -19,9 +19,9 @@ from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, Wanted
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
-from traceweir.streams.runtime.delivery import MAX_BATCH_BYTES, Delivery, PlainSends, Transaction
+from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction
 from traceweir.streams.settings import Settings, aiokafka_options
-from traceweir.streams.stages.base import Output, envelope_size
+from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, envelope_size
 from traceweir.streams.topics import Topics
 
 TIMESTAMP = PREFIX + "timestamp"

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import aiokafka
 from aiokafka.consumer import fetcher
@@ -27,7 +27,7 @@ from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.rejoin import rejoin_on_error
-from traceweir.streams.stages.base import Record
+from traceweir.streams.stages.base import End, Record
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -72,16 +72,6 @@ def verify() -> None:
         raise IncompatibleFaustError(
             f"{'; '.join(problems)}. Install what Traceweir was tested with: pip install {pins}"
         )
-
-
-class End(NamedTuple):
-    """How far a topic partition was read when a fetch returned, and the time of the fetch."""
-
-    position: int
-    stable: int
-    """Last stable offset: the end of the records that a `read_committed` reader sees."""
-    at: float
-    """Time of the broker's answer, in seconds since 1970."""
 
 
 class Intake(Protocol):

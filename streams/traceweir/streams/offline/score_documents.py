@@ -13,19 +13,18 @@ from traceweir.schemas.dead_letter import DeadLetter, Headers
 from traceweir.schemas.score import Score
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.assemble.stage import AssembleStage, ClosingRules
 from traceweir.streams.formats.base import DocumentRecords
-from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.service import Judging
-from traceweir.streams.score.stage import ScoreStage
-from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import Output
+from traceweir.streams.stages.base import Output, Stage
+from traceweir.streams.stages.counters import COUNTERS_ROW
 from traceweir.streams.stages.work_pool import WorkPool
-from traceweir.streams.topics import Topics
+from traceweir.streams.topics import StageName, Topics
+from traceweir.streams.topology import Resources, ScoringResources, Topology
 
-_TOPICS = Topics.of("")
+_PREFIX = ""
+_TOPICS = Topics.of(_PREFIX)
 _GATE_BATCH = 500
 """Candidates whose novelty is measured together; a batch compares each with each."""
 
@@ -83,22 +82,28 @@ async def score_offline(
     """
     received = _Received()
     timestamp = int(clock().timestamp() * 1000)
-    sessions, duplicates = _assemble(documents, received, settings, timestamp)
-    places = {_place_of(session): number for number, session in enumerate(sessions)}
-    scoring = score_bytes(
-        SessionScoring(
-            plan,
-            embedder,
-            clock,
-            timeout_s=settings.score_timeout_s,
-            judging=judging,
-            judge_timeout_s=settings.judge_timeout_s,
-        )
+    failures: list[BaseException] = []
+    pool = WorkPool(settings.score_concurrency, failures.append)
+    scoring = SessionScoring(
+        plan,
+        embedder,
+        clock,
+        timeout_s=settings.score_timeout_s,
+        judging=judging,
+        judge_timeout_s=settings.judge_timeout_s,
     )
-    scored = await _score(sessions, scoring, settings, progress)
+    one_partition = settings.model_copy(update={"partitions": 1, "topic_prefix": _PREFIX})
+    # Nothing is taken over from a table, and time stands still while sessions are scored: nothing to charge, or to score again.
+    resources = ScoringResources(score_bytes(scoring), pool, record_spend=lambda paid: None, read_record=_nothing)
+    topology = Topology.of(one_partition, plan, Resources(clock, resources))
+    sessions, duplicates = _assemble(documents, received, topology, timestamp)
+    places = {_place_of(session): number for number, session in enumerate(sessions)}
+    scored = await _score(sessions, topology, pool, progress)
+    if failures:
+        raise failures[0]
     # Sessions finish in any order.
     candidates = sorted(_values(scored, _TOPICS.candidates), key=lambda value: places[_place_of(value)])
-    decided = _decide(candidates, GateStage(0, 1, _TOPICS, plan, clock))
+    decided = _decide(candidates, topology)
 
     results = [*_values(scored, _TOPICS.results), *_values(decided, _TOPICS.results)]
     scores = [Score.model_validate_json(value) for value in results]
@@ -178,17 +183,12 @@ class _Received:
 
 
 def _assemble(
-    documents: Iterable[DocumentRecords], received: _Received, settings: Settings, timestamp: int
+    documents: Iterable[DocumentRecords], received: _Received, topology: Topology, timestamp: int
 ) -> tuple[list[bytes], int]:
     """The sessions in the order of their first records, and how many records came twice."""
-    closing = ClosingRules(
-        max_future_ms=int(settings.max_future_s * 1000),
-        max_events=settings.segment_max_events,
-        max_bytes=settings.segment_max_bytes,
-    )
-    rows: dict[bytes, bytes] = {}  # stays empty: rows are written when a stage is cut, and this one is cut once
-    stage = AssembleStage(0, 1, _TOPICS, rows.get, closing)
-    stage.tick(timestamp / 1000, _TOPICS.inputs_of("assemble"))
+    closing, spec = topology.closing, topology.spec("assemble")
+    stage = _stage(topology, "assemble")
+    stage.tick(timestamp / 1000, spec.inputs)
     for document in documents:
         for record in received.take(document, timestamp):
             stage.apply(record.topic, [record])
@@ -196,33 +196,42 @@ def _assemble(
     cut = stage.cut()
     for letter in _letters(cut.outputs):
         received.refuse(letter.offset, letter)
-    return sorted(_values(cut.outputs, _TOPICS.sessions), key=received.first_of), stage.counters["duplicate"]
+    counts = orjson.loads(dict(cut.rows).get(COUNTERS_ROW) or b"{}")
+    return sorted(_values(cut.outputs, _TOPICS.sessions), key=received.first_of), counts.get("duplicate", 0)
 
 
 async def _score(
-    sessions: Sequence[bytes], scoring: Scoring, settings: Settings, progress: Callable[[int, int], None]
+    sessions: Sequence[bytes], topology: Topology, pool: WorkPool, progress: Callable[[int, int], None]
 ) -> list[Output]:
-    failures: list[BaseException] = []
     finished = iter(range(1, len(sessions) + 1))
-    pool: WorkPool = WorkPool(settings.score_concurrency, failures.append)
-    stage = ScoreStage(0, 1, _TOPICS, scoring, pool, lambda: progress(next(finished), len(sessions)))
+    stage = _stage(topology, "score", lambda: progress(next(finished), len(sessions)))
     if sessions:
-        stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions))
+        keys = [_place_of(session)[0].encode() for session in sessions]  # what the judges said is kept by session
+        stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions, keys))
     await pool.idle()
-    if failures:
-        raise failures[0]
     return stage.cut().outputs
 
 
-def _decide(candidates: Sequence[bytes], gate: GateStage) -> list[Output]:
-    records = _records(_TOPICS.candidates, candidates)
+def _decide(candidates: Sequence[bytes], topology: Topology) -> list[Output]:
+    gate = _stage(topology, "gate")
+    records = _records(_TOPICS.candidates, candidates, [None] * len(candidates))
     for start in range(0, len(records), _GATE_BATCH):
         gate.apply(_TOPICS.candidates, records[start : start + _GATE_BATCH])
     return gate.cut().outputs
 
 
-def _records(topic: str, values: Sequence[bytes]) -> list[_Record]:
-    return [_Record(topic, offset, None, value) for offset, value in enumerate(values)]
+def _stage(topology: Topology, name: StageName, changed: Callable[[], None] = lambda: None) -> Stage:
+    # Rows are written when a stage is cut, and here each stage is cut once: there is no row to read.
+    return topology.spec(name).new(0, lambda key: None, changed)
+
+
+async def _nothing(topic: str, partition: int, offset: int) -> None:
+    return None
+
+
+def _records(topic: str, values: Sequence[bytes], keys: Sequence[bytes | None]) -> list[_Record]:
+    pairs = zip(keys, values, strict=True)
+    return [_Record(topic, offset, key, value) for offset, (key, value) in enumerate(pairs)]
 
 
 def _values(outputs: Sequence[Output], topic: str) -> list[bytes]:

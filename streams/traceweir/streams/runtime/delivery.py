@@ -19,13 +19,11 @@ from aiokafka.errors import (
 )
 
 from traceweir.streams.errors import WorkerError
-from traceweir.streams.stages.base import Output, Rows
+from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
 """Time limit for starting a transactional producer. The time includes the end of the former owner's open transaction."""
-MAX_BATCH_BYTES = 1_000_000
-"""Limit of a batch, and so of a record; below the 1 MiB that brokers accept by default."""
 
 Offsets = Mapping[TopicPartition, int]
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 import orjson
-from faust.types import TP
 
-from traceweir.streams.kafka.faust_adapter import End, Table
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
-from traceweir.streams.stages.base import Cut, Output, Read, Record, Stage
+from traceweir.streams.stages.base import Cut, End, Output, Read, Record, Stage, StageSpec
 
 OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets, written with everything else: no broker can answer with older ones than the rows."""
@@ -33,16 +31,18 @@ QUEUE_BYTES = 16 << 20
 """And how many bytes of values."""
 
 
-@dataclass(frozen=True)
-class StageSpec:
-    """How to make a stage's object for a partition, and the topics that it reads.
+class StateTable(Protocol):
+    """The rows of an application, by partition, as of the last finished checkpoint."""
 
-    `new(partition, read, changed)`: `read` gives a row of the stage's table, and `changed()` says that there is something to cut.
-    """
+    @property
+    def changelog(self) -> str:
+        """Name of the topic that the rows can be rebuilt from."""
 
-    name: str
-    inputs: tuple[str, ...]
-    new: Callable[[int, Read, Callable[[], None]], Stage]
+    def rows(self, partition: int) -> Mapping[bytes, bytes]:
+        """All rows of a partition."""
+
+    def read(self, partition: int, key: bytes) -> bytes | None:
+        """One row."""
 
 
 class Inbox:
@@ -111,7 +111,7 @@ class Lane:
     """The stages of one partition and their memory. It lives exactly as long as the partition is owned."""
 
     def __init__(
-        self, number: int, specs: Sequence[StageSpec], table: Table, beginnings: Mapping[str, int], now: float
+        self, number: int, specs: Sequence[StageSpec], table: StateTable, beginnings: Mapping[str, int], now: float
     ) -> None:
         """Load the stages from the table.
 
@@ -223,8 +223,8 @@ class Lane:
                 taken = 0
                 await asyncio.sleep(0)
 
-    def fetched(self, ends: Mapping[TP, End], now: float) -> None:
-        """Tell the stages how far their inputs are read, and the time.
+    def fetched(self, ends: Mapping[tuple[str, int], End], now: float) -> None:
+        """Tell the stages how far their inputs are read, by topic and partition, and the time.
 
         An input is at its end as of the moment at which the broker said so; that, and not now, is the time when all are.
         """
@@ -233,7 +233,7 @@ class Lane:
         self.lag = 0
         for spec in self._specs:
             inbox = self._inboxes[spec.name]
-            found = {topic: ends.get(TP(topic, self.number)) for topic in spec.inputs}
+            found = {topic: ends.get((topic, self.number)) for topic in spec.inputs}
             self.lag += sum(end.stable - end.position for end in found.values() if end is not None)
             inbox.behind = [
                 t for t, e in found.items() if e is None or e.position < e.stable or t in self._pending_seeks
@@ -311,5 +311,5 @@ def _shares(rows: Mapping[bytes, bytes]) -> dict[bytes, dict[bytes, bytes]]:
     return shares
 
 
-def _reader(table: Table, partition: int, prefix: bytes) -> Read:
+def _reader(table: StateTable, partition: int, prefix: bytes) -> Read:
     return lambda key: table.read(partition, prefix + key)

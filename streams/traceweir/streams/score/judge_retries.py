@@ -28,19 +28,22 @@ PAUSE_S = 10.0
 """How long one waits that could not be tried."""
 
 
+ReadRecord = Callable[[str, int, int], Awaitable[Any]]
+"""Reads a record again, by topic, partition and offset; gives None if it is gone. Raises `RecordUnavailable`."""
+
+
 class RetryPolicy(NamedTuple):
     """What is done about sessions whose judge could not be asked."""
 
     config: RetryLater
-    read: Callable[[str, int, int], Awaitable[Any]]
-    """Reads a record by topic, partition and offset; None if it is gone. Raises `RecordUnavailable`."""
+    read: ReadRecord
     pool: WorkPool
     """Bounds how many are tried at the same time, over all partitions: what is scored for the first time goes before."""
     regates: bool
     """Whether the gate requires a judged criterion, so that candidates follow from what the judge says."""
 
     @classmethod
-    def of(cls, plan: Plan, read: Callable[[str, int, int], Awaitable[Any]], pool: WorkPool) -> RetryPolicy | None:
+    def of(cls, plan: Plan, read: ReadRecord, pool: WorkPool) -> RetryPolicy | None:
         """As the plan has it; None if it says nothing of it."""
         config = plan.judge.retry_later
         return None if config is None else cls(config, read, pool, not plan.judged.isdisjoint(plan.gate.required))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from traceweir.schemas.dead_letter import Reason, is_replay
-from traceweir.schemas.judge_config import VerdictCache
 from traceweir.streams.score.candidate_changes import CandidateChanges
 from traceweir.streams.score.judge_retries import JudgeRetries, Place, RetryPolicy, RetryState, segment_of, session_of
 from traceweir.streams.score.judge_rows import JudgeRows
@@ -41,10 +40,10 @@ class ScoreStage:
         pool: WorkPool,
         changed: Callable[[], None],
         *,
-        window: int = 2_000,
-        revised_within: int = 1_200_000,
-        judge_rows: JudgeRows | None = None,
-        once_more: RetryPolicy | None = None,
+        window: int,
+        revised_within_ms: int,
+        judge_rows: JudgeRows,
+        once_more: RetryPolicy | None,
     ) -> None:
         """Begin with nothing.
 
@@ -56,7 +55,7 @@ class ScoreStage:
             pool: Bounds how many are scored at the same time, over all partitions.
             changed: Called when there is something to cut.
             window: How many sessions may be in flight; those that wait for an earlier revision count, too.
-            revised_within: By how many milliseconds of record time a session may lie behind the latest one and still come again.
+            revised_within_ms: By how much a session may lie behind the latest one, in record time, and still come again.
             judge_rows: What is remembered of judges.
             once_more: What is done about sessions whose judge could not be asked; None: nothing.
         """
@@ -65,10 +64,10 @@ class ScoreStage:
         self._offsets = OffsetTracker()
         self._bytes = 0
         self._revision_queue = RevisionQueue()
-        self._candidate_changes = CandidateChanges(revised_within)
-        self._judge_rows = judge_rows or JudgeRows(VerdictCache())
+        self._candidate_changes = CandidateChanges(revised_within_ms)
+        self._judge_rows = judge_rows
         self._once_more = once_more
-        self._judge_retries = JudgeRetries(once_more and once_more.config, revised_within)
+        self._judge_retries = JudgeRetries(once_more and once_more.config, revised_within_ms)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []

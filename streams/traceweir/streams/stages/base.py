@@ -6,12 +6,15 @@ The checkpoint hands it records, and takes from it, in one moment, the rows, out
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
 
+MAX_BATCH_BYTES = 1_000_000
+"""The largest batch, and so the largest record; under the 1 MiB that brokers accept by default."""
 MAX_OUTPUT_BYTES = 950_000
-"""The largest output. It must fit a batch, which must fit what brokers accept by default; a larger one would stop the worker."""
+"""The largest value of an output. It must fit a batch together with its key and headers; a larger one would stop the worker."""
 
 
 class Record(Protocol):
@@ -80,6 +83,34 @@ class Stage(Protocol):
 
     def drop(self) -> None:
         """The partition belongs to somebody else now: forget it, and publish nothing more."""
+
+
+NewStage = Callable[[int, Read, Callable[[], None]], Stage]
+"""Makes the stage of a partition: `new(partition, read, changed)`. `read` gives a row of the stage's table as of the last finished
+checkpoint; the stage calls `changed()` when work that it started has ended and there is something to cut."""
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """A stage as whoever runs it needs it."""
+
+    name: str
+    """Prefix of the stage's rows in the table, and its name in dead letters."""
+    inputs: tuple[str, ...]
+    """Topics whose records the stage takes and whose offsets it commits. At equal timestamps the first of them comes first."""
+    outputs: tuple[str, ...]
+    """Topics that the stage writes to."""
+    new: NewStage
+
+
+class End(NamedTuple):
+    """How far an input was read when a fetch returned, and the clock of that moment."""
+
+    position: int
+    stable: int
+    """Offset of the end of what `read_committed` may see."""
+    at: float
+    """Seconds since 1970 when the broker said so."""
 
 
 def envelope_size(key: bytes | None, headers: Headers) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import orjson
 
-KEY = b"#"
+COUNTERS_ROW = b"#"
+"""Key of the row, a JSON object of counts."""
 
 
 class Counters(Counter[str]):
@@ -20,8 +21,8 @@ class Counters(Counter[str]):
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Go on from the last finished checkpoint."""
         self.clear()
-        if KEY in rows:
-            self.update(orjson.loads(rows[KEY]))
+        if COUNTERS_ROW in rows:
+            self.update(orjson.loads(rows[COUNTERS_ROW]))
         self._written = dict(self)
 
     def rows(self) -> list[tuple[bytes, bytes | None]]:
@@ -29,4 +30,4 @@ class Counters(Counter[str]):
         if dict(self) == self._written:
             return []
         self._written = dict(self)
-        return [(KEY, orjson.dumps(self._written, option=orjson.OPT_SORT_KEYS))]
+        return [(COUNTERS_ROW, orjson.dumps(self._written, option=orjson.OPT_SORT_KEYS))]

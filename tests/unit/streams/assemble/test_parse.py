@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import orjson
 import pytest
-from tests.support.flow import event, trace
 
 from traceweir.streams.assemble.parse import read_event, read_trace
+from traceweir.streams.testing import event, trace
 
 
 class Plain(NamedTuple):

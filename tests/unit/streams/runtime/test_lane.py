@@ -9,13 +9,12 @@ from unittest.mock import MagicMock
 import orjson
 import pytest
 from faust.types import TP
-from tests.support.flow import MemoryTable, Message
 
-from traceweir.streams.kafka.faust_adapter import End
 from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane, StageSpec
+from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane
 from traceweir.streams.runtime.state_directory import FORMAT
-from traceweir.streams.stages.base import Cut, Record, Rows
+from traceweir.streams.stages.base import Cut, End, Record, Rows, StageSpec
+from traceweir.streams.testing import MemoryTable, Message
 
 
 class Listing:
@@ -55,8 +54,8 @@ def make_lane(
     table: MemoryTable | None = None, inputs: tuple[str, ...] = ("a", "b"), first: int = 0
 ) -> tuple[Lane, Listing]:
     stage = Listing()
-    spec = StageSpec("one", inputs, lambda partition, read, changed: stage)
-    lane = Lane(0, [spec], table or MemoryTable(), dict.fromkeys(inputs, first), 100.0)  # type: ignore[arg-type]
+    spec = StageSpec("one", inputs, (), lambda partition, read, changed: stage)
+    lane = Lane(0, [spec], table or MemoryTable(), dict.fromkeys(inputs, first), 100.0)
     stage.ticks.clear()
     return lane, stage
 
@@ -120,7 +119,7 @@ async def test_what_waits_is_not_committed_and_its_input_counts_as_behind() -> N
     cut = lane.cut()
     assert (cut.offsets, lane.position) == ({"a": 1, "b": 1}, {"a": 2, "b": 1})
     assert stage.ticks == [(101.0, ["a", "b"])]
-    table.write(0, cut.rows, 0)
+    table.write(0, cut.rows)
     again, _ = make_lane(table)
     assert again.position == {"a": 1, "b": 1}
 
@@ -178,7 +177,7 @@ def test_reading_begins_at_the_committed_offset_or_at_the_first_record_there_is(
     committed: dict[str, int], first: int, place: int
 ) -> None:
     table = MemoryTable()
-    table.write(0, [(OFFSETS, orjson.dumps(committed))], 0)
+    table.write(0, [(OFFSETS, orjson.dumps(committed))])
     lane, _ = make_lane(table, ("a",), first)
 
     assert lane.pending_seeks() == {"a": place}
@@ -211,7 +210,7 @@ def test_the_time_when_all_is_read_is_the_one_at_which_the_broker_said_so() -> N
 
 def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
     table = MemoryTable()
-    table.write(0, [(b"one/k", b"1"), (b"two/k", b"2"), (OFFSETS, b'{"a":5,"b":6}')], 0)
+    table.write(0, [(b"one/k", b"1"), (b"two/k", b"2"), (OFFSETS, b'{"a":5,"b":6}')])
     stages = {"one": Listing(), "two": Listing()}
     reads = {}
 
@@ -220,7 +219,7 @@ def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
             reads[name] = read
             return stages[name]
 
-        return StageSpec(name, (topic,), make)
+        return StageSpec(name, (topic,), (), make)
 
     lane = Lane(0, [new("one", "a"), new("two", "b")], table, {"a": 0, "b": 0}, 100.0)  # type: ignore[arg-type]
     assert (stages["one"].loaded, stages["two"].loaded) == ({b"k": b"1"}, {b"k": b"2"})
@@ -334,5 +333,5 @@ async def test_the_format_is_written_with_the_first_offsets_and_not_again() -> N
         assert lane.cut() == Cut([], [], {})
         await lane.take("a", records("a", 1, first=first))
         rows = lane.cut().rows
-        table.write(0, rows, 0)
+        table.write(0, rows)
         assert [row for row in rows if row[0] != OFFSETS] == expected

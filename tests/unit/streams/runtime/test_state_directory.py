@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.flow import MemoryTable
 from tests.support.workers import ROOT
 
 from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
 from traceweir.streams.runtime.state_directory import FORMAT, MARK, StateDirectoryError, check_format, claimed
+from traceweir.streams.testing import MemoryTable
 
 APPLICATION = "traceweir.assemble"
 
@@ -113,7 +113,7 @@ def test_a_place_where_no_folder_can_be_is_named(tmp_path: Path) -> None:
 
 def test_rows_of_a_newer_format_are_refused_when_their_partition_is_taken_over() -> None:
     table = MemoryTable()
-    table.write(3, [(FORMAT_ROW, b"%d" % (FORMAT + 1))], 0)
+    table.write(3, [(FORMAT_ROW, b"%d" % (FORMAT + 1))])
     with pytest.raises(
         StateDirectoryError,
         match=rf"the state of partition 3, in changelog, was written by a newer .*\(format {FORMAT + 1};",

@@ -10,7 +10,6 @@ import pytest
 from faust.types import TP
 
 from traceweir.streams.errors import in_words
-from traceweir.streams.kafka.faust_adapter import End
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.watchdog import (
     ASK_EVERY_S,
@@ -21,6 +20,7 @@ from traceweir.streams.runtime.watchdog import (
     Watch,
     Watchdogs,
 )
+from traceweir.streams.stages.base import End
 
 LIMIT_S = 10.0
 LOOKS = int(LIMIT_S / LOOK_EVERY_S)

@@ -16,7 +16,6 @@ from pathlib import Path
 import orjson
 import pytest
 from tests.support.deadly import deadly_plan
-from tests.support.flow import event, trace
 from tests.support.paths import ROOT
 
 from traceweir.schemas.reference import Reference
@@ -30,6 +29,7 @@ from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.stages.errors import SessionRejected
+from traceweir.streams.testing import event, trace
 
 pytestmark = pytest.mark.slow  # most tests start a scoring process
 

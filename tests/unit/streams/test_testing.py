@@ -1,0 +1,97 @@
+"""What `traceweir.streams.testing` gives those who test a stage or a scorer of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pytest
+from pydantic import ValidationError
+
+from traceweir.scorers import Measurement, Scorer, Subject
+from traceweir.streams.stages.base import Cut, Output, Record, StageSpec
+from traceweir.streams.testing import Flow, event, plan_of, trace
+
+
+class Count:
+    """A stage that publishes after each checkpoint how many records it has taken."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic, self.count, self.next = topic, 0, dict[str, int]()
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        self.count = int(rows.get(b"count", b"0"))
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        self.count += len(records)
+        self.next[topic] = records[-1].offset + 1
+
+    def tick(self, now: float, behind: Collection[str]) -> None: ...
+
+    def full(self) -> bool:
+        return False
+
+    def cut(self) -> Cut:
+        if not self.next:
+            return Cut([], [], {})
+        value = b"%d" % self.count
+        cut = Cut([(b"count", value)], [Output(self.topic, 0, None, value)], self.next)
+        self.next = {}
+        return cut
+
+    def drop(self) -> None: ...
+
+
+def counting(outputs: tuple[str, ...] = ("counts",)) -> StageSpec:
+    return StageSpec("count", ("in",), outputs, lambda partition, read, changed: Count("counts"))
+
+
+async def test_a_stage_of_ones_own_runs_and_outlives_a_crash() -> None:
+    flow = Flow(stages=(counting(),))
+    flow.send("in", b"a")
+    await flow.settle()
+    flow.crash()
+    flow.send("in", b"b")
+    await flow.settle()
+
+    assert [message.value for message in flow.read("counts")] == [b"1", b"2"]
+    assert flow.rows(b"count/") == {b"count/count": b"2"}
+
+
+async def test_an_output_that_the_stage_does_not_name_fails() -> None:
+    flow = Flow(stages=(counting(outputs=()),))
+    flow.send("in", b"a")
+    with pytest.raises(AssertionError, match="no stage names 'counts' among its outputs"):
+        await flow.settle()
+
+
+async def test_an_output_that_no_batch_takes_fails() -> None:
+    flow = Flow()
+    with pytest.raises(AssertionError, match=r"a record of 1000003 bytes for 'traceweir\.network' does not fit"):
+        flow.commit(Cut([], [Output(flow.topics.network, 0, b"key", b"x" * 1_000_000)], {}))
+
+
+async def test_settings_are_the_documented_ones_whatever_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEWEIR_IDLE_GAP_S", "7")
+    assert Flow().settings.idle_gap_s == 300
+    assert Flow(idle_gap_s=60).settings.idle_gap_s == 60
+    with pytest.raises(ValidationError, match="idle_gap"):
+        Flow(idle_gap=60)
+
+
+class Half(Scorer):
+    """The value 0.5."""
+
+    def score(self, subject: Subject) -> Measurement:
+        return Measurement(value=0.5)
+
+
+@pytest.mark.parametrize(("threshold", "published"), [(0.4, 1), (0.6, 0)])
+async def test_the_gate_asks_for_a_scorer_that_is_not_installed(threshold: float, published: int) -> None:
+    plan = plan_of("half", Half(), threshold, {"criteria": {"response_match_score": 0.5}}, required=True)
+    flow = Flow(plan)
+    flow.send(flow.topics.traces, trace(1))
+    flow.send(flow.topics.invocations, event("invocation.completed", final_response={"parts": [{"text": "Yes."}]}))
+    await flow.finish()
+
+    assert [metric.name for metric in plan.metrics] == ["response_match_score", "half"]
+    assert len(flow.read(flow.topics.network)) == published

@@ -1,0 +1,99 @@
+"""One description of the stages, from which everybody builds them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+from tests.support.paths import ROOT
+
+from traceweir.scorers import read_plan
+from traceweir.streams.clock import utc_now
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, StageName, Topics
+from traceweir.streams.topology import Resources, Topology, topics_of
+
+STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in STAGES}
+BUILDERS = {"streams/traceweir/streams/topology.py"}
+# What stands below names the classes to look into them, and builds none.
+READERS = {
+    "benchmarks/hot_scope.py",
+    "benchmarks/timed_worker.py",
+    "tests/flow/test_closing.py",
+    "tests/flow/test_late.py",
+}
+
+
+@pytest.mark.parametrize(
+    ("stage", "inputs", "outputs", "followed"),
+    [
+        ("assemble", ("t.traces", "t.invocations", "t.strays"), ("t.strays", "t.sessions", "t.dead-letters"), ()),
+        ("score", ("t.sessions",), ("t.results", "t.candidates", "t.dead-letters"), ("t.references",)),
+        ("gate", ("t.candidates",), ("t.results", "t.network", "t.dead-letters"), ()),
+    ],
+)
+def test_a_stage_reads_and_writes_its_topics(
+    stage: StageName, inputs: tuple[str, ...], outputs: tuple[str, ...], followed: tuple[str, ...]
+) -> None:
+    topics = topics_of(stage, Topics.of("t."))
+    assert (topics.inputs, topics.outputs, topics.followed) == (inputs, outputs, followed)
+
+
+def test_every_topic_belongs_to_a_stage_and_each_is_the_input_of_one_at_most() -> None:
+    topics = Topics.of()
+    found = [topics_of(stage, topics) for stage in STAGES]
+    inputs = [name for each in found for name in each.inputs]
+    assert len(inputs) == len(set(inputs))
+    assert {name for each in found for name in (*each.inputs, *each.outputs, *each.followed)} == set(astuple(topics))
+
+
+def test_a_session_may_come_again_for_as_long_as_the_settings_let_it() -> None:
+    settings = Settings(idle_gap_s=1, close_linger_s=0.5, grace_s=20, max_future_s=300, guard_s=40)
+    closing = Topology.of(settings, read_plan(None), Resources(utc_now, scoring=None)).closing
+    assert (closing.revised_within_ms, closing.guard_ms) == (1_000 + 500 + 20_000 + 300_000, 40_000)
+
+
+def test_the_score_stage_is_not_built_without_what_scores() -> None:
+    topology = Topology.of(Settings(), read_plan(None), Resources(utc_now, scoring=None))
+    assert [spec.name for spec in topology.specs(["assemble", "gate"])] == ["assemble", "gate"]
+    with pytest.raises(ValueError, match=r"stage 'score' needs Resources\.scoring"):
+        topology.spec("score")
+
+
+def test_stages_are_built_in_one_place() -> None:
+    """Whoever builds a stage elsewhere builds another product than the worker."""
+    importers = {
+        str(path.relative_to(ROOT))
+        for folder in ("schemas", "scorers", "streams", "tests", "benchmarks", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+        if STAGE_MODULES & set(_imports(path))
+    }
+    assert importers == BUILDERS | READERS
+    for name in READERS:
+        calls = {
+            node.func.id
+            for node in ast.walk(_tree(ROOT / name))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert calls.isdisjoint({"AssembleStage", "ScoreStage", "GateStage"})
+
+
+@pytest.mark.parametrize("module", ["traceweir.streams.topology", "traceweir.streams.testing"])
+def test_neither_faust_nor_a_test_runner_is_needed_to_build_stages(module: str) -> None:
+    unwanted = ("faust", "confluent_kafka", "rocksdict", "pytest")
+    code = f"import sys, {module}; print([name for name in {unwanted} if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def _imports(path: Path) -> list[str]:
+    nodes = list(ast.walk(_tree(path)))
+    named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return named + [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
