@@ -298,7 +298,7 @@ async def test_thousands_that_wait_are_taken_a_few_at_a_time(provider: Provider)
     flow = flow_of(provider, plan_of())
     await send(flow, *(session(f"s{number}") for number in range(3 * AT_ONCE)))
     provider.up = True
-    counts = []
+    counts: list[int] = []
     for _ in range(3):
         await wait(flow, AFTER_S if not counts else 1)
         counts.append(flow.counters("score")["retried"])
@@ -403,7 +403,7 @@ async def test_a_later_revision_is_the_later_one_whatever_the_clocks_of_those_wh
 ) -> None:
     flow = flow_of(provider, plan_of())
     said = event("invocation.completed", "s", final_response={"parts": [{"text": "Later."}]}, event_id="2")
-    revision_offset = {"last_record_at": instant(100)}  # of the clocks of both workers that closed it
+    revision_offset: dict[str, Any] = {"last_record_at": instant(100)}  # of the clocks of both workers that closed it
     for at, each in ((60, session(**revision_offset)), (50, session(revision=1, events=[said], **revision_offset))):
         flow.send(TOPICS.sessions, each, b"s", at=at)
         await settle(flow)
