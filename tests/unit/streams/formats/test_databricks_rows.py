@@ -88,7 +88,7 @@ async def test_a_bad_row_of_json_lines_costs_itself_alone(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
 async def test_every_kind_of_file_gives_the_same_numbers(kind: str, tmp_path: Path) -> None:
     request = {"messages": [{"role": "user", "content": "What is RAG? 검색"}]}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"request_id": "a", "request": request, "response": "x", "expected_facts": ["f", "g"], **RETRIEVED},
         {"request_id": "b", "request": request, "trace": TRACE, "expected_response": "r"},
     ]
