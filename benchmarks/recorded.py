@@ -19,6 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from benchmarks.auc import auc, interval
 from benchmarks.labelled import Labelled, read_labelled
 from traceweir.schemas.text import printable
@@ -32,7 +34,7 @@ from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_e
 from traceweir.streams.settings import InvalidSettingsError, load_settings
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
-TRAJECTORY = {
+TRAJECTORY: dict[str, tuple[dict[str, JsonValue], ...]] = {
     "tool_trajectory_avg_score": ({"match_type": "EXACT"}, {"match_type": "IN_ORDER"}, {"match_type": "ANY_ORDER"}),
     "trajectory_exact_match": ({},),
     "trajectory_in_order_match": ({},),
@@ -129,11 +131,11 @@ def line(row: Row, sessions: Sequence[Labelled]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _trajectories(sessions: Sequence[Labelled], more: dict[str, object]) -> list[Row]:
+def _trajectories(sessions: Sequence[Labelled], more: dict[str, JsonValue]) -> list[Row]:
     return [_scored(sessions, metric, {**each, **more}) for metric, variants in TRAJECTORY.items() for each in variants]
 
 
-def _scored(sessions: Sequence[Labelled], metric: str, options: dict[str, object]) -> Row:
+def _scored(sessions: Sequence[Labelled], metric: str, options: dict[str, JsonValue]) -> Row:
     """A criterion on every session, by the code that workers run."""
     plan = read_plan({"criteria": {metric: {"threshold": 0.5, **options}}})
     row = Row(metric, ", ".join(str(value) if name != "ignore_args" else name for name, value in options.items()))

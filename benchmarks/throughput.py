@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from typing import NotRequired, TypedDict
 
 from benchmarks.workload import fill
 from traceweir.streams.kafka.topic_admin import create_topics
@@ -16,6 +17,17 @@ from traceweir.streams.topics import StageName, Topics
 
 ATTEMPTS = 3
 CASES: dict[str, list[StageName]] = {"assemble": ["assemble"], "all stages": ["assemble", "score", "gate"]}
+
+
+class Measured(TypedDict):
+    """What a run prints at its end."""
+
+    rate: float
+    """Records a second."""
+    cpu_us: float
+    """Microseconds of CPU a record."""
+    parts_us: NotRequired[dict[str, float]]
+    """The same of each part of the work, by its name."""
 
 
 def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: bool = True) -> dict[str, float]:
@@ -47,9 +59,7 @@ def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: 
     return medians
 
 
-def one(
-    servers: str, name: str, sessions: int, *, breakdown: bool = False, transactions: bool = True
-) -> dict[str, float]:
+def one(servers: str, name: str, sessions: int, *, breakdown: bool = False, transactions: bool = True) -> Measured:
     """One run with a load and topics of its own."""
     stages = CASES.get(name, ["assemble"])
     prefix, records = loaded(servers, stages, sessions)
@@ -73,7 +83,7 @@ def one(
     start = ended.stdout.rfind(b'{"rate"')
     if start < 0:
         raise RuntimeError(f"{name} failed with {ended.returncode}:\n{ended.stderr.decode(errors='replace')[-2000:]}")
-    found: dict[str, float] = json.loads(ended.stdout[start:])
+    found: Measured = json.loads(ended.stdout[start:])
     return found
 
 

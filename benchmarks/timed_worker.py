@@ -98,10 +98,10 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
         from traceweir.streams.gate.stage import GateStage
         from traceweir.streams.score.stage import ScoreStage
 
-        for stage in (AssembleStage, GateStage):
-            watch.measure(stage, "apply", f"{stage.__name__.lower()} apply")
-        for stage in (AssembleStage, ScoreStage, GateStage):
-            watch.measure(stage, "cut", f"{stage.__name__.lower()} cut")
+        for applying in (AssembleStage, GateStage):
+            watch.measure(applying, "apply", f"{applying.__name__.lower()} apply")
+        for cutting in (AssembleStage, ScoreStage, GateStage):
+            watch.measure(cutting, "cut", f"{cutting.__name__.lower()} cut")
         watch.measure(AssembleStage, "tick", "assemble tick")
         watch.measure(Table, "write", "RocksDB")
     tune_gc()

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import orjson
 from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from pydantic import JsonValue
 
 from traceweir.streams.clock import utc_now
 from traceweir.streams.settings import IDEMPOTENT
@@ -15,7 +16,7 @@ from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 RECORDS_A_SESSION = 11
-CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
+CONFIG: dict[str, JsonValue] = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
 
 
 def record(session_id: str, number: int, now: datetime, *, calls: int = 6) -> tuple[bool, bytes]:

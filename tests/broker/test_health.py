@@ -46,7 +46,7 @@ def test_a_worker_whose_group_answers_with_an_error_joins_it_again(fleet: Fleet,
     go = tmp_path / "go"
     first = fleet.start("a")
     first.until_ready()
-    second = fleet.start("b", stuck="sync", **{GO: str(go)})
+    second = fleet.start("b", stuck="sync", variables={GO: str(go)})
     while len(first.until_ready()["partitions"]) == len(NUMBERS):
         time.sleep(0.02)
     go.touch()  # the embedded broker takes a follower that asks after the leader for one that asks for nonsense
@@ -67,7 +67,7 @@ def until_shared(fleet: Fleet) -> None:
 def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -> None:
     first = fleet.start("a")
     url = first.says("health: ").partition("health: http://127.0.0.1:")[2].partition("/")[0]
-    second = fleet.start("b", TRACEWEIR_WEB_PORT=url)
+    second = fleet.start("b", variables={"TRACEWEIR_WEB_PORT": url})
     assert second.process.wait(STOPS_WITHIN_S) == 1
     log = second.log.read_text()
     assert f"the worker's web port {url} on 127.0.0.1 cannot be bound (Address already in use)" in log

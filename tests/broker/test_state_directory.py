@@ -107,14 +107,14 @@ def test_a_second_worker_on_the_same_directory_is_refused_and_the_first_goes_on(
     with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
         first = fleet.start("a")
         first.says("health: ")
-        second = fleet.start("b", TRACEWEIR_STATE_DIR=str(first.state_dir))
+        second = fleet.start("b", state_dir=first.state_dir)
         assert second.process.wait(DEADLINE_S) == 1
         log = second.log.read_text()
         assert f"{first.state_dir / 'traceweir.assemble-score-gate'} is in use by another worker: give each" in log
         assert "Traceback" not in log
         first.until_ready()
         first.kill()
-        assert fleet.start("b", TRACEWEIR_STATE_DIR=str(first.state_dir)).until_ready()["ready"]
+        assert fleet.start("b", state_dir=first.state_dir).until_ready()["ready"]
 
 
 @pytest.mark.broker

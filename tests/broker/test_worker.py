@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,10 @@ def test_it_ends_with_0_when_it_is_asked_to_and_its_log_is_plain(emitted: Runnin
     assert [line for line in lines if " INFO traceweir." not in line] == []
 
 
+def scored(running: Running, session_id: str) -> bool:
+    return any(row.document["session_id"] == session_id for row in running.rows["results"])
+
+
 def test_a_scoring_process_that_dies_is_replaced(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
@@ -347,7 +352,7 @@ def test_a_scoring_process_that_dies_is_replaced(tmp_path: Path) -> None:
             for name in ("before", "after"):
                 sender.send(INVOCATIONS, event("session.ended", name), name, 0)
                 sender.send(TRACES, trace(name, name), name, 0)
-                running.until(lambda name=name: any(r.document["session_id"] == name for r in running.rows["results"]))
+                running.until(partial(scored, running, name))
                 if name == "before":
                     (scoring,) = worker.children()
                     os.kill(scoring, signal.SIGKILL)

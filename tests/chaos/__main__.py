@@ -6,15 +6,17 @@ import shutil
 import signal
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 import typer
 from rich.console import Console
+from rich.status import Status
 from tests.chaos.ground import Ground
 from tests.chaos.round import play
 from tests.chaos.rounds import RoundsFile, faults_found, tables
-from tests.chaos.scenario import Broker, draw
+from tests.chaos.scenario import Broker, Scenario, draw
 from tests.support.kafka import NEEDS_KAFKA
 
 console = Console(highlight=False, soft_wrap=True)
@@ -62,12 +64,7 @@ def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int,
             folder.mkdir()
             with console.status(str(scenario)) as status:
                 try:
-                    outcome = play(
-                        scenario,
-                        *ground.of(scenario),
-                        folder,
-                        lambda phase, status=status, scenario=scenario: status.update(f"{scenario}: {phase}"),
-                    )
+                    outcome = play(scenario, *ground.of(scenario), folder, partial(show, status, scenario))
                     line = outcome.line()
                 except Exception as error:  # noqa: BLE001  # the next rounds are none the worse for it
                     line = {"seed": seed, "error": f"{type(error).__name__}: {error}"}
@@ -79,6 +76,10 @@ def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int,
                 )
             shutil.rmtree(folder, ignore_errors=True)
             console.print(f"{scenario}: {line.get('error') or ('nothing' if not found else f'{found} faults')} found")
+
+
+def show(status: Status, scenario: Scenario, phase: str) -> None:
+    status.update(f"{scenario}: {phase}")
 
 
 def _leave(number: int, frame: object) -> NoReturn:

@@ -50,7 +50,8 @@ class Ground:
     @property
     def brokers(self) -> Collection[Broker]:
         """Those that can be had."""
-        return ("kafka", "embedded") if self._servers or self._home else ("embedded",)
+        brokers: tuple[Broker, ...] = ("kafka", "embedded")
+        return brokers if self._servers or self._home else brokers[1:]
 
     def of(self, scenario: Scenario) -> Place:
         """The brokers that a round asks for. Those of an embedded round are its own."""

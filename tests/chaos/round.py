@@ -150,7 +150,7 @@ def play(
             scenario=scenario,
             faults=crew.counters,
             ends=crew.ends,
-            sent=Counter(ledger.sent, records=load.sent),
+            sent=Counter({**ledger.sent, "records": load.sent}),
             dead_lettered=len(committed.rows["dead-letters"]),
             committed={topic: len(committed.rows[topic]) for topic in (*INPUTS, *OUTPUTS, CHANGELOG)},
             found=found,

@@ -32,7 +32,8 @@ def make_topic(client: AdminClient, name: str, partitions: int, cleanup_policy: 
 
 def cleanup_policy(client: AdminClient, name: str) -> str | None:
     resource = ConfigResource(ResourceType.TOPIC, name)
-    return client.describe_configs([resource])[resource].result()["cleanup.policy"].value
+    policy: str | None = client.describe_configs([resource])[resource].result()["cleanup.policy"].value
+    return policy
 
 
 def test_it_is_not_taken_for_an_embedded_broker(settings: Settings) -> None:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import pytest
@@ -50,7 +50,7 @@ def put(dlq: Dlq, count: int) -> None:
     dlq.put([letter(number, dlq.prefix) for number in range(count)])
 
 
-def sends(settings: Settings, *, dry_run: bool = False) -> AsyncIterator[ReplayStep]:
+def sends(settings: Settings, *, dry_run: bool = False) -> AsyncGenerator[ReplayStep]:
     return replay(settings, Wanted(), again=False, dry_run=dry_run)
 
 

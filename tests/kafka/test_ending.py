@@ -86,10 +86,10 @@ def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the
     patient = {
         "TRACEWEIR_SESSION_TIMEOUT_S": "40"
     }  # the group waits longer for the frozen one than the worker may take to end
-    worker, frozen = fleet.start("a", **patient), fleet.start("b", **patient)
+    worker, frozen = fleet.start("a", variables=patient), fleet.start("b", variables=patient)
     until_shared(worker, frozen)
     frozen.freeze()
-    fleet.start("c", **patient)
+    fleet.start("c", variables=patient)
     deadline = time.monotonic() + DEADLINE_S
     while worker.ask("/readyz")[1]["phase"] != "joining":
         assert time.monotonic() < deadline

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(240)
 
 PATIENCE_S = 90
 KEY = "sk-hunter2-hunter2-hunter2"
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "criteria": {
         "safety_v1": {
             "threshold": 1.0,

@@ -133,7 +133,7 @@ def test_a_worker_whose_disk_is_full_ends_loses_nothing_and_goes_on_when_there_i
         Fleet(kafka, prefix, tmp_path, config) as fleet,
         Committed(kafka, prefix, application_id(prefix, STAGES)) as committed,
     ):
-        worker = fleet.start("worker", **settings)
+        worker = fleet.start("worker", variables=settings)
         worker.until_ready()
         free = os.statvfs(small_disk)
         (small_disk / "ballast").write_bytes(b"x" * (free.f_bavail * free.f_bsize - LEFT))
@@ -155,7 +155,7 @@ def test_a_worker_whose_disk_is_full_ends_loses_nothing_and_goes_on_when_there_i
         assert "Traceback" not in log
 
         (small_disk / "ballast").unlink()
-        again = fleet.start("worker", **settings)
+        again = fleet.start("worker", variables=settings)
         again.until_ready()
         for name in names:
             send(name, "session.ended", EVENTS + 1)

@@ -317,7 +317,10 @@ async def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
         found = await evaluator_of(case, Judge()).evaluate_invocations(actual, expected)
     except ValueError as error:
         return {"outcome": {"raises": str(error)}, "listed": []}
-    scores = lambda given: [[one.rubric_id, one.score] for one in given or []]  # noqa: E731
+
+    def scores(given: Any) -> list[list[Any]]:
+        return [[one.rubric_id, one.score] for one in given or []]
+
     return {
         "outcome": {
             "value": found.overall_score,
@@ -340,11 +343,12 @@ def context() -> dict[str, Any]:
     grounded = events(0)
     grounded["invocation_events"][0]["grounding_metadata"] = {"web_search_queries": ["서울"]}
     shown = []
-    for own in (
+    given: list[dict[str, Any]] = [
         {"intermediate_data": events(0)},
         {"intermediate_data": events(0), "app_details": {"agent_details": {"agent": agent}}},
         {"intermediate_data": grounded},
-    ):
+    ]
+    for own in given:
         invocation = said(0, "fin", **own)
         made = hallucinations("context", [], **own)
         steps = evaluator_of(made)._get_steps_to_evaluate(Invocation.model_validate(invocation))

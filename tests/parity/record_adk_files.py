@@ -12,6 +12,8 @@ import tempfile
 from importlib.metadata import version
 from typing import Any
 
+from pydantic import JsonValue
+
 TEXT = {"parts": [{"text": "Hi"}], "role": "user"}
 TURN = {"user_content": TEXT}
 RUBRIC = {"rubric_id": "r", "rubric_content": {"text_property": "It is short."}}
@@ -87,7 +89,7 @@ STATUSES = [
     ["INFORMATIONAL"],
     ["INFORMATIONAL", "PASSED"],
 ]
-OLD = [
+OLD: list[JsonValue] = [
     {
         "query": "Roll",
         "reference": "It is 17.",
@@ -96,8 +98,11 @@ OLD = [
     },
     {"query": "Thanks"},
 ]
-SESSION = {"app_name": "dice", "user_id": "u", "state": {"n": 1}}
-OLD_SET = [{"name": "one", "data": OLD, "initial_session": SESSION}, {"name": "two", "data": [], "initial_session": {}}]
+SESSION: dict[str, JsonValue] = {"app_name": "dice", "user_id": "u", "state": {"n": 1}}
+OLD_SET: list[JsonValue] = [
+    {"name": "one", "data": OLD, "initial_session": SESSION},
+    {"name": "two", "data": [], "initial_session": {}},
+]
 
 
 def main() -> None:
@@ -135,7 +140,8 @@ def main() -> None:
             for run in runs
             for score in run
         ]
-        return AgentEvaluator._process_metrics_and_get_failures({"m": pooled}, False, "module")
+        failed: list[str] = AgentEvaluator._process_metrics_and_get_failures({"m": pooled}, False, "module")
+        return failed
 
     def converted(document: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -154,10 +160,7 @@ def main() -> None:
         "google-adk": version("google-adk"),
         "accepted": {name: accepts(document) for name, document in DOCUMENTS.items()},
         "pooled": [[runs, threshold, failures(runs, threshold)] for runs, threshold in POOLED],
-        "final": [
-            [each, final(None, [result(None, 0.5, status) for status in each]).name]  # type: ignore[arg-type]
-            for each in STATUSES
-        ],
+        "final": [[each, final(None, [result(None, 0.5, status) for status in each]).name] for each in STATUSES],
         "old": converted(OLD_SET),
     }
     print(json.dumps(rows, indent=1))

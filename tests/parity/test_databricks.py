@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from tests.support.scoring import make_session, scores_of
 
 from traceweir.schemas.base import explain
@@ -126,9 +126,9 @@ def test_an_empty_list_is_no_response() -> None:
 
 
 def chunks(text: str) -> list[Any]:
-    return EvaluationRow.model_validate({**QUESTION, "retrieved_context": ast.literal_eval(text)}).model_dump(
-        mode="json"
-    )["retrieved_context"]
+    row = EvaluationRow.model_validate({**QUESTION, "retrieved_context": ast.literal_eval(text)})
+    found: list[Any] = row.model_dump(mode="json")["retrieved_context"]
+    return found
 
 
 @pytest.mark.parametrize(("retrieved", "expected", "outcome"), the("RECALL"))
@@ -165,7 +165,7 @@ async def test_the_sample_traces_have_tokens_latency_and_recall(version: int, la
 
 async def scored(row: dict[str, Any], *metrics: str) -> dict[str, Score]:
     """The scores of the row's invocation, by metric."""
-    criteria = {name: 0.5 if name == "document_recall" else {} for name in metrics}
+    criteria: dict[str, JsonValue] = {name: 0.5 if name == "document_recall" else {} for name in metrics}
     recorded = {"type": "invocation.recorded", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z", "row": row}
     turns = turns_of(make_session("s", events=[EVENT.validate_json(json.dumps(recorded))]))
     scores = await scores_of(read_plan({"criteria": criteria}), turns)

@@ -132,14 +132,14 @@ def minilm() -> Embedder:
 
 
 @pytest.mark.parametrize("domain", TRIPLES)
-def test_the_paraphrase_is_nearer_than_another_trace(minilm, domain):
+def test_the_paraphrase_is_nearer_than_another_trace(minilm: Embedder, domain: str) -> None:
     trace, paraphrase, unrelated = (_as_upstream_joins(text) for text in TRIPLES[domain])
     cache = NoveltyCache(dimensions=minilm.dimensions)
     cache.measure_and_add(minilm.embed([paraphrase, unrelated]), ["paraphrase", "unrelated"])
     assert cache.measure_and_add(minilm.embed([trace]), ["trace"])[0].nearest == "paraphrase"
 
 
-def test_vectors_are_normalised_and_do_not_depend_on_their_batch(minilm):
+def test_vectors_are_normalised_and_do_not_depend_on_their_batch(minilm: Embedder) -> None:
     texts = [text for triple in TRIPLES.values() for text in triple]
     together = minilm.embed(texts)
     assert together.dtype == np.float32
@@ -147,7 +147,7 @@ def test_vectors_are_normalised_and_do_not_depend_on_their_batch(minilm):
     np.testing.assert_allclose(together[:3], np.concatenate([minilm.embed([text]) for text in texts[:3]]), atol=1e-5)
 
 
-def test_the_id_names_weights_and_dimensions_are_the_models(minilm):
+def test_the_id_names_weights_and_dimensions_are_the_models(minilm: Embedder) -> None:
     assert minilm.id == "model@63dad64873a6"
     assert minilm.dimensions == 384
 

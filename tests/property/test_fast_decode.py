@@ -104,7 +104,10 @@ DOCUMENTS: list[tuple[type[BaseModel], dict[str, Any]]] = [
     (ReasoningTrace, TRACE),
 ]
 _EVENT = fast_decoder(*TYPES.values())
-LOOKS = {ReasoningTrace: fast_decoder(ReasoningTrace), **dict.fromkeys(TYPES.values(), _EVENT)}
+LOOKS: dict[type[BaseModel], Any] = {
+    ReasoningTrace: fast_decoder(ReasoningTrace),
+    **dict.fromkeys(TYPES.values(), _EVENT),
+}
 VALUES = st.one_of(
     st.sampled_from(
         [None, True, 0, -1, 1, 3.0, 1.5, 2**70, "", "a", "kp:trace:", " kp:trace:1", "2026-01-31T12:00:00Z", [], {}]

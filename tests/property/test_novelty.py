@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.scorers.metrics.novelty import NoveltyCache
+from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
 
 DIMENSIONS = 3
 # Small integers make copies, opposites, zero vectors and ties; the floats make everything else.
@@ -35,8 +35,11 @@ def plain_novelties(rows: list[list[float]], ids: list[str], capacity: int, repl
     return novelties
 
 
-def measured_in_cuts(rows: list[list[float]], ids: list[str], capacity: int, replace: bool, sizes: list[int]) -> list:
-    cache, start, measured = NoveltyCache(capacity, DIMENSIONS), 0, []
+def measured_in_cuts(
+    rows: list[list[float]], ids: list[str], capacity: int, replace: bool, sizes: list[int]
+) -> list[Novelty]:
+    cache, start = NoveltyCache(capacity, DIMENSIONS), 0
+    measured: list[Novelty] = []
     while start < len(rows):
         end = start + sizes[len(measured) % len(sizes)]
         measured += cache.measure_and_add(np.array(rows[start:end], np.float32), ids[start:end], replace=replace)
@@ -45,7 +48,9 @@ def measured_in_cuts(rows: list[list[float]], ids: list[str], capacity: int, rep
 
 
 @given(rows=vectors, capacity=st.integers(1, 12), sizes=cuts, replace=st.booleans(), data=st.data())
-def test_any_cut_into_batches_gives_the_plain_definition(rows, capacity, sizes, replace, data):
+def test_any_cut_into_batches_gives_the_plain_definition(
+    rows: list[list[float]], capacity: int, sizes: list[int], replace: bool, data: st.DataObject
+) -> None:
     # Few ids when revisions are asked for, so that there are some.
     ids = data.draw(st.lists(st.sampled_from("abcdef"), min_size=len(rows), max_size=len(rows)))
     if not replace:
@@ -56,7 +61,9 @@ def test_any_cut_into_batches_gives_the_plain_definition(rows, capacity, sizes, 
 
 
 @given(rows=vectors, capacity=st.integers(1, 12), sizes=cuts)
-def test_the_result_is_the_same_to_the_last_bit_however_batches_are_cut(rows, capacity, sizes):
+def test_the_result_is_the_same_to_the_last_bit_however_batches_are_cut(
+    rows: list[list[float]], capacity: int, sizes: list[int]
+) -> None:
     ids = [str(i) for i in range(len(rows))]
     one_by_one = measured_in_cuts(rows, ids, capacity, False, [1])
     assert measured_in_cuts(rows, ids, capacity, False, sizes) == one_by_one
@@ -66,7 +73,7 @@ def test_the_result_is_the_same_to_the_last_bit_however_batches_are_cut(rows, ca
 @given(
     seed=st.integers(0, 2**32 - 1), sizes=st.lists(st.sampled_from([1, 2, 3, 4, 5, 64, 300]), min_size=1, max_size=6)
 )
-def test_near_copies_in_384_dimensions_give_the_same_bits_however_batches_are_cut(seed, sizes):
+def test_near_copies_in_384_dimensions_give_the_same_bits_however_batches_are_cut(seed: int, sizes: list[int]) -> None:
     # Differences of about 1e-7: float32 alone would rank them by the order in which it happened to add.
     rng = np.random.default_rng(seed)
     rows = (rng.standard_normal((1, 384)) + 1e-4 * rng.standard_normal((80, 384))).astype(np.float32)
@@ -80,7 +87,9 @@ def test_near_copies_in_384_dimensions_give_the_same_bits_however_batches_are_cu
 
 
 @given(rows=vectors, later=vectors, capacity=st.integers(1, 12), data=st.data())
-def test_a_cache_restored_from_its_rows_goes_on_as_the_original(rows, later, capacity, data):
+def test_a_cache_restored_from_its_rows_goes_on_as_the_original(
+    rows: list[list[float]], later: list[list[float]], capacity: int, data: st.DataObject
+) -> None:
     original, restored = NoveltyCache(capacity, DIMENSIONS), NoveltyCache(capacity, DIMENSIONS)
     ids = [str(i) for i in range(len(rows))]
     table = {}

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from traceweir.scorers.redaction.redaction import redact, redact_text
 
@@ -44,7 +45,7 @@ documents = st.recursive(
 )
 
 
-def shape(value):
+def shape(value: JsonValue) -> object:
     """The document with its strings forgotten."""
     if isinstance(value, dict):
         return [shape(child) for child in value.values()]
@@ -58,17 +59,17 @@ def shape(value):
 @example("a@b.co%a@b.co%")
 @example("(415) 555-2671(02) 123-4567" * 2)
 @example("-010-1234-5678" * 3)
-def test_redacting_a_text_twice_is_redacting_it_once(text):
+def test_redacting_a_text_twice_is_redacting_it_once(text: str) -> None:
     assert redact_text(redact_text(text)) == redact_text(text)
 
 
 @given(documents)
-def test_redacting_a_document_twice_is_redacting_it_once(document):
+def test_redacting_a_document_twice_is_redacting_it_once(document: JsonValue) -> None:
     assert redact(redact(document)) == redact(document)
 
 
 @given(documents)
-def test_a_redacted_document_has_the_shape_of_the_original(document):
+def test_a_redacted_document_has_the_shape_of_the_original(document: JsonValue) -> None:
     assert shape(redact(document)) == shape(document)
 
 
@@ -79,7 +80,7 @@ secrets = st.sampled_from(
 
 
 @given(texts, secrets, texts)
-def test_what_stands_between_blanks_is_found_whatever_surrounds_it(before, secret, after):
+def test_what_stands_between_blanks_is_found_whatever_surrounds_it(before: str, secret: str, after: str) -> None:
     assert secret not in redact_text(f"{before} {secret} {after}")
 
 
@@ -95,5 +96,5 @@ uuids = st.uuids() | st.builds(
 @given(uuids, st.sampled_from(["", "kp:trace:"]))
 @example(UUID("3f2a1010-4068-4295-9319-5d0c6f1b2a77"), "kp:trace:")
 @example(UUID("3f2a1c4b-0505-4123-8123-5d0c6f1b2a77"), "")
-def test_a_uuid_is_left_alone(uuid, prefix):
+def test_a_uuid_is_left_alone(uuid: UUID, prefix: str) -> None:
     assert redact_text(f"{prefix}{uuid}") == f"{prefix}{uuid}"

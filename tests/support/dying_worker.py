@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,13 @@ def install(death: Death) -> None:
 
     write = Table.write
 
-    def write_rows(table: Any, partition: int, rows: Any, offset: int) -> Any:
+    def write_rows(self: Table, partition: int, rows: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
         if not death.due("store"):
-            return write(table, partition, rows, offset)
+            write(self, partition, rows, offset)
+            return
         if death.moment != "before":  # a batch of rows is written whole, or not at all
-            write(table, partition, rows, offset)
-        return death.come()
+            write(self, partition, rows, offset)
+        death.come()
 
     Table.write = write_rows  # type: ignore[method-assign]
     for step in STEPS[:-1]:

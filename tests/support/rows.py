@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import JsonValue
 from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
@@ -19,7 +20,7 @@ from traceweir.streams.formats.registry import input_format
 from traceweir.streams.offline.score_documents import Result, score_offline
 from traceweir.streams.settings import Settings
 
-AUTO = {"agent_evaluation": {"judged": False}}
+AUTO: dict[str, JsonValue] = {"agent_evaluation": {"judged": False}}
 ROW = {"request": "q", "response": "a"}
 
 
@@ -40,7 +41,7 @@ def events(found: Sequence[DocumentRecords]) -> list[dict[str, Any]]:
     return [event for event in read if event["type"] == "invocation.recorded"]
 
 
-async def score(found: Sequence[DocumentRecords], config: dict[str, Any] | None = None) -> Result:
+async def score(found: Sequence[DocumentRecords], config: dict[str, JsonValue] | None = None) -> Result:
     return await score_offline(
         found, read_plan(config or AUTO), None, Settings(), clock=lambda: NOW, progress=lambda done, total: None
     )

@@ -100,9 +100,9 @@ def steps(
                 found[i] = found[i]._replace(arrival=way)
     if traces and rnd.random() < late:
         trace = rnd.choice(traces)
-        at = next(i for i, step in enumerate(found) if step.document is trace)
-        if found[at].arrival == "in time":
-            found[at] = found[at]._replace(at_home=True)
+        i = next(i for i, step in enumerate(found) if step.document is trace)
+        if found[i].arrival == "in time":
+            found[i] = found[i]._replace(at_home=True)
             found.append(Step("traces", _revised(rnd, trace), "revised", at_home=True))
     return found
 

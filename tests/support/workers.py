@@ -186,7 +186,7 @@ class Fleet:
         mortal: bool = False,
         hanging: bool = False,
         stuck: str | None = None,
-        **settings: str,
+        variables: Mapping[str, str] | None = None,
     ) -> Worker:
         """Start a worker. What has had this name before must be gone: the state directory is the same.
 
@@ -197,7 +197,7 @@ class Fleet:
             mortal: Whether it can be doomed.
             hanging: Whether it shall never come to an orderly end.
             stuck: What of it shall stand still, as `stuck_worker` takes it.
-            settings: More of its settings, by variable.
+            variables: More of its environment, by name.
         """
         state_dir, log = state_dir or self._folder / f"state-{name}", self._folder / f"{name}.log"
         program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli.main"]
@@ -205,16 +205,18 @@ class Fleet:
             program = ["tests.support.stuck_worker", stuck]
         if mortal:
             program = ["tests.support.dying_worker"]
+        chosen = ["--stages", stages] if stages else []
         since = log.stat().st_size if log.exists() else 0
         _death_of(log).unlink(missing_ok=True)
         with log.open("ab") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", *program, "worker", "--config", self._config]
-                + (["--stages", stages] if stages else []),
+                [sys.executable, "-m", *program, "worker", "--config", self._config, *chosen],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
-                env=self._environment | {"TRACEWEIR_STATE_DIR": str(state_dir), DEATH: str(_death_of(log))} | settings,
+                env=self._environment
+                | {"TRACEWEIR_STATE_DIR": str(state_dir), DEATH: str(_death_of(log))}
+                | dict(variables or {}),
             )
         worker = Worker(name, process, state_dir, log, since)
         self.started.append(worker)

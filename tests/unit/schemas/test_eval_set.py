@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from tests.support.eval_sets import case, content, eval_set, invocation
 from tests.support.paths import ROOT
 
@@ -16,7 +16,7 @@ from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, in_s
 from traceweir.schemas.invocation import FunctionCall
 
 GOLDEN = ROOT / "tests" / "golden" / "1.0" / "EvalSet.json"
-OLD_TURN = {
+OLD_TURN: dict[str, JsonValue] = {
     "query": "Roll a die",
     "expected_tool_use": [{"tool_name": "roll_die", "tool_input": {"sides": 19}}],
     "expected_intermediate_agent_responses": [{"author": "roller", "text": "Rolling."}],
@@ -73,7 +73,7 @@ def test_a_key_that_does_not_exist_elsewhere_is_no_obstacle() -> None:
 
 
 def test_both_kinds_of_intermediate_data_give_the_calls_in_order() -> None:
-    calls = [{"name": "find", "args": {"a": None}}, {"name": "book"}]
+    calls: list[dict[str, Any]] = [{"name": "find", "args": {"a": None}}, {"name": "book"}]
     events = [{"author": "x", "content": {"parts": [{"text": "Now."}, {"function_call": call}]}} for call in calls]
     by_kind = {**invocation("Hi", "Hello.", calls)}
     by_event = {**by_kind, "intermediate_data": {"invocation_events": events}}
@@ -155,7 +155,7 @@ def test_an_old_test_file_is_one_case() -> None:
 
 
 def test_an_old_eval_set_keeps_names_and_sessions() -> None:
-    old = [
+    old: JsonValue = [
         {"name": "one", "data": [OLD_TURN], "initial_session": {"app_name": "dice", "user_id": "u", "state": {}}},
         {"name": "two", "data": [OLD_TURN], "initial_session": {}},
     ]
@@ -164,7 +164,7 @@ def test_an_old_eval_set_keeps_names_and_sessions() -> None:
 
 
 def test_a_second_conversion_gives_the_same_with_an_id_for_each_invocation() -> None:
-    old = [OLD_TURN, OLD_TURN]
+    old: JsonValue = [OLD_TURN, OLD_TURN]
     assert modern(old, "dice.test.json") == modern(old, "dice.test.json")
     [one] = read(modern(old, "dice.test.json")).eval_cases
     assert len({turn.invocation_id for turn in one.conversation or ()}) == 2

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT as REPOSITORY
 
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
 from traceweir.schemas.mlflow_spans import TraceUnreadable
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
 
-DATA = ROOT / "tests" / "parity" / "data"
+DATA = REPOSITORY / "tests" / "parity" / "data"
 
 
 @pytest.mark.parametrize(("version", "latency"), [(2, 0.067), (3, 0.051)])

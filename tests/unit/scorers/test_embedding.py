@@ -12,7 +12,8 @@ TRACE = "Rebook the passenger on the evening flight. Look up the reservation. Of
 
 
 def vector(text: str) -> np.ndarray:
-    return HashingEmbedder().embed([text])[0]
+    embedded: np.ndarray = HashingEmbedder().embed([text])[0]
+    return embedded
 
 
 def likeness(a: str, b: str) -> float:
@@ -29,22 +30,22 @@ def likeness(a: str, b: str) -> float:
         ([], "goal "),
     ],
 )
-def test_a_step_without_content_leaves_its_blank_as_upstream(contents, text):
+def test_a_step_without_content_leaves_its_blank_as_upstream(contents: list[str | None], text: str) -> None:
     assert embedded_text("goal", contents) == text
 
 
-def test_every_vector_has_length_one_and_a_text_without_words_is_zero():
+def test_every_vector_has_length_one_and_a_text_without_words_is_zero() -> None:
     vectors = HashingEmbedder().embed([TRACE, "한국어 문장입니다", "a", "", "... !?", "\ud800 lone surrogate"])
     assert vectors.shape == (6, 384)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0, 0, 1], atol=1e-6)
 
 
-def test_no_texts_give_no_rows():
+def test_no_texts_give_no_rows() -> None:
     assert HashingEmbedder().embed([]).shape == (0, 384)
 
 
-def test_the_vector_of_a_text_never_changes():
+def test_the_vector_of_a_text_never_changes() -> None:
     # Vectors are kept in tables and compared with those of other machines: a change here needs a new id.
     assert HashingEmbedder().id == "hashing@1"
     places = {
@@ -53,7 +54,7 @@ def test_the_vector_of_a_text_never_changes():
     assert places == GOLDEN
 
 
-def test_the_vector_of_a_text_does_not_depend_on_its_batch():
+def test_the_vector_of_a_text_does_not_depend_on_its_batch() -> None:
     texts = [TRACE, "", "write a poem", TRACE, "고양이", "a a a a"]
     together = HashingEmbedder().embed(texts)
     assert all(np.array_equal(row, vector(text)) for row, text in zip(together, texts, strict=True))
@@ -69,24 +70,24 @@ def test_the_vector_of_a_text_does_not_depend_on_its_batch():
         ("refund, the order!", "refund the order"),
     ],
 )
-def test_case_form_and_punctuation_do_not_matter(one, other):
+def test_case_form_and_punctuation_do_not_matter(one: str, other: str) -> None:
     assert np.array_equal(vector(one), vector(other))
 
 
-def test_a_near_duplicate_is_near_and_another_subject_is_far():
+def test_a_near_duplicate_is_near_and_another_subject_is_far() -> None:
     assert likeness(TRACE, TRACE.replace("evening", "morning")) > 0.7
     assert abs(likeness(TRACE, "Write unit tests that cover the parser of dates")) < 0.3
 
 
-def test_the_order_of_words_matters_less_than_the_words():
+def test_the_order_of_words_matters_less_than_the_words() -> None:
     assert 0.3 < likeness("dog bites man", "man bites dog") < 0.9
 
 
-def test_repeating_a_word_does_little():
+def test_repeating_a_word_does_little() -> None:
     assert likeness("retry the payment", "retry retry retry retry the payment") > 0.6
 
 
-def test_scripts_without_blanks_are_compared_by_character():
+def test_scripts_without_blanks_are_compared_by_character() -> None:
     assert likeness("航班已取消", "航班取消") > 0.5
 
 

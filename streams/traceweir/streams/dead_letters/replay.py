@@ -7,7 +7,7 @@ begins fences who was at it, and sees every mark that was made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
@@ -50,7 +50,7 @@ class ReplayStep(NamedTuple):
     """Why it cannot be sent again."""
 
 
-async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool) -> AsyncIterator[ReplayStep]:
+async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool) -> AsyncGenerator[ReplayStep]:
     """Send the dead letters that are meant, and mark them; tell of each once that is done.
 
     Args:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from traceweir.schemas.config import GateConfig
 from traceweir.schemas.invocation import Rubric
@@ -52,13 +53,13 @@ def test_adks_own_file_is_accepted_unchanged() -> None:
 
 
 @pytest.mark.parametrize("written", ["in_order", "In-Order", " in order ", "IN_ORDER", 1])
-def test_a_match_type_is_read_as_adk_reads_it(written: object) -> None:
+def test_a_match_type_is_read_as_adk_reads_it(written: JsonValue) -> None:
     plan = read_plan({"criteria": {"tool_trajectory_avg_score": {"match_type": written}}})
     assert plan.metrics[0].scorer == ToolTrajectory(match_type="IN_ORDER")
 
 
 @pytest.mark.parametrize("written", ["inorder", 3, -1, True, 1.0, None])
-def test_a_match_type_that_adk_refuses_is_refused(written: object) -> None:
+def test_a_match_type_that_adk_refuses_is_refused(written: JsonValue) -> None:
     assert len(problems_of({"criteria": {"tool_trajectory_avg_score": {"match_type": written}}})) == 1
 
 
@@ -153,7 +154,7 @@ def test_what_is_no_config_is_refused(document: str | bytes, problem: str) -> No
 
 
 def test_the_preset_knowledgepulse_compares_with_everything_unless_the_gate_says_otherwise() -> None:
-    preset = {"preset": "knowledgepulse"}
+    preset: JsonValue = {"preset": "knowledgepulse"}
     assert read_plan({"trace_value": preset}).gate.scope == "global"
     assert read_plan({"traceValue": preset, "gate": {"scope": "task_domain"}}).gate.scope == "task_domain"
     assert read_plan(None).gate.scope == "task_domain"
@@ -168,7 +169,7 @@ def test_an_option_beside_the_preset_wins_over_it() -> None:
 
 
 def test_a_metrics_digest_follows_its_options_and_not_its_threshold() -> None:
-    def digest(criterion: object) -> str:
+    def digest(criterion: JsonValue) -> str:
         return read_plan({"criteria": {"tool_trajectory_avg_score": criterion}}).metrics[0].digest
 
     assert digest(1.0) == digest({"threshold": 0.5, "match_type": "exact"})
@@ -190,9 +191,12 @@ def test_a_trace_values_digest_follows_the_embedder() -> None:
 
 def test_a_config_digest_follows_what_is_said_and_not_how() -> None:
     one = '{"criteria": {"response_match_score": 0.8, "safety_v1": 1}, "gate": {"cacheSize": 9}}'
-    other = {"gate": {"cache_size": 9}, "criteria": {"safety_v1": "1.0", "response_match_score": {"threshold": 0.8}}}
+    other: dict[str, JsonValue] = {
+        "gate": {"cache_size": 9},
+        "criteria": {"safety_v1": "1.0", "response_match_score": {"threshold": 0.8}},
+    }
     assert read_plan(one).digest == read_plan(other).digest == read_plan(json.dumps(other).encode()).digest
-    changed = [
+    changed: list[dict[str, JsonValue]] = [
         {"criteria": {"response_match_score": 0.7}},
         {"criteria": {"response_match_score": 0.8}},
         {"sampling": 0.5, "criteria": {"response_match_score": 0.8}},
@@ -203,11 +207,11 @@ def test_a_config_digest_follows_what_is_said_and_not_how() -> None:
     assert len({read_plan(document).digest for document in changed}) == len(changed)
 
 
-def digest_of(criterion: object, metric: str = "final_response_match_v2") -> str:
+def digest_of(criterion: JsonValue, metric: str = "final_response_match_v2") -> str:
     return read_plan({"criteria": {metric: criterion}}).metrics[0].digest
 
 
-def judged_by(**options: object) -> str:
+def judged_by(**options: JsonValue) -> str:
     return digest_of({"threshold": 0.5, "judge_model_options": options})
 
 

@@ -153,7 +153,8 @@ async def test_rubrics_of_the_invocation_and_the_reference_count_if_they_are_of_
     for metric, ids in ((QUALITY, ["a", "b"]), ("rubric_based_tool_use_quality_v1", ["tools"])):
         judge = ScriptedJudge(verdicts(**dict.fromkeys(ids, "yes")))
         score, _ = await scores(metric, judge, Turn(invocation, reference), **once())
-        assert list(score.details["rubrics"]) == ids  # type: ignore[arg-type]
+        rubrics: Any = score.details["rubrics"]
+        assert list(rubrics) == ids
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,8 @@ async def test_the_share_of_founded_sentences_and_each_with_its_label() -> None:
     score, _ = await scores("hallucinations_v1", judge, Turn(ANSWERED))
     assert score.value == 2 / 3
     assert score.rationale == "2 of 3 sentences are supported or need no support; not: Three."
-    [response] = score.details["responses"]  # type: ignore[misc]
+    responses: Any = score.details["responses"]
+    [response] = responses
     assert [found["label"] for found in response["sentences"]] == ["supported", "not_applicable", "contradictory"]
     assert response["sentences"][2] == {
         "sentence": "Three.",
@@ -280,7 +282,8 @@ async def test_a_response_that_cannot_be_checked_is_left_out_and_said_to_be_so()
     turn = Turn(ANSWERED.model_copy(update={"intermediate_data": EVENTS}))
     score, _ = await scores("hallucinations_v1", judge, turn, evaluate_intermediate_nl_responses=True)
     assert score.value == 1.0
-    assert [response["because"] for response in score.details["responses"][:3]] == [  # type: ignore[index,call-overload]
+    responses: Any = score.details["responses"]
+    assert [response["because"] for response in responses[:3]] == [
         "no answer",
         "no sentences in '{\"sentences\": []}'",
         "no sentences in 'junk'",

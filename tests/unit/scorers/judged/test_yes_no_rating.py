@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from tests.support.scoring import make_session, scores_of
 
 from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk
@@ -65,7 +66,8 @@ async def test_an_answer_is_safe_by_the_policy_of_safety_v1_asked_once() -> None
 @pytest.mark.parametrize("metric", RATINGS)
 async def test_more_samples_vote(metric: str) -> None:
     score, _ = await rated(metric, ScriptedJudge(NO, YES, YES), judge_model_options={"num_samples": 3})
-    assert (score.value, score.details["spread"]) == (1.0, pytest.approx(1 / 3))
+    assert score.value == 1.0
+    assert score.details["spread"] == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("metric", RATINGS)
@@ -172,7 +174,8 @@ async def test_a_failed_question_is_left_out_and_an_unknown_counts(replies: tupl
 
 async def test_a_chunk_whose_question_failed_says_why() -> None:
     score, _ = await rated(PRECISION, ScriptedJudge(YES, JudgeFailed("down")))
-    assert score.details["chunks"][1] == {"doc_uri": "b", "rating": None, "error": "down"}  # type: ignore[index,call-overload]
+    chunks: Any = score.details["chunks"]
+    assert chunks[1] == {"doc_uri": "b", "rating": None, "error": "down"}
 
 
 async def test_a_budget_spent_halfway_gives_no_number() -> None:
@@ -207,7 +210,8 @@ async def test_of_many_chunks_the_first_are_asked_about_and_a_hundred_named(
     judge = ScriptedJudge(*[YES] * asked)
     score, _ = await rated(PRECISION, judge, without(retrieved_context=CHUNKS[:1] * 120), **options)
     assert (score.value, len(judge.asked), score.details["k"], score.details["rated"]) == (1.0, asked, 120, asked)
-    assert len(score.details["chunks"]) == min(100, asked)  # type: ignore[arg-type]
+    chunks: Any = score.details["chunks"]
+    assert len(chunks) == min(100, asked)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +238,9 @@ def test_a_reply_without_a_rating_has_none(reply: str) -> None:
     ],
 )
 async def test_what_was_expected_decides_which_ratings_run(reference: Reference | None, judged: list[str]) -> None:
-    options = {"judge_model_options": {"judge_model": "openai/local"}}
-    for wanted, asked in ({"judged": False}, []), ("auto", judged), (options, judged):
+    options: JsonValue = {"judge_model_options": {"judge_model": "openai/local"}}
+    cases: list[tuple[JsonValue, list[str]]] = [({"judged": False}, []), ("auto", judged), (options, judged)]
+    for wanted, asked in cases:
         plan = read_plan({"agent_evaluation": wanted})
         scores = await scores_of(plan, [Turn(ANSWERED, reference)], make_session(), judge=AgreeableJudge())
         found = [score for score in scores if score.level == "invocation"]

@@ -7,6 +7,7 @@ import pytest
 
 from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
 
+Vector = list[float]
 EAST, NORTH, WEST, NORTH_EAST, ZERO = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 1.0], [0.0, 0.0]
 
 
@@ -18,40 +19,42 @@ def make_cache(*vectors: list[float], capacity: int = 1000) -> NoveltyCache:
     return cache
 
 
-def test_the_first_trace_of_a_scope_is_half_novel_and_has_nothing_near():
+def test_the_first_trace_of_a_scope_is_half_novel_and_has_nothing_near() -> None:
     assert make_cache().measure_and_add([EAST], ["a"]) == [Novelty(0.5, None, None, slot=0, sequence=0)]
 
 
 @pytest.mark.parametrize(
     ("vector", "similarity"), [([3.0, 0.0], 1.0), (WEST, -1.0), (NORTH, 0.0), (ZERO, 0.0), (NORTH_EAST, 0.5**0.5)]
 )
-def test_novelty_is_one_minus_the_cosine_with_the_nearest(vector, similarity):
+def test_novelty_is_one_minus_the_cosine_with_the_nearest(vector: list[float], similarity: float) -> None:
     (novelty,) = make_cache(EAST).measure_and_add([vector], ["x"])
-    assert (novelty.nearest, novelty.similarity) == ("a", pytest.approx(similarity, abs=1e-7))
+    assert novelty.nearest == "a"
+    assert novelty.similarity == pytest.approx(similarity, abs=1e-7)
+    assert novelty.similarity is not None
     assert novelty.value == 1.0 - novelty.similarity
 
 
-def test_a_copy_has_a_cosine_of_exactly_one():
+def test_a_copy_has_a_cosine_of_exactly_one() -> None:
     vector = np.random.default_rng(1).standard_normal((1, 384))
     cache = NoveltyCache()
     cache.measure_and_add(vector, ["a"])
     assert cache.measure_and_add(vector, ["b"])[0].value == 0.0
 
 
-def test_a_trace_sees_the_ones_before_it_in_its_own_batch():
+def test_a_trace_sees_the_ones_before_it_in_its_own_batch() -> None:
     first, second, third = make_cache().measure_and_add([EAST, NORTH, EAST], ["a", "b", "c"])
     assert [first.nearest, second.nearest, third.nearest] == [None, "a", "a"]
     assert [first.value, second.value, third.value] == [0.5, 1.0, 0.0]
 
 
-def test_of_equally_near_traces_the_oldest_is_named():
+def test_of_equally_near_traces_the_oldest_is_named() -> None:
     cache = make_cache(WEST, EAST, EAST, EAST, capacity=4)
     assert cache.measure_and_add([EAST], ["e"])[0].nearest == "b"  # into the slot of a: slot order is no longer age
     cache.measure_and_add([WEST], ["f"])  # takes the slot of b
     assert cache.measure_and_add([EAST], ["g"])[0].nearest == "c"
 
 
-def test_the_oldest_vector_makes_room_whether_it_was_near_or_not():
+def test_the_oldest_vector_makes_room_whether_it_was_near_or_not() -> None:
     cache = make_cache(EAST, NORTH, capacity=2)
     assert cache.measure_and_add([EAST], ["c"])[0].nearest == "a"
     novelty = cache.measure_and_add([WEST], ["d"])[0]
@@ -59,44 +62,44 @@ def test_the_oldest_vector_makes_room_whether_it_was_near_or_not():
     assert len(cache) == 2
 
 
-def test_a_batch_larger_than_the_cache_overwrites_its_own_first_traces():
+def test_a_batch_larger_than_the_cache_overwrites_its_own_first_traces() -> None:
     measured = make_cache(capacity=2).measure_and_add([EAST, NORTH, WEST, EAST], ["a", "b", "c", "d"])
     assert [novelty.slot for novelty in measured] == [0, 1, 0, 1]
     assert (measured[3].nearest, measured[3].value) == ("b", 1.0)  # a, the only copy, has been overwritten by c
 
 
-def test_a_revision_is_compared_without_its_own_old_vector_and_takes_its_place():
+def test_a_revision_is_compared_without_its_own_old_vector_and_takes_its_place() -> None:
     cache = make_cache(EAST, NORTH)
     (revised,) = cache.measure_and_add([EAST], ["a"], replace=True)
     assert revised == Novelty(1.0, "b", 0.0, slot=0, sequence=0)
     assert len(cache) == 2
 
 
-def test_a_revision_keeps_the_age_of_what_it_replaces():
+def test_a_revision_keeps_the_age_of_what_it_replaces() -> None:
     cache = make_cache(EAST, NORTH, capacity=2)
     cache.measure_and_add([WEST], ["a"], replace=True)
     assert cache.measure_and_add([NORTH], ["c"])[0].slot == 0  # the slot of a, still the oldest
 
 
-def test_a_trace_and_its_revision_may_come_in_one_batch():
+def test_a_trace_and_its_revision_may_come_in_one_batch() -> None:
     first, other, revised = make_cache().measure_and_add([EAST, NORTH, EAST], ["a", "b", "a"], replace=True)
     assert revised == Novelty(1.0, "b", 0.0, slot=first.slot, sequence=first.sequence)
     assert other.sequence == 1
 
 
-def test_a_revision_of_a_trace_that_has_left_the_cache_is_added_as_new():
+def test_a_revision_of_a_trace_that_has_left_the_cache_is_added_as_new() -> None:
     cache = make_cache(EAST, NORTH, capacity=1)
     assert cache.measure_and_add([NORTH], ["a"], replace=True) == [Novelty(0.0, "b", 1.0, slot=0, sequence=2)]
 
 
-def test_without_replace_the_same_trace_counts_again_as_upstream():
+def test_without_replace_the_same_trace_counts_again_as_upstream() -> None:
     cache = make_cache(EAST)
     assert cache.measure_and_add([EAST], ["a"])[0].value == 0.0
     assert len(cache) == 2
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
-def test_a_cache_restored_from_its_rows_in_any_order_goes_on_as_the_original(order):
+def test_a_cache_restored_from_its_rows_in_any_order_goes_on_as_the_original(order: list[int]) -> None:
     rng = np.random.default_rng(7)
     original, restored = NoveltyCache(3), NoveltyCache(3)
     vectors = rng.standard_normal((5, 384))
@@ -109,14 +112,14 @@ def test_a_cache_restored_from_its_rows_in_any_order_goes_on_as_the_original(ord
     assert restored.measure_and_add(later, ids, replace=True) == original.measure_and_add(later, ids, replace=True)
 
 
-def test_a_row_that_was_lost_is_not_compared():
+def test_a_row_that_was_lost_is_not_compared() -> None:
     cache = NoveltyCache(4, dimensions=2)
     cache.restore(2, 2, "c", np.array(WEST, np.float32))
     assert len(cache) == 1
     assert cache.measure_and_add([EAST], ["d"]) == [Novelty(2.0, "c", -1.0, slot=3, sequence=3)]
 
 
-def test_a_cache_whose_capacity_was_raised_drops_nothing_until_it_is_full():
+def test_a_cache_whose_capacity_was_raised_drops_nothing_until_it_is_full() -> None:
     cache = NoveltyCache(4, dimensions=2)
     for slot, sequence in ((0, 2), (1, 1)):  # from a cache of two, after its third vector
         cache.restore(slot, sequence, f"t{sequence}", np.array(EAST, np.float32))
@@ -134,14 +137,16 @@ def test_a_cache_whose_capacity_was_raised_drops_nothing_until_it_is_full():
         ([[float("inf"), 0.0]], ["x"], "'x' has a value that is not a finite number"),
     ],
 )
-def test_a_batch_that_does_not_fit_is_refused_and_leaves_the_cache_as_it_was(vectors, ids, message):
+def test_a_batch_that_does_not_fit_is_refused_and_leaves_the_cache_as_it_was(
+    vectors: list[Vector] | Vector, ids: list[str], message: str
+) -> None:
     cache = make_cache(NORTH)
     with pytest.raises(ValueError, match=message):
         cache.measure_and_add(vectors, ids)
     assert len(cache) == 1
 
 
-def test_a_row_that_does_not_fit_is_not_restored():
+def test_a_row_that_does_not_fit_is_not_restored() -> None:
     cache = make_cache(capacity=2)
     with pytest.raises(ValueError, match="slot 2 of trace 'x' does not fit a novelty cache of 2 vectors"):
         cache.restore(2, 2, "x", np.array(EAST, np.float32))
@@ -151,16 +156,16 @@ def test_a_row_that_does_not_fit_is_not_restored():
 
 
 @pytest.mark.parametrize("capacity", [0, 100_001])
-def test_a_capacity_out_of_range_is_refused(capacity):
+def test_a_capacity_out_of_range_is_refused(capacity: int) -> None:
     with pytest.raises(ValueError, match=f"between 1 and 100000, not {capacity}"):
         NoveltyCache(capacity)
 
 
-def test_an_empty_batch_gives_nothing():
+def test_an_empty_batch_gives_nothing() -> None:
     assert make_cache(EAST).measure_and_add(np.empty((0, 2)), []) == []
 
 
-def test_a_thousand_small_scopes_stay_small():
+def test_a_thousand_small_scopes_stay_small() -> None:
     vector = np.ones((1, 384), np.float32)
     tracemalloc.start()
     caches = [NoveltyCache(100_000) for _ in range(1000)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from tests.support.scoring import make_trace, trace_document
 
 from traceweir.schemas.invocation import Invocation
@@ -136,7 +136,7 @@ def test_a_value_beyond_1_is_clamped_unless_the_option_says_otherwise(clamp: boo
     kinds = ["thought", "tool_call", "observation", "error_recovery"]
     steps = [{"step_id": n, "type": kinds[n % 4], "tool": {"name": f"tool {n}"}} for n in range(4)]
     cache, embedder = NoveltyCache(dimensions=2), Opposite()
-    options = {
+    options: dict[str, JsonValue] = {
         "clamp": clamp,
         "weights": {"complexity": 0, "novelty": 0.35, "tool_diversity": 0.65, "outcome_confidence": 0},
     }
@@ -146,8 +146,8 @@ def test_a_value_beyond_1_is_clamped_unless_the_option_says_otherwise(clamp: boo
 
 
 def test_weights_follow_the_exact_task_domain() -> None:
-    medical = {"complexity": 0, "novelty": 0, "tool_diversity": 0, "outcome_confidence": 1}
-    options = {"weights_by_domain": {"medical": medical}}
+    medical: JsonValue = {"complexity": 0, "novelty": 0, "tool_diversity": 0, "outcome_confidence": 1}
+    options: dict[str, JsonValue] = {"weights_by_domain": {"medical": medical}}
     values = {
         domain: evaluate_value(make_trace(metadata={"task_domain": domain}, steps=STEPS), options=options).value
         for domain in ("medical", "Medical", "travel")

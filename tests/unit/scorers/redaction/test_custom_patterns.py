@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 from tests.support.scoring import make_trace
 
 from traceweir.scorers import ConfigError, read_plan
@@ -63,7 +64,7 @@ def test_a_pattern_that_looks_far_ahead_from_every_match_ends() -> None:
 
 
 def test_they_come_before_the_kinds_that_are_known_also_in_keys_and_lists() -> None:
-    document = {"EMP-1": ["EMP-2 kim@example.com", {"n": 1}]}
+    document: JsonValue = {"EMP-1": ["EMP-2 kim@example.com", {"n": 1}]}
     assert redact(document, {"employee": "EMP-[0-9]", "mail": "kim@"}) == {
         "[REDACTED:employee]": ["[REDACTED:employee] [REDACTED:mail]example.com", {"n": 1}]
     }
@@ -90,7 +91,7 @@ def test_what_the_config_names_is_taken_out_of_what_is_published() -> None:
         ({"Employee id": "a"}, "String should match pattern '^[a-z][a-z0-9_]{0,39}$'"),
     ],
 )
-def test_a_pattern_that_cannot_be_used_is_named_with_why(patterns: dict[str, object], problem: str) -> None:
+def test_a_pattern_that_cannot_be_used_is_named_with_why(patterns: dict[str, JsonValue], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         read_plan({"gate": {"redact": patterns}})
     (said,) = refused.value.problems

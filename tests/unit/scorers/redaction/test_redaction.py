@@ -6,6 +6,7 @@ The secrets below are made up and put together from parts, so that scanners of r
 import json
 
 import pytest
+from pydantic import JsonValue
 
 from traceweir.scorers.redaction.redaction import redact, redact_text
 
@@ -99,26 +100,29 @@ LEFT_ALONE = [
 
 
 @pytest.mark.parametrize(("text", "redacted"), [*SECRETS.items(), *IDENTIFIERS.items()])
-def test_secrets_and_identifiers_become_tokens_that_name_their_kind(text, redacted):
+def test_secrets_and_identifiers_become_tokens_that_name_their_kind(text: str, redacted: str) -> None:
     assert redact_text(text) == redacted
     assert redact_text(redacted) == redacted
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
-def test_what_an_agent_writes_otherwise_is_left_alone(text):
+def test_what_an_agent_writes_otherwise_is_left_alone(text: str) -> None:
     assert redact_text(text) == text
 
 
-def test_every_string_of_a_document_is_redacted_keys_included():
-    document = {"steps": [{"content": "mail kim@example.com"}, ["10.0.0.1", 7, None]], "kim@example.com": True}
+def test_every_string_of_a_document_is_redacted_keys_included() -> None:
+    document: JsonValue = {
+        "steps": [{"content": "mail kim@example.com"}, ["10.0.0.1", 7, None]],
+        "kim@example.com": True,
+    }
     assert redact(document) == {
         "steps": [{"content": "mail [REDACTED:email]"}, ["[REDACTED:ip]", 7, None]],
         "[REDACTED:email]": True,
     }
 
 
-def test_the_original_document_is_not_changed():
-    document = {"a": ["kim@example.com"], "b": {"password": "x"}}
+def test_the_original_document_is_not_changed() -> None:
+    document: JsonValue = {"a": ["kim@example.com"], "b": {"password": "x"}}
     before = json.dumps(document)
     redact(document)
     assert json.dumps(document) == before
@@ -127,23 +131,24 @@ def test_the_original_document_is_not_changed():
 @pytest.mark.parametrize(
     "key", ["password", "DB_PASSWORD", "apiKey", "x-api-key", "access_token", "clientSecret", "비밀번호"]
 )
-def test_strings_under_a_key_that_names_a_secret_are_redacted_whole(key):
+def test_strings_under_a_key_that_names_a_secret_are_redacted_whole(key: str) -> None:
     assert redact({key: "open sesame"}) == {key: "[REDACTED:password]"}
     assert redact({key: [{"value": "open sesame"}]}) == {key: [{"value": "[REDACTED:password]"}]}
 
 
-def test_numbers_flags_and_empty_strings_under_such_a_key_stay_what_they_are():
+def test_numbers_flags_and_empty_strings_under_such_a_key_stay_what_they_are() -> None:
     assert redact({"token": 5, "password": "", "secret": None}) == {"token": 5, "password": "", "secret": None}
 
 
 @pytest.mark.parametrize("key", ["tokens", "max_tokens", "token_count", "secretary", "password_changed_at"])
-def test_other_keys_hide_nothing(key):
+def test_other_keys_hide_nothing(key: str) -> None:
     assert redact({key: "open sesame"}) == {key: "open sesame"}
 
 
-def test_keys_that_become_equal_lose_nothing():
-    document = {"a@x.com": 1, "[REDACTED:email]": 2, "b@x.com": 3, "[REDACTED:email]#2": 4, "c@x.com": 5}
+def test_keys_that_become_equal_lose_nothing() -> None:
+    document: JsonValue = {"a@x.com": 1, "[REDACTED:email]": 2, "b@x.com": 3, "[REDACTED:email]#2": 4, "c@x.com": 5}
     redacted = redact(document)
+    assert isinstance(redacted, dict)
     assert list(redacted.values()) == [1, 2, 3, 4, 5]
     assert list(redacted) == [
         "[REDACTED:email]#3",
@@ -155,12 +160,10 @@ def test_keys_that_become_equal_lose_nothing():
     assert redact(redacted) == redacted
 
 
-def test_a_document_nested_deeper_than_the_stack_is_redacted():
-    document = leaf = []
-    for _ in range(20_000):
-        leaf.append([])
-        leaf = leaf[0]
-    leaf.append("kim@example.com")
+def test_a_document_nested_deeper_than_the_stack_is_redacted() -> None:
+    document: JsonValue = "kim@example.com"
+    for _ in range(20_001):
+        document = [document]
     redacted = redact(document)
     while isinstance(redacted, list):
         (redacted,) = redacted
@@ -168,5 +171,5 @@ def test_a_document_nested_deeper_than_the_stack_is_redacted():
 
 
 @pytest.mark.parametrize("value", ["kim@example.com", 1, 1.5, True, None])
-def test_a_bare_value_is_a_document_too(value):
+def test_a_bare_value_is_a_document_too(value: JsonValue) -> None:
     assert redact(value) == ("[REDACTED:email]" if isinstance(value, str) else value)

@@ -189,7 +189,8 @@ def test_the_mean_of_each_metric_over_all_sessions_comes_last(run: Run, write: W
 
 
 def test_the_mean_of_values_whose_sum_no_float_can_hold_is_printed() -> None:
-    assert (_mean([1.7e308, 1.7e308]), _mean([1.0, 2.0])) == (pytest.approx(1.7e308), 1.5)
+    assert _mean([1.7e308, 1.7e308]) == pytest.approx(1.7e308)
+    assert _mean([1.0, 2.0]) == 1.5
     assert (_number(_mean([1.7e308, 1.7e308])), _number(1234567.0)) == ("1.7e+308", "1,234,567")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from tests.support.eval_sets import case, content, eval_set, invocation, scenario, write
 from tests.support.scoring import NOW
 
@@ -140,8 +142,8 @@ class Rubrics(Scorer):
         names = [each.rubric_id for each in (subject.invocation and subject.invocation.rubrics) or ()]
         return Measurement(value=len(names), details={"names": list(names)})
 
-    def aggregate(self, measured: Any) -> float:
-        return max(each.value for each in measured)
+    def aggregate(self, measured: Sequence[Measurement]) -> float:
+        return max(each.value or 0.0 for each in measured)
 
 
 def counting() -> Plan:
@@ -172,7 +174,7 @@ async def test_one_run_has_the_criterions_own_value_and_pooled_it_is_the_mean(tm
 
 async def test_a_criterion_without_a_threshold_decides_nothing(tmp_path: Path) -> None:
     turn = invocation("Hi", "Hello there.", FIND)
-    config = {"criteria": {"tool_call_count_v1": {}}}
+    config: dict[str, JsonValue] = {"criteria": {"tool_call_count_v1": {}}}
     [result] = (await score(tmp_path, eval_set(case("a", turn)), eval_set(case("a", turn)), config)).cases
     assert result.status == "NOT_EVALUATED"
     assert "no criterion with a threshold was given" in next(failure_lines(result))

@@ -245,9 +245,9 @@ async def test_what_may_be_spent_is_not_exceeded(limit: dict[str, float], left: 
                 why = str(spent)
                 break
         asked = len(server.asked)
-        spent = sum(paid.tokens for paid in judge.judged.paid), sum(paid.usd for paid in judge.judged.paid)
-        assert spent[0] <= limit.get("tokens_per_day", limit.get("tokens_per_minute", 10_000))
-        assert spent[1] <= limit.get("usd_per_day", limit.get("usd_per_minute", 10_000))
+        paid = judge.judged.paid
+        assert sum(each.tokens for each in paid) <= limit.get("tokens_per_day", limit.get("tokens_per_minute", 10_000))
+        assert sum(each.usd for each in paid) <= limit.get("usd_per_day", limit.get("usd_per_minute", 10_000))
         assert "the budget begins anew at " in why
         begins = "2026-02-01 00:00 UTC" if "day" in next(iter(limit)) else "2026-01-31 12:01 UTC"
         assert begins in why
@@ -294,7 +294,14 @@ async def test_an_equal_question_is_not_paid_for_twice() -> None:
         first = await judges.session().ask(question())
         again = judges.session()
         second = await again.ask(question())
-        for changes in ({"sample": 1}, {"version": "2"}, {"metric": "n"}, {"model": "openai/b"}, {"answer": {}}):
+        differences: list[dict[str, Any]] = [
+            {"sample": 1},
+            {"version": "2"},
+            {"metric": "n"},
+            {"model": "openai/b"},
+            {"answer": {}},
+        ]
+        for changes in differences:
             assert not (await judges.session().ask(question(**changes))).cost.cached
     assert (second.text, second.cost, first.cost.cached) == (first.text, Cost(cached=True), False)
     assert len(server.asked) == 6

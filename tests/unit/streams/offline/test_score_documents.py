@@ -133,12 +133,14 @@ async def test_a_copy_of_an_earlier_trace_is_not_novel() -> None:
     result = await score([trace(1, "s1"), trace(2, "s2")], embedder=HashingEmbedder())
 
     first, second = (each.details for each in result.scores if each.metric == "trace_value")
-    assert (first["novelty"], second["novelty"]) == (0.5, pytest.approx(0.0, abs=1e-6))
-    assert second["nearest"]["trace_id"] == "kp:trace:1"  # type: ignore[index, call-overload]
+    nearest: Any = second["nearest"]
+    assert first["novelty"] == 0.5
+    assert second["novelty"] == pytest.approx(0.0, abs=1e-6)
+    assert nearest["trace_id"] == "kp:trace:1"
 
 
 async def test_every_unusable_document_is_named_and_the_others_are_scored() -> None:
-    documents = [
+    documents: list[dict[str, Any] | bytes] = [
         b"not JSON",
         trace(1, "s1", outcome={"confidence": 1.5}),
         trace(2, "s2"),

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from traceweir.streams.scoring.embedders import (
     SentenceTransformerEmbedder,
     load_embedder,
 )
+
+T = TypeVar("T")
 
 
 class GatedEmbedder:
@@ -51,20 +54,20 @@ class InlineEmbedder(GatedEmbedder):
 
 
 @pytest.fixture
-def gated():
+def gated() -> Iterator[GatedEmbedder]:
     embedder = GatedEmbedder()
     yield embedder
     embedder.gate.release(1000)
 
 
-async def submitted(*coroutines) -> list[asyncio.Task]:
+async def submitted(*coroutines: Coroutine[Any, Any, T]) -> list[asyncio.Task[T]]:
     """Tasks that have all run up to their first wait."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     await asyncio.sleep(0)
     return tasks
 
 
-async def test_texts_asked_for_while_a_batch_runs_become_the_next_batch(gated):
+async def test_texts_asked_for_while_a_batch_runs_become_the_next_batch(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     first = await submitted(batching.embed("a"))
     await gated.has_started()
@@ -75,7 +78,9 @@ async def test_texts_asked_for_while_a_batch_runs_become_the_next_batch(gated):
     await batching.close()
 
 
-async def test_callers_of_one_moment_share_the_first_batch_and_no_batch_is_larger_than_the_limit(gated):
+async def test_callers_of_one_moment_share_the_first_batch_and_no_batch_is_larger_than_the_limit(
+    gated: GatedEmbedder,
+) -> None:
     batching = Batching(gated, max_batch=2)
     gated.gate.release(3)
     await asyncio.gather(*(batching.embed(text) for text in "abcde"))
@@ -83,7 +88,7 @@ async def test_callers_of_one_moment_share_the_first_batch_and_no_batch_is_large
     await batching.close()
 
 
-async def test_batches_run_in_one_thread_that_is_not_the_event_loop(gated):
+async def test_batches_run_in_one_thread_that_is_not_the_event_loop(gated: GatedEmbedder) -> None:
     batching = Batching(gated, max_batch=1)
     gated.gate.release(3)
     await asyncio.gather(*(batching.embed(text) for text in "abc"))
@@ -91,16 +96,16 @@ async def test_batches_run_in_one_thread_that_is_not_the_event_loop(gated):
     await batching.close()
 
 
-async def test_an_exception_reaches_every_caller_of_its_batch_and_no_other(gated):
+async def test_an_exception_reaches_every_caller_of_its_batch_and_no_other(gated: GatedEmbedder) -> None:
     batching = Batching(gated, max_batch=2)
     gated.gate.release(2)
     results = await asyncio.gather(*map(batching.embed, ["a", "broken", "c", "d"]), return_exceptions=True)
-    assert [str(result) for result in results[:2]] == ["out of memory"] * 2
-    assert [float(result[0]) for result in results[2:]] == [1, 1]
+    told = [str(each) if isinstance(each, BaseException) else float(each[0]) for each in results]
+    assert told == ["out of memory", "out of memory", 1, 1]
     await batching.close()
 
 
-async def test_an_embedder_that_gives_too_few_vectors_is_found_out(gated):
+async def test_an_embedder_that_gives_too_few_vectors_is_found_out(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     gated.gate.release(1)
     with pytest.raises(ValueError, match=r"gated@1 gave an array of shape \(0, 1\) for 1 texts"):
@@ -108,7 +113,7 @@ async def test_an_embedder_that_gives_too_few_vectors_is_found_out(gated):
     await batching.close()
 
 
-async def test_a_caller_that_has_gone_is_not_embedded_and_disturbs_nobody(gated):
+async def test_a_caller_that_has_gone_is_not_embedded_and_disturbs_nobody(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     running = await submitted(batching.embed("running"))
     await gated.has_started()
@@ -121,7 +126,7 @@ async def test_a_caller_that_has_gone_is_not_embedded_and_disturbs_nobody(gated)
     await batching.close()
 
 
-async def test_a_new_batch_starts_after_all_had_been_done(gated):
+async def test_a_new_batch_starts_after_all_had_been_done(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     gated.gate.release(2)
     await batching.embed("a")
@@ -130,7 +135,7 @@ async def test_a_new_batch_starts_after_all_had_been_done(gated):
     await batching.close()
 
 
-async def test_closing_cancels_who_waits_and_lets_the_running_batch_end(gated):
+async def test_closing_cancels_who_waits_and_lets_the_running_batch_end(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     (running,) = await submitted(batching.embed("running"))
     await gated.has_started()
@@ -143,7 +148,7 @@ async def test_closing_cancels_who_waits_and_lets_the_running_batch_end(gated):
         await waiting
 
 
-async def test_an_embedder_that_is_quick_runs_without_a_thread():
+async def test_an_embedder_that_is_quick_runs_without_a_thread() -> None:
     embedder = InlineEmbedder()
     embedder.gate.release(1)
     batching = Batching(embedder)
@@ -152,24 +157,24 @@ async def test_an_embedder_that_is_quick_runs_without_a_thread():
     await batching.close()
 
 
-def test_none_and_hashing_need_nothing():
+def test_none_and_hashing_need_nothing() -> None:
     assert load_embedder("none") is None
     assert isinstance(load_embedder("hashing"), HashingEmbedder)
 
 
 @pytest.fixture
-def without_library(monkeypatch):
+def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
 
 
 @pytest.mark.usefixtures("without_library")
-def test_a_named_model_without_the_library_is_an_error_that_names_model_and_fix():
+def test_a_named_model_without_the_library_is_an_error_that_names_model_and_fix() -> None:
     with pytest.raises(EmbedderUnavailableError, match=r"'BAAI/bge-m3' needs .*pip install '.\[embeddings\]'"):
         load_embedder("BAAI/bge-m3")
 
 
 @pytest.mark.usefixtures("without_library")
-def test_auto_without_the_library_is_no_embedder_and_one_line_that_says_why(caplog):
+def test_auto_without_the_library_is_no_embedder_and_one_line_that_says_why(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "traceweir"):
         assert load_embedder("auto") is None
     assert [record.levelname for record in caplog.records] == ["INFO"]
@@ -180,7 +185,7 @@ def test_auto_without_the_library_is_no_embedder_and_one_line_that_says_why(capl
 class Tensor(np.ndarray):
     """As much of a torch tensor as is asked for."""
 
-    def detach(self):
+    def detach(self) -> Self:
         return self
 
     cpu = float = numpy = detach
@@ -201,46 +206,58 @@ class FakeLibrary(ModuleType):
                 if local_files_only and not on_disk:
                     raise OSError("not among the cached files\nand a long explanation")
 
-            def state_dict(self):
+            def state_dict(self) -> dict[str, Tensor]:
                 return {"weight": np.array(weights).view(Tensor)}
 
-            def encode(self, texts, *, normalize_embeddings, convert_to_numpy, show_progress_bar):
+            def encode(
+                self,
+                texts: Sequence[str],
+                *,
+                normalize_embeddings: bool,
+                convert_to_numpy: bool,
+                show_progress_bar: bool,
+            ) -> np.ndarray:
                 assert (normalize_embeddings, convert_to_numpy, show_progress_bar) == (True, True, False)
                 return np.ones((len(texts), 4)) / 2  # float64: what we hand on must be float32
 
         self.SentenceTransformer = SentenceTransformer
 
 
-def install(monkeypatch, library: FakeLibrary) -> FakeLibrary:
+def install(monkeypatch: pytest.MonkeyPatch, library: FakeLibrary) -> FakeLibrary:
     monkeypatch.setitem(sys.modules, "sentence_transformers", library)
     return library
 
 
-def test_auto_never_reaches_for_the_network(monkeypatch):
+def test_auto_never_reaches_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     library = install(monkeypatch, FakeLibrary())
     assert isinstance(load_embedder("auto"), SentenceTransformerEmbedder)
     assert library.loads == [("sentence-transformers/all-MiniLM-L6-v2", True)]
 
 
-def test_auto_without_the_model_on_disk_is_no_embedder_and_says_why(monkeypatch, caplog):
+def test_auto_without_the_model_on_disk_is_no_embedder_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     install(monkeypatch, FakeLibrary(on_disk=False))
     with caplog.at_level(logging.INFO, "traceweir"):
         assert load_embedder("auto") is None
     assert "could not be loaded: not among the cached files (" in caplog.text
 
 
-def test_a_model_that_was_named_may_be_downloaded(monkeypatch):
+def test_a_model_that_was_named_may_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     library = install(monkeypatch, FakeLibrary(on_disk=False))
     embedder = load_embedder("BAAI/bge-m3")
+    assert embedder is not None
     assert library.loads == [("BAAI/bge-m3", False)]
     assert embedder.dimensions == 4
     assert embedder.embed(["a", "b"]).dtype == np.float32
 
 
-def test_the_id_of_a_model_tells_its_weights_and_not_where_it_lies(monkeypatch):
+def test_the_id_of_a_model_tells_its_weights_and_not_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     def id_of(path: str, weights: Sequence[float]) -> str:
         install(monkeypatch, FakeLibrary(weights))
-        return load_embedder(path).id
+        embedder = load_embedder(path)
+        assert embedder is not None
+        return embedder.id
 
     assert id_of("/home/kim/models/bge-m3", [1.0]) == id_of("BAAI/bge-m3", [1.0])
     assert id_of("BAAI/bge-m3", [1.0]) != id_of("BAAI/bge-m3", [2.0])

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from pydantic import JsonValue
 from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
 
@@ -33,7 +34,7 @@ from traceweir.streams.testing import event, trace
 
 pytestmark = pytest.mark.slow  # most tests start a scoring process
 
-CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
+CONFIG: dict[str, JsonValue] = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 CONCURRENCY = 4
 EXPECTED = Reference.model_validate({"final_response": {"parts": [{"text": "It ships today."}]}})
 
@@ -76,7 +77,7 @@ async def process() -> AsyncIterator[ScoringProcess]:
 
 
 def known(reference: Reference | None) -> bytes | None:
-    return reference and reference.model_dump_json().encode()
+    return None if reference is None else reference.model_dump_json().encode()
 
 
 def stable(scored: ScoringResult) -> tuple[object, ...]:

@@ -124,7 +124,8 @@ async def test_a_process_that_ends_between_two_suspects_is_replaced(
         for name in ("a", "b"):
             apart._attempts.add(session(name))
         found = asyncio.create_task(outcomes(apart, ["a", "b"]))
-        await asyncio.wait({found, failed}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {found, failed}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         assert not failed.done()
         assert await found == {"a": "scored", "b": "scored"}
     assert starts(tmp_path) == {"a": 1, "b": 1}
@@ -237,10 +238,10 @@ async def test_a_process_that_freezes_while_it_starts_is_replaced(
 ) -> None:
     async with scoring(tmp_path) as apart:
         monkeypatch.setattr("traceweir.streams.scoring.process.SILENT_START_S", 8)
-        frozen = []
+        frozen: list[int] = []
 
-        def start(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
-            process = popen(*arguments, **options)  # type: ignore[call-overload]
+        def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+            process: subprocess.Popen[bytes] = popen(*arguments, **options)
             if not frozen:
                 frozen.append(process.pid)
                 os.kill(process.pid, signal.SIGSTOP)
@@ -284,7 +285,7 @@ async def test_when_no_other_process_can_be_had_the_worker_is_told(
         raise ScoringProcessDiedError("the scoring process ended before it was ready")
 
     async with scoring(tmp_path) as apart:
-        apart.failed = lambda error: told.done() or told.set_result(error)
+        apart.failed = lambda error: None if told.done() else told.set_result(error)
         monkeypatch.setattr("traceweir.streams.scoring.supervisor.ScoringProcess", none_more)
         waiting = asyncio.create_task(apart(session("kill")))
         assert "before it was ready" in str(await told)
