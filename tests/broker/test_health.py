@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from tests.support.stuck_worker import GO
 from tests.support.workers import Fleet
 
@@ -78,7 +79,6 @@ def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -
     ("stuck", "sentence"),
     [
         ("fetch", "partition 1: fetching traceweir.traces has made no progress for more than 2 s"),
-        ("checkpoint", "partition 0: the next checkpoint has made no progress"),
         (
             "catch-up",
             "catching up (partition 0, partition 1, partition 2, partition 3) has made no progress for more than 2 s",
@@ -90,6 +90,20 @@ def test_what_stands_still_ends_the_worker_and_is_named(stuck: str, sentence: st
     assert worker.process.wait(STOPS_WITHIN_S) not in (0, None)
     log = worker.log.read_text()
     assert f"giving up, the process ends: {sentence}" in log
+    assert "Traceback" not in log
+
+
+def test_a_checkpoint_that_does_not_end_ends_the_worker_and_is_named(
+    fleet: Fleet, embedded_broker: EmbeddedBroker
+) -> None:
+    worker = fleet.start("worker", stuck="checkpoint")
+    worker.until_ready()
+    producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers})
+    producer.produce("traceweir.traces", b"no JSON", b"session", 0)  # what comes of it is a dead letter to be sent
+    producer.flush(10)
+    assert worker.process.wait(STOPS_WITHIN_S) not in (0, None)
+    log = worker.log.read_text()
+    assert "giving up, the process ends: partition 0: the next checkpoint has made no progress for more than 2 s" in log
     assert "Traceback" not in log
 
 

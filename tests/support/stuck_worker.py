@@ -1,6 +1,6 @@
 """A worker of which something stands still: `python -m tests.support.stuck_worker WHAT worker ...`, with the arguments of `traceweir`.
 
-`fetch`: partition 1 of `traces` is assigned, and never asked for. `checkpoint`: none ever ends. `catch-up`: it never goes on.
+`fetch`: partition 1 of `traces` is assigned, and never asked for. `checkpoint`: what it sends never arrives. `catch-up`: it never goes on.
 `loop`: after the first partition is taken over, something holds the event loop. `sync`: the first time that it learns of its place in
 the group it asks for its share only when the file that `GO` names is there.
 """
@@ -18,17 +18,17 @@ from typing import Any
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
-from traceweir.streams import worker
 from traceweir.streams.cli.main import main
-from traceweir.streams.runtime import watchdog
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.delivery import PlainSends
+from traceweir.streams.runtime.watchdog import Watch
 
 LIMIT_S = 2.0
 GO = "TRACEWEIR_TESTS_GO"
 
 
-async def hang(self: Any, *args: Any) -> None:
+async def hang(self: Any, *args: Any, **options: Any) -> Any:
     """Never come back."""
     await asyncio.Event().wait()
 
@@ -74,9 +74,9 @@ def arm(what: str) -> None:
     if what == "fetch":
         fetch_all_but_one()
     elif what == "checkpoint":
-        Checkpoints._commit = hang  # type: ignore[method-assign]
+        PlainSends.send = hang  # type: ignore[method-assign]
     elif what == "catch-up":
-        ChangelogRestore._to_the_end = hang  # type: ignore[method-assign, assignment]
+        ChangelogRestore.read = hang  # type: ignore[method-assign]
     elif what == "loop":
         hold_the_loop()
     elif what == "sync":
@@ -85,15 +85,18 @@ def arm(what: str) -> None:
         raise SystemExit(f"{what!r} is nothing that can stand still here")
 
 
-class Impatient(watchdog.Watch):
-    """The same, sooner."""
+def lose_patience() -> None:
+    """Let a duty stand still for `LIMIT_S` only; the setting takes 10 s and more."""
+    real: Any = Watch.__init__
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args[:-1], LIMIT_S, **kwargs)
+    def init(self: Watch, *args: Any, **kwargs: Any) -> None:
+        real(self, *args[:-1], LIMIT_S, **kwargs)
+
+    Watch.__init__ = init  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
     arm(sys.argv[1])
     if sys.argv[1] != "sync":
-        worker.Watch = Impatient  # type: ignore[misc]
+        lose_patience()
     main(sys.argv[2:])
