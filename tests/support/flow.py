@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from traceweir.streams.kafka.record_reader import RecordUnavailable
+from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.testing import Flow, Message
 from traceweir.streams.topics import Topics
 

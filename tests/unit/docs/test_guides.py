@@ -46,7 +46,7 @@ def test_the_config_and_the_command_of_the_guide_score_by_the_plugin(
     monkeypatch.syspath_prepend(str(tmp_path))
     install(tmp_path, "traceweir-brevity", {"brevity": "traceweir_brevity:Brevity"})
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "eval.json").write_text(*blocks(METRIC, "json"), "utf-8")
+    (tmp_path / "eval.json").write_text("".join(blocks(METRIC, "json")), "utf-8")
     monkeypatch.chdir(tmp_path)
     (command,) = commands_in(METRIC)
 

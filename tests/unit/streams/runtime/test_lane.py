@@ -221,7 +221,7 @@ def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
 
         return StageSpec(name, (topic,), (), make)
 
-    lane = Lane(0, [new("one", "a"), new("two", "b")], table, {"a": 0, "b": 0}, 100.0)  # type: ignore[arg-type]
+    lane = Lane(0, [new("one", "a"), new("two", "b")], table, {"a": 0, "b": 0}, 100.0)
     assert (stages["one"].loaded, stages["two"].loaded) == ({b"k": b"1"}, {b"k": b"2"})
     assert reads["two"](b"k") == b"2"  # type: ignore[operator]
     stages["one"].rows, stages["two"].rows = [(b"x", b"1")], [(b"x", None)]

@@ -118,7 +118,7 @@ def test_rows_of_a_newer_format_are_refused_when_their_partition_is_taken_over()
         StateDirectoryError,
         match=rf"the state of partition 3, in changelog, was written by a newer .*\(format {FORMAT + 1};",
     ):
-        Lane(3, [], table, {}, 100.0)  # type: ignore[arg-type]
+        Lane(3, [], table, {}, 100.0)
 
 
 def test_an_older_format_is_refused_before_the_oldest_that_is_read() -> None:
