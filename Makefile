@@ -57,7 +57,21 @@ format: $(VENV)/.installed ## Format the code and write the generated files anew
 bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)
 	$(BIN)/python -m benchmarks
 
-clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var
+build: ## Build sdist and wheel into dist/, and try the wheel with the example plugin in a fresh environment
+	rm -rf dist $(VENV)/build $(VENV)/built
+	$(PYTHON) -m venv $(VENV)/build
+	$(VENV)/build/bin/pip install --quiet -c constraints.txt build twine
+	$(VENV)/build/bin/python -m build
+	$(VENV)/build/bin/twine check --strict dist/*
+	$(PYTHON) -m venv $(VENV)/built
+	$(VENV)/built/bin/pip install --quiet -c constraints.txt dist/*.whl ./examples/plugin
+	cd dist && $(abspath $(VENV))/built/bin/python -c "import traceweir.scorers"
+	cd dist && $(abspath $(VENV))/built/bin/traceweir --help >/dev/null
+	test "$$($(VENV)/built/bin/traceweir --version)" = "traceweir $$(ls dist/*.whl | cut -d- -f2)"
+	echo '{"criteria": {"brevity": {"threshold": 0}}}' >$(VENV)/built/eval.json
+	$(VENV)/built/bin/traceweir score examples/sessions.jsonl --config $(VENV)/built/eval.json --json | grep -q '"metric":"brevity"'
 
-.PHONY: help setup demo test test-kafka chaos test-embeddings check format bench clean
+clean: ## Remove the virtual environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist
+
+.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings check format bench build clean
