@@ -1,5 +1,5 @@
-"""From a config to scores: the registry of metrics, the plan, the runner, and the one decision against a threshold.
+"""Turns a config into Scores: the registry of metrics, the plan, the runner, and the decisions against thresholds.
 
-It knows scorers by their contract, and no clock, network or Kafka. Begin with `plan`; `runner` measures a session
-by it, `decision` decides.
+The package uses scorers through their contract, and no clock, network or Kafka. Start reading with `plan`; `runner`
+measures a session according to a plan, and `decision` contains the gate's decision.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with a config's options, in the config's own terms."""
+"""Describes the problems of a config's options in the terms of the config."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validated(model: type[Model], options: JsonObject, place: str, problems: list[str]) -> Model | None:
-    """The model that the options make; None if they do not, and why is added to the problems.
+    """Returns the validated options; if they are invalid, returns None and appends the reasons to `problems`.
 
     Args:
-        model: What they are options of.
-        options: As the config has them.
-        place: Where they stand in the config.
-        problems: What is wrong so far.
+        model: The model of the options.
+        options: The options in the config.
+        place: The path of the options in the config; empty for the top level.
+        problems: The list of problems to append to.
     """
     try:
         return model.model_validate(options)
@@ -32,7 +32,7 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
     for item in found:
         union = [other for other in found if other["loc"][:1] == item["loc"][:1]]
         if item["type"] in ("float_type", "dict_type") and len(union) > 1:
-            continue  # the branch of "a number or an object" that was not meant
+            continue  # an error of the other branch of "a number or an object"
         path = [str(part) for part in item["loc"] if not _BRANCH.fullmatch(str(part))]
         where = ".".join([place, *path] if place else path)
         if item["type"] == "extra_forbidden":
@@ -47,7 +47,7 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
 
 
 _BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*")
-"""How pydantic names a branch of a union in an error's place."""
+"""The names that pydantic gives to branches of a union in the location of an error."""
 
 
 def _options_at(model: type[BaseModel], path: Sequence[str]) -> set[str]:
@@ -69,13 +69,13 @@ def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
 
 
 def kind_of(value: object) -> str:
-    """What JSON calls a value."""
+    """Returns the name of a value's JSON type, with its article."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return kinds.get(type(value), "a number")
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in a message."""
+    """Returns a value as printable text for a message, up to 60 characters."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The gate's decision: may this trace be shared, and what of it?"""
+"""Decides whether the gate accepts a trace, and builds the record that it publishes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from traceweir.scorers.redaction.redaction import redact
 
 
 def decide(plan: Plan, candidate: Candidate, value: float) -> list[str]:
-    """Why a candidate of this value is rejected, in a fixed order; nothing, if it is accepted.
+    """Returns the reasons why the gate rejects a candidate with this value, in a fixed order; empty if it accepts.
 
-    Accepted means: a value of at least `gate.threshold`, visibility `network`, a privacy level other than `private`, and every criterion
-    of `gate.required` PASSED. The reasons: `below_threshold`, `visibility`, `privacy`, `criterion_failed:<metric>`,
-    `criterion_not_evaluated:<metric>:<why>`; a criterion that the candidate does not carry was not evaluated: `missing_input`.
+    A candidate is accepted if its value is at least `gate.threshold`, its visibility is `network`, its privacy level
+    is not `private`, and every criterion of `gate.required` has PASSED. The reasons are `below_threshold`,
+    `visibility`, `privacy`, `criterion_failed:<metric>` and `criterion_not_evaluated:<metric>:<why>`. A required
+    criterion that the candidate does not contain counts as not evaluated, with `missing_input`.
 
-    The gate rejects what is accepted here for two reasons more, which only the redacted record shows: `id_not_publishable`, the id holds a
-    secret or an identifier; `too_large`, the record does not fit a topic.
+    The gate can reject an accepted candidate for two more reasons, which depend on the redacted record:
+    `id_not_publishable`, if the id contains a secret or an identifier, and `too_large`, if the record exceeds the
+    topic's limit.
     """
     metadata = candidate.trace.metadata
     reasons = []
@@ -40,11 +42,10 @@ def decide(plan: Plan, candidate: Candidate, value: float) -> list[str]:
 
 
 def network_record(plan: Plan, trace: ReasoningTrace, value: float) -> JsonObject:
-    """The accepted trace as it is published: its value, from 0 to 1, as `quality_score`; secrets and identifiers redacted.
+    """Returns the record of an accepted trace, with the value, limited to 0..1, as `quality_score`.
 
-    What `gate.redact` names is redacted, too.
-
-    Keys that KnowledgePulse's schema does not know are gone.
+    Secrets, identifiers and matches of `gate.redact` are redacted, and keys outside KnowledgePulse's schema are
+    removed.
     """
     metadata = trace.metadata.model_copy(update={"quality_score": min(1.0, max(0.0, value))})
     document = trace.model_copy(update={"metadata": metadata}).document()

@@ -1,4 +1,4 @@
-"""A metric as a config asks for it, and the digest of all that its values depend on."""
+"""Defines a metric of a config, and the digest of everything that its values depend on."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from traceweir.scorers.databricks_names import Expected, expected_of
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A criterion of the config."""
+    """Holds a criterion of the config."""
 
     name: str
     threshold: float | None
     scorer: Scorer | None
-    """None: a metric of another system's that nothing here computes."""
+    """The scorer; None for a metric of another system that Traceweir does not compute."""
     digest: str
-    """What the measurement depends on, the threshold left out; part of every result's id."""
+    """Digest of everything that the values depend on, without the threshold; part of every result's id."""
     runs_on: frozenset[Expected] | None = None
-    """Of which invocations it is measured, by what was expected of them; None: of all."""
+    """The kinds of expectations for which an invocation is measured; None for all invocations."""
 
     def applies(self, reference: Reference | None) -> bool:
-        """Whether an invocation of which this is expected is measured at all."""
+        """Returns whether the metric measures an invocation with this reference."""
         return self.runs_on is None or expected_of(reference) in self.runs_on
 
     @property
     def version(self) -> str:
-        """The scorer's version, empty without one."""
+        """The scorer's version; empty if there is no scorer."""
         return self.scorer.version if self.scorer else ""
 
 
 def digest_of(name: str, scorer: Scorer) -> str:
-    """The metric digest of a scorer's values."""
+    """Returns the metric digest of a scorer's values."""
     return metric_digest(name, scorer.version, canonical(scorer.decisive_options()), judge=scorer.judge_model)
 
 
@@ -44,16 +44,24 @@ def digest_of(name: str, scorer: Scorer) -> str:
 def metric_digest(
     metric: str, version: str, options: str, embedder_id: str | None = None, judge: str | None = None
 ) -> str:
-    """SHA-256 of what a metric's values depend on. `options` is canonical JSON, without the threshold."""
+    """Returns the SHA-256 of everything that a metric's values depend on.
+
+    Args:
+        metric: The metric's full name.
+        version: The scorer's version.
+        options: The scorer's options as canonical JSON, without the threshold.
+        embedder_id: The id of the embedder; None if the metric uses none.
+        judge: The name of the judge model; None if the metric asks none.
+    """
     parts = {"metric": metric, "version": version, "options": options, "judge": judge, "embedder": embedder_id}
     return sha256(canonical(parts))
 
 
 def canonical(value: object) -> str:
-    """The JSON text that is the same for equal values: keys sorted, no blanks."""
+    """Returns JSON with sorted keys and without white space, so that equal values have equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def sha256(text: str) -> str:
-    """The digest of a text, in hexadecimal."""
+    """Returns the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

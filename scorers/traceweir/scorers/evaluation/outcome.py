@@ -1,4 +1,4 @@
-"""What comes of measuring a subject: a measurement, or why there is none."""
+"""Defines the outcome of measuring a subject: a measurement, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from traceweir.scorers.base import NOTHING_SPENT, Measurement
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """Why a subject has no value."""
+    """Holds the reason why a subject has no value."""
 
     because: NotEvaluated
     rationale: str
     cost: Cost = NOTHING_SPENT
-    """What was spent all the same."""
+    """Cost of the attempt."""
 
 
 Outcome: TypeAlias = Measurement | Unmeasured

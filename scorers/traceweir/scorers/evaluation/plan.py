@@ -1,4 +1,4 @@
-"""A plan: the evaluation config, read once at start, with every problem of it found at once."""
+"""Reads the evaluation config into a plan, once at start, and reports all its problems together."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from traceweir.scorers.redaction.custom_patterns import compiled
 from traceweir.scorers.spelling import did_you_mean
 
 DEFAULT_THRESHOLDS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
-"""The thresholds that Google ADK has for a metric whose config names none."""
+"""The default thresholds of Google ADK, for criteria that set none."""
 
-WITHOUT_EFFECT = {"include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"}
-"""Options that ADK accepts in every criterion, and that change nothing in those which do not read intermediate responses as answers."""
+IGNORED_ADK_OPTIONS = {"include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"}
+"""Options that ADK accepts in every criterion; without effect in criteria that do not count intermediate responses."""
 
 
 class ConfigError(ValueError):
-    """A config that cannot be used; `problems` names everything that is wrong with it."""
+    """Raised for a config that cannot be used; `problems` lists all its problems."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(
@@ -43,28 +43,28 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, on which sessions, and what the gate asks for."""
+    """Holds the metrics to measure, the sampling of sessions, and the conditions of the gate."""
 
     metrics: tuple[Metric, ...]
     trace_value: TraceValue
     gate: GateConfig
     sampling: Mapping[str, float]
-    """The share of sessions, from 0 to 1, on which each metric is measured."""
+    """Share of sessions, from 0 to 1, on which each metric is measured."""
     digest: str
-    """Equal for configs that say the same, thresholds included. What judging may cost, and its patience, do not count."""
+    """Equal for equivalent configs, thresholds included. Budgets and timeouts of judging do not count."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
 
     @cached_property
     def judged(self) -> frozenset[str]:
-        """The criteria that ask a judge."""
+        """Names of the criteria that ask a judge."""
         return frozenset(metric.name for metric in self.metrics if metric.scorer is not None and metric.scorer.judged)
 
     def trace_value_digest(self, embedder_id: str | None) -> str:
-        """The metric digest of trace values whose novelty comes from this embedder; None: from none."""
+        """Returns the metric digest of trace values; `embedder_id` is None if no embedder computes novelty."""
         return metric_digest("trace_value", TraceValue.version, self._options[0], embedder_id)
 
     def gate_digest(self, embedder_id: str | None) -> str:
-        """The metric digest of the gate's decisions."""
+        """Returns the metric digest of the gate's decisions."""
         return metric_digest("gate", GATE_VERSION, self._options[1], embedder_id)
 
     @cached_property
@@ -75,17 +75,18 @@ class Plan:
 
 
 GATE_VERSION = "1"
-"""Raise it when the same candidate would be decided otherwise."""
+"""Version of the gate's rules. Increase the version when the decision on an unchanged candidate changes."""
 
 
 def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
-    """The plan that a config asks for; without a config, the trace value and the gate with their defaults.
+    """Returns the plan of a config; without a config, a plan with the default trace value and gate.
 
     Args:
-        document: Google ADK's `test_config.json`, or Traceweir's with more in it: its text, or what JSON made of it.
+        document: Google ADK's `test_config.json`, or the same file with Traceweir's sections, as text or as parsed
+            JSON.
 
     Raises:
-        ConfigError: with every problem that the config has.
+        ConfigError: The config has problems; the error lists all of them.
 
     >>> [(metric.name, metric.threshold) for metric in read_plan('{"criteria": {"response_match_score": 0.5}}').metrics]
     [('response_match_score', 0.5)]
@@ -118,17 +119,17 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if "scope" not in gate.model_fields_set:
         gate = gate.model_copy(update={"scope": trace_value.preferred_scope})
     sampling = _shares(config.sampling, metrics)
-    said = {
+    digest_parts = {
         "criteria": {metric.name: [metric.threshold, metric.digest] for metric in metrics},
         "trace_value": [TraceValue.version, trace_value.model_dump(mode="json")],
         "gate": [GATE_VERSION, gate.model_dump(mode="json")],
         "sampling": sampling,
     }
     if config.judge.models or config.judge.structured_output != "auto":
-        said["judge"] = [dict(config.judge.models), config.judge.structured_output]
+        digest_parts["judge"] = [dict(config.judge.models), config.judge.structured_output]
     if config.agent_evaluation:
-        said["agent_evaluation"] = config.agent_evaluation.model_dump(mode="json")
-    return Plan(tuple(metrics), trace_value, gate, sampling, sha256(canonical(said)), config.judge)
+        digest_parts["agent_evaluation"] = config.agent_evaluation.model_dump(mode="json")
+    return Plan(tuple(metrics), trace_value, gate, sampling, sha256(canonical(digest_parts)), config.judge)
 
 
 def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue]:
@@ -136,28 +137,28 @@ def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[s
         return {}
     if isinstance(document, str | bytes):
         try:
-            document = json.loads(document, object_pairs_hook=_once, parse_constant=_refused)
+            document = json.loads(document, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
-            raise ConfigError([f"it cannot be read as JSON: {error}"]) from None
+            raise ConfigError([f"the document cannot be read as JSON: {error}"]) from None
     if not isinstance(document, Mapping):
-        raise ConfigError([f"it must be a JSON object, not {kind_of(document)}"])
+        raise ConfigError([f"the document must be a JSON object, not {kind_of(document)}"])
     return document
 
 
-def _once(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
+def _unique_keys(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
     return found
 
 
-def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def _section(sections: dict[str, JsonValue], spellings: tuple[str, ...], problems: list[str]) -> JsonObject:
-    """Take a section out of the document, so that what is wrong in it is reported in its own terms."""
+    """Removes a section from the document and returns it, so that its problems are reported with their own paths."""
     given = [spelling for spelling in spellings if spelling in sections]
     values = [sections.pop(spelling) for spelling in given]
     if len(given) > 1:
@@ -172,11 +173,11 @@ def _section(sections: dict[str, JsonValue], spellings: tuple[str, ...], problem
 def _metric(name: str, criterion: JsonValue) -> Metric:
     if name in ("trace_value", "gate"):
         raise ConfigError(
-            [f"{name}: is no criterion; its options stand in {name!r} beside criteria, its threshold in gate.threshold"]
+            [f"{name}: is not a criterion; set options in {name!r} beside criteria, the threshold in gate.threshold"]
         )
     spelled, name = name, full_name(name)
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
-    stated = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
+    value = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
     problems: list[str] = []
     scorer: Scorer | None = None
     if name in UNSUPPORTED:
@@ -186,11 +187,11 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
             kind = scorer_class(spelled)
         except UnusableMetric as error:
             raise ConfigError([str(error)]) from None
-        if _reads_no_response_beside_the_final_one(name, kind):
-            options = {key: value for key, value in options.items() if key not in WITHOUT_EFFECT}
+        if _ignores_intermediate_responses(name, kind):
+            options = {key: option for key, option in options.items() if key not in IGNORED_ADK_OPTIONS}
         scorer = validated(kind, options, spelled, problems)
         within = None if kind.informational else kind.range
-    threshold = _threshold(spelled, stated, within, problems)
+    threshold = _threshold(spelled, value, within, problems)
     if problems:
         raise ConfigError(problems)
     if scorer is None:
@@ -198,14 +199,14 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
     return Metric(name, threshold, scorer, digest_of(name, scorer))
 
 
-def _automatic(wanted: AgentEvaluation, criteria: Collection[str], problems: list[str]) -> list[Metric]:
-    """The metrics of Agent Evaluation that are not named already, each where it goes with what is expected."""
-    options = validated(RatingOptions, wanted.judge_model_options, "agent_evaluation.judge_model_options", problems)
+def _automatic(section: AgentEvaluation, criteria: Collection[str], problems: list[str]) -> list[Metric]:
+    """Returns the metrics of Agent Evaluation that `criteria` does not name, each with its `runs_on`."""
+    options = validated(RatingOptions, section.judge_model_options, "agent_evaluation.judge_model_options", problems)
     named = {full_name(name) for name in criteria}
     found: list[Metric] = []
     for name, runs_on in RUNS_ON.items():
         kind = BUILT_IN[name]
-        if options is None or name in named or (kind.judged and not wanted.judged):
+        if options is None or name in named or (kind.judged and not section.judged):
             continue
         scorer = kind.model_validate({"judge_model_options": options} if kind.judged else {})
         found.append(Metric(name, None, scorer, digest_of(name, scorer), runs_on))
@@ -229,46 +230,52 @@ def _named_twice(names: JsonValue, place: str) -> list[str]:
     return problems
 
 
-def _reads_no_response_beside_the_final_one(name: str, kind: type[Scorer]) -> bool:
-    known = name in DEFAULT_THRESHOLDS or issubclass(kind, JudgedScorer)
-    return known and not WITHOUT_EFFECT & kind.model_fields.keys()
+def _ignores_intermediate_responses(name: str, kind: type[Scorer]) -> bool:
+    is_adk_metric = name in DEFAULT_THRESHOLDS or issubclass(kind, JudgedScorer)
+    return is_adk_metric and not IGNORED_ADK_OPTIONS & kind.model_fields.keys()
 
 
-def _threshold(name: str, stated: JsonValue, within: tuple[float, float] | None, problems: list[str]) -> float | None:
-    """The threshold: a number, or as ADK has it a string that reads as one, within the metric's range."""
+def _threshold(name: str, value: JsonValue, within: tuple[float, float] | None, problems: list[str]) -> float | None:
+    """Returns the threshold: a number, or as in ADK a string with a number, within the metric's range.
+
+    If the threshold is invalid, returns None and appends the reason to `problems`.
+    """
     if within is None:
-        if stated is not None:
+        if value is not None:
             problems.append(f"{name}: is informational and takes no threshold; write {{}} instead")
         return None
     lowest, highest = within
     rule = f"the threshold must be a number from {lowest:g} to {highest:g}"
-    if stated is None:
+    if value is None:
         problems.append(f"{name}: {rule}; none is given")
         return None
     try:
-        number = math.nan if isinstance(stated, bool | dict | list) else float(stated)
+        number = math.nan if isinstance(value, bool | dict | list) else float(value)
     except ValueError:
         number = math.nan
     if not lowest <= number <= highest:
-        problems.append(f"{name}: {rule}, not {shown(stated)}")
+        problems.append(f"{name}: {rule}, not {shown(value)}")
         return None
     return number
 
 
-def _brought(sections: JsonObject) -> set[str]:
-    """The metrics that `agent_evaluation` brings, whatever is wrong with its options or elsewhere."""
-    wanted = sections.get("agent_evaluation", sections.get("agentEvaluation"))
-    if wanted is None:
+def _automatic_names(sections: JsonObject) -> set[str]:
+    """Returns the names of the metrics that `agent_evaluation` adds, also for a config with problems."""
+    section = sections.get("agent_evaluation", sections.get("agentEvaluation"))
+    if section is None:
         return set()
-    judged = not isinstance(wanted, dict) or wanted.get("judged", True)
+    judged = not isinstance(section, dict) or section.get("judged", True)
     return {name for name in RUNS_ON if judged or not BUILT_IN[name].judged}
 
 
 def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
-    """What refers to a criterion that is not there; from the document itself, so that it is said beside what else is wrong."""
+    """Returns the problems of references to criteria that do not exist.
+
+    The function reads the document itself, so that these problems are reported together with all others.
+    """
     gate, sampling = sections.get("gate"), sections.get("sampling")
     known = {full_name(name) for name in criteria}
-    sampled = known | _brought(sections)
+    sampled = known | _automatic_names(sections)
     required = gate.get("required") if isinstance(gate, dict) else None
     named = [("gate.required", name, known) for name in (required if isinstance(required, list) else ())]
     named += [("sampling", name, sampled) for name in (sampling if isinstance(sampling, dict) else ())]
@@ -276,7 +283,7 @@ def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
     for place, name, allowed in named:
         if isinstance(name, str) and full_name(name) not in allowed:
             if full_name(name) in sampled:
-                hint = "name it there, with a threshold"  # without one it would always be met
+                hint = "add it to criteria with a threshold"  # without a threshold the criterion would always pass
             else:
                 hint = did_you_mean(name, [*criteria, *(short_name(each) for each in allowed - known)])
             problems.append(f"{place}: {name!r} is not among the criteria; {hint}")

@@ -1,4 +1,4 @@
-"""Which scorer computes a metric: the built-in ones, and those of plugins."""
+"""Finds the scorer that computes a metric, among the built-in scorers and those of plugins."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from traceweir.scorers.metrics.trajectory import (
 from traceweir.scorers.spelling import did_you_mean
 
 GROUP = "traceweir.scorers"
-"""The entry point group in which a package offers scorers, by the metric's name."""
+"""The entry point group in which a package provides scorers, by the metric's name."""
 
 BUILT_IN: dict[str, type[Scorer]] = {
     "tool_trajectory_avg_score": ToolTrajectory,
@@ -85,18 +85,18 @@ UNSUPPORTED: dict[str, tuple[float, float] | None] = {
     "token_usage_v1": None,
     "invocation_duration_v1": None,
 }
-"""Metrics of Google ADK's that nothing here computes, and the range of their thresholds; None: they take none."""
+"""Metrics of Google ADK that Traceweir does not compute, with the range of their thresholds; None for no threshold."""
 
 
 class UnusableMetric(LookupError):  # noqa: N818  # an outcome that the caller handles
-    """No scorer can be had for a metric; the message says why and what to do."""
+    """Raised if no scorer is available for a metric; the message contains the reason and the way out."""
 
 
 def scorer_class(metric: str) -> type[Scorer]:
-    """The scorer that computes a metric. A plugin's code is imported only when its metric is asked for.
+    """Returns the scorer class that computes a metric, and imports a plugin only if the config names its metric.
 
     Raises:
-        UnusableMetric: nobody offers it, more than one does, or what is offered is no scorer.
+        UnusableMetric: No package provides the metric, several packages do, or the provided object is not a scorer.
     """
     metric, asked = full_name(metric), metric
     names = {metric, asked}
@@ -105,31 +105,31 @@ def scorer_class(metric: str) -> type[Scorer]:
     if metric in BUILT_IN:
         if owners:
             raise UnusableMetric(
-                f"{metric}: a built-in metric cannot be replaced, but {_listed(owners)} offers one of that name; "
-                "uninstall it or rename its entry point"
+                f"{metric}: a built-in metric cannot be replaced, but {_listed(owners)} provides one of that name; "
+                "uninstall the package or rename its entry point"
             )
         return BUILT_IN[metric]
     if not offers:
         raise UnusableMetric(f"{metric}: there is no such metric; {did_you_mean(metric, known_metrics())}")
     if len(offers) > 1:
-        raise UnusableMetric(f"{metric}: {_listed(owners)} both offer it; uninstall one of them")
+        raise UnusableMetric(f"{metric}: {_listed(owners)} both provide this metric; uninstall one of them")
     return _loaded(offers[0])
 
 
 def known_metrics() -> set[str]:
-    """The names that a config may give: built-in, short for these, of installed plugins, and what other systems have."""
+    """Returns the names that a config can use: built-in metrics, aliases, plugins, and unsupported ADK metrics."""
     return {*BUILT_IN, *UNSUPPORTED, *ALIASES, *entry_points(group=GROUP).names}
 
 
 def _loaded(entry: EntryPoint) -> type[Scorer]:
     try:
         loaded = entry.load()
-    except Exception as error:  # a plugin may fail at import in any way; the others must still be reported on
+    except Exception as error:  # a plugin's import can fail in any way; all other problems must still be reported
         raise UnusableMetric(
             f"{entry.name}: {entry.value} of {_package(entry)} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, Scorer)):
-        raise UnusableMetric(f"{entry.name}: {entry.value} of {_package(entry)} is no subclass of Scorer")
+        raise UnusableMetric(f"{entry.name}: {entry.value} of {_package(entry)} is not a subclass of Scorer")
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""Runs the scorers on a session: whatever one of them does costs its own Score and no other."""
+"""Runs the scorers on a session; a scorer that fails affects no other scorer's Score."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge
 
-NAMED = 50
-"""How many invocations without a value a session's Score names, by reason; the rest are counted."""
+MAX_NAMED_INVOCATIONS = 50
+"""Maximum number of invocations without a value that a session's Score names per reason; it counts all of them."""
 
-GRAVEST_FIRST: tuple[NotEvaluated, ...] = ("error", "timeout", "budget", "missing_input")
+MOST_SEVERE_FIRST: tuple[NotEvaluated, ...] = ("error", "timeout", "budget", "missing_input")
 
 
 async def evaluate(
@@ -35,32 +35,34 @@ async def evaluate(
     judge: Judge | None = None,
     judge_timeout_s: float | None = None,
 ) -> list[Score]:
-    """Every criterion's Scores for a session, in the order of the config, of the invocations, and last the session's own.
+    """Returns the Scores of all criteria for a session.
 
-    A metric of level `invocation` gives a Score per invocation and one for the session, which is over the invocations that have a value
-    and names the others in `details`. One of another level gives a Score per subject. A session that the sampling leaves out, and a
-    metric that nothing here computes, give one Score of the session that says so. A metric that runs on some invocations only gives
-    none of the others. A scorer that fails or takes too long costs its own
-    Score and no other.
+    The Scores are in the order of the config; within a criterion, those of the invocations come first and the
+    session's Score last. A metric of level `invocation` results in a Score per invocation and a Score of the session.
+    The session's Score aggregates the invocations with a value and names the others in `details`. A metric of another
+    level results in a Score per subject. If the sampling leaves out the session, or Traceweir does not compute the
+    metric, the metric results in a single Score of the session with the reason. A metric that runs on certain
+    invocations results in no Score of the other invocations. A scorer that fails or exceeds its timeout loses only its
+    own Score.
 
     Args:
-        plan: What to measure.
+        plan: The metrics to measure.
         session: The session.
-        turns: Its invocations, each with the reference that was found for it.
-        now: The clock that stamps the Scores.
-        timeout_s: Seconds that an asynchronous scorer may take on one subject. All subjects are measured at once.
-        judge: Whom scorers may ask. Without one, those that ask are NOT_EVALUATED `error`.
-        judge_timeout_s: Seconds that one of those may take on one subject; None: as many as the others.
+        turns: The session's invocations, each with its reference.
+        now: The clock for the Scores' timestamps.
+        timeout_s: Seconds that an asynchronous scorer can take for a subject. All subjects are measured concurrently.
+        judge: The judge for the scorers; without a judge, the Scores of judged metrics are NOT_EVALUATED `error`.
+        judge_timeout_s: Seconds that a scorer with a judge can take for a subject; if None, `timeout_s` applies.
     """
     subjects: dict[Level, list[Subject]] = {}
     measured: list[list[Subject]] = []
     point = sampling_point(session.session_id)
     started: list[list[Outcome | Awaitable[Measurement]]] = []
-    limits: list[float] = []
+    timeouts_s: list[float] = []
     for metric in plan.metrics:
         scorer = metric.scorer
-        asks = scorer is not None and scorer.judged
-        limits.append(timeout_s if judge_timeout_s is None or not asks else judge_timeout_s)
+        is_judged = scorer is not None and scorer.judged
+        timeouts_s.append(timeout_s if judge_timeout_s is None or not is_judged else judge_timeout_s)
         if scorer is None or point >= plan.sampling[metric.name]:
             started.append([])
             measured.append([])
@@ -68,15 +70,15 @@ async def evaluate(
         if scorer.level not in subjects:
             subjects[scorer.level] = _subjects(scorer.level, session, turns, judge)
         measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
-        started.append([_started(scorer, subject) for subject in measured[-1]])
-    outcomes = await _finished(started, limits)
+        started.append([_start(scorer, subject) for subject in measured[-1]])
+    outcomes = await _await_all(started, timeouts_s)
 
     write = ScoreWriter(session, session.last_record_at, plan, now())
     scores: list[Score] = []
-    for metric, of, found in zip(plan.metrics, measured, outcomes, strict=True):
+    for metric, metric_subjects, metric_outcomes in zip(plan.metrics, measured, outcomes, strict=True):
         if metric.scorer is None:
             reason = Unmeasured(
-                "unsupported", f"{metric.name} is a metric of another system's that is not computed here"
+                "unsupported", f"{metric.name} is a metric of another system that Traceweir does not compute"
             )
             scores.append(write.score(metric, "session", session.session_id, reason))
         elif point >= plan.sampling[metric.name]:
@@ -84,19 +86,20 @@ async def evaluate(
             scores.append(write.score(metric, "session", session.session_id, reason))
         else:
             level = metric.scorer.level
-            for subject, outcome in zip(of, found, strict=True):
+            for subject, outcome in zip(metric_subjects, metric_outcomes, strict=True):
                 scores.append(write.score(metric, level, _id_of(subject), outcome))
-            if level == "invocation" and (of or metric.runs_on is None):
-                names = [_id_of(subject) for subject in of]
-                total = _aggregated(metric.scorer, names, found)
+            if level == "invocation" and (metric_subjects or metric.runs_on is None):
+                ids = [_id_of(subject) for subject in metric_subjects]
+                total = _aggregated(metric.scorer, ids, metric_outcomes)
                 scores.append(write.score(metric, "session", session.session_id, total))
     return scores
 
 
 def sampling_point(session_id: str) -> float:
-    """Where a session stands between 0 and 1; it is measured by every metric whose share is greater.
+    """Returns a number from 0 to 1 for a session; a metric measures the session if its share is greater.
 
-    It follows from the id alone, so all metrics, retries and replays choose the same sessions, and a greater share takes in a smaller.
+    The number depends on the session id only. Therefore all metrics, retries and replays choose the same sessions, and
+    a larger share includes the sessions of a smaller share.
 
     >>> round(sampling_point("session-1"), 3)
     0.516
@@ -123,23 +126,23 @@ def _id_of(subject: Subject) -> str:
     return subject.session.session_id if subject.session else ""
 
 
-def _started(scorer: Scorer, subject: Subject) -> Outcome | Awaitable[Measurement]:
+def _start(scorer: Scorer, subject: Subject) -> Outcome | Awaitable[Measurement]:
     if scorer.judged and subject.judge is None:
-        return Unmeasured("error", "no judge is there to be asked")
+        return Unmeasured("error", "there is no judge to ask")
     try:
         found = scorer.score(subject)
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # whatever a scorer raises costs its own Score and no other
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # affects this Score only
         return _unmeasured(error)
     return found if isinstance(found, Measurement | Awaitable) else _unmeasured(_no_measurement(found))
 
 
-async def _finished(
-    started: Sequence[Sequence[Outcome | Awaitable[Measurement]]], limits: Sequence[float]
+async def _await_all(
+    started: Sequence[Sequence[Outcome | Awaitable[Measurement]]], timeouts_s: Sequence[float]
 ) -> list[list[Outcome]]:
-    """Await what is to be awaited, all of it at once; without any, nothing is scheduled."""
+    """Awaits all awaitables concurrently; without awaitables, no task is scheduled."""
     waiting = [
         _awaited(item, timeout_s)
-        for row, timeout_s in zip(started, limits, strict=True)
+        for row, timeout_s in zip(started, timeouts_s, strict=True)
         for item in row
         if not isinstance(item, Measurement | Unmeasured)
     ]
@@ -149,10 +152,10 @@ async def _finished(
 
 async def _awaited(measurement: Awaitable[Measurement], timeout_s: float) -> Outcome:
     try:
-        async with asyncio.timeout(timeout_s) as limit:
+        async with asyncio.timeout(timeout_s) as timeout:
             measured = await measurement
-    except (Exception, asyncio.CancelledError) as error:  # as in _started
-        if limit.expired():
+    except (Exception, asyncio.CancelledError) as error:  # as in _start
+        if timeout.expired():
             return Unmeasured("timeout", f"timed out after {timeout_s:g} s")
         if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
             raise
@@ -161,13 +164,16 @@ async def _awaited(measurement: Awaitable[Measurement], timeout_s: float) -> Out
 
 
 def cancelled_from_outside() -> bool:
-    """Whether the task that runs was asked to end. Clients raise CancelledError of their own, too, when a connection goes."""
+    """Returns whether the current task is being cancelled.
+
+    Clients can also raise CancelledError themselves when a connection closes; the task is then not being cancelled.
+    """
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
-def _no_measurement(given: object) -> TypeError:
-    return TypeError(f"the scorer returned {type(given).__name__}, not a Measurement")
+def _no_measurement(returned: object) -> TypeError:
+    return TypeError(f"the scorer returned {type(returned).__name__}, not a Measurement")
 
 
 def _unmeasured(error: BaseException) -> Unmeasured:
@@ -179,20 +185,23 @@ def _unmeasured(error: BaseException) -> Unmeasured:
     return Unmeasured("error", printable(f"{type(error).__name__}: {error}"), cost)
 
 
-def _aggregated(scorer: Scorer, names: Sequence[str], outcomes: Sequence[Outcome]) -> Outcome:
-    """The session's outcome from those of its invocations."""
+def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequence[Outcome]) -> Outcome:
+    """Returns the session's outcome, aggregated from the outcomes of its invocations."""
     measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
-    without: dict[NotEvaluated, list[str]] = {}
-    for name, outcome in zip(names, outcomes, strict=True):
+    ids_by_reason: dict[NotEvaluated, list[str]] = {}
+    for invocation_id, outcome in zip(invocation_ids, outcomes, strict=True):
         if isinstance(outcome, Unmeasured):
-            without.setdefault(outcome.because, []).append(name)
+            ids_by_reason.setdefault(outcome.because, []).append(invocation_id)
     if not measured:
-        because: NotEvaluated = next((reason for reason in GRAVEST_FIRST if reason in without), "missing_input")
+        because: NotEvaluated = next(
+            (reason for reason in MOST_SEVERE_FIRST if reason in ids_by_reason), "missing_input"
+        )
         return Unmeasured(because, f"none of {len(outcomes)} invocations has a value")
     details: JsonObject = {"invocations": len(outcomes), "measured": len(measured)}
-    if without:
+    if ids_by_reason:
         details["not_evaluated"] = {
-            reason: {"count": len(ids), "invocations": list(ids[:NAMED])} for reason, ids in without.items()
+            reason: {"count": len(ids), "invocations": list(ids[:MAX_NAMED_INVOCATIONS])}
+            for reason, ids in ids_by_reason.items()
         }
     try:
         return Measurement(
@@ -200,5 +209,5 @@ def _aggregated(scorer: Scorer, names: Sequence[str], outcomes: Sequence[Outcome
             rationale=f"over {len(measured)} of {len(outcomes)} invocations",
             details={**scorer.summary(measured), **details},
         )
-    except Exception as error:  # noqa: BLE001  # a plugin's aggregate may fail as its score may
+    except Exception as error:  # noqa: BLE001  # the aggregate of a plugin can fail like its score
         return _unmeasured(error)

@@ -1,4 +1,4 @@
-"""Writes Scores down: the only place that decides a status."""
+"""Builds Scores from outcomes; only this module decides the status of a Score."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from traceweir.scorers.evaluation.plan import GATE_VERSION, Plan
 
 
 def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement, now: datetime) -> Score:
-    """The Score of a trace's value, held against the gate's threshold."""
+    """Returns the Score of a trace value, with the gate's threshold."""
     metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(_embedder(candidate)))
     writer = ScoreWriter(candidate, candidate.occurred_at, plan, now)
     return writer.score(metric, "trace", candidate.trace.id, measurement)
@@ -36,7 +36,10 @@ def decision_score(
     details: Mapping[str, JsonValue],
     now: datetime,
 ) -> Score:
-    """The Score of the gate's decision: 1 and PASSED if the trace was accepted, else 0 and FAILED with the reasons in `details`."""
+    """Returns the Score of the gate's decision, with the reasons in `details`.
+
+    The value is 1 and the status PASSED if the trace was accepted; otherwise the value is 0 and the status FAILED.
+    """
     decision = "accepted" if accepted else "rejected"
     metric = Metric("gate", 1.0, None, plan.gate_digest(_embedder(candidate)))
     measured = Measurement(
@@ -53,7 +56,7 @@ def _embedder(candidate: Candidate) -> str | None:
 
 
 class ScoreWriter:
-    """Writes the Scores of one session, or of one candidate, at one moment."""
+    """Builds the Scores of one session, or of one candidate, with the same timestamps."""
 
     def __init__(self, origin: Session | Candidate, occurred_at: datetime, plan: Plan, now: datetime) -> None:
         self.origin = origin
@@ -62,7 +65,12 @@ class ScoreWriter:
         self.now = now
 
     def score(self, metric: Metric, level: Level, subject_id: str, outcome: Outcome, version: str = "") -> Score:
-        """The Score of an outcome: PASSED from the threshold on, FAILED below it, NOT_EVALUATED without a value."""
+        """Returns the Score of an outcome.
+
+        The status is PASSED if the value is at least the threshold or there is no threshold, FAILED if the value is
+        less, and NOT_EVALUATED without a value. A measurement that violates the Score's schema becomes NOT_EVALUATED
+        `error`.
+        """
         if isinstance(outcome, Unmeasured):
             return self._score(metric, level, subject_id, version, None, "NOT_EVALUATED", outcome)
         passed = metric.threshold is None or outcome.value >= metric.threshold
@@ -110,24 +118,31 @@ class ScoreWriter:
 
 
 def _encodable(text: str) -> str:
-    """The text with a question mark for each lone surrogate, which a judge's reply may hold and UTF-8 cannot."""
+    """Returns the text with a question mark for each lone surrogate, which UTF-8 cannot encode.
+
+    The reply of a judge can contain lone surrogates.
+    """
     return text.encode("utf-8", "replace").decode()
 
 
 def _json(details: Mapping[str, JsonValue]) -> JsonObject:
-    """The details, if they are JSON, in a form that UTF-8 can say."""
+    """Returns the details in a form that UTF-8 can encode.
+
+    Raises:
+        pydantic.ValidationError: The details are not JSON.
+    """
     try:
         text = orjson.dumps(details, option=_AS_JSON)
     except TypeError:
         pass
     else:
-        if b"null" not in text:  # orjson writes NaN like this, too
+        if b"null" not in text:  # orjson also writes NaN as null
             plain: JsonObject = orjson.loads(text)
             return plain
     checked = _DETAILS.validate_python(details)
     try:
         orjson.dumps(checked)
-    except TypeError:  # a lone surrogate, or a whole number beyond 64 bits, which stays as it is
+    except TypeError:  # a lone surrogate, or an integer of more than 64 bits, which stays unchanged
         checked = json.loads(_encodable(json.dumps(checked, ensure_ascii=False)))
     return checked
 

@@ -62,13 +62,13 @@ def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> No
 def test_two_plugins_of_one_name_are_both_named(package: Install) -> None:
     package("package-one", {"brevity": "traceweir_brevity:Brevity"})
     package("package-two", {"brevity": "traceweir_brevity:Brevity"})
-    with pytest.raises(UnusableMetric, match="package-one and package-two both offer it"):
+    with pytest.raises(UnusableMetric, match="package-one and package-two both provide this metric"):
         scorer_class("brevity")
 
 
 def test_a_built_in_metric_cannot_be_replaced(package: Install) -> None:
     package("package-one", {"response_match_score": "traceweir_brevity:Brevity"})
-    with pytest.raises(UnusableMetric, match="cannot be replaced, but package-one offers one"):
+    with pytest.raises(UnusableMetric, match="cannot be replaced, but package-one provides one"):
         scorer_class("response_match_score")
 
 
@@ -88,5 +88,5 @@ def test_a_broken_plugin_that_no_config_names_hurts_nobody(package: Install) -> 
 @pytest.mark.parametrize("place", ["traceweir_brevity:__doc__", "builtins:dict", "tests.support.scoring:make_turn"])
 def test_what_a_plugin_offers_must_be_a_scorer(package: Install, place: str) -> None:
     package("package-one", {"thing": place})
-    with pytest.raises(UnusableMetric, match="of package-one is no subclass of Scorer"):
+    with pytest.raises(UnusableMetric, match="of package-one is not a subclass of Scorer"):
         scorer_class("thing")

@@ -16,7 +16,7 @@ from traceweir.schemas.invocation import FunctionCall, Level
 from traceweir.schemas.score import Cost, Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import Measurement, Metric, MissingInput, Plan, Scorer, Subject, TraceValue, read_plan
-from traceweir.scorers.evaluation.runner import NAMED, evaluate, sampling_point
+from traceweir.scorers.evaluation.runner import MAX_NAMED_INVOCATIONS, evaluate, sampling_point
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
 
@@ -97,7 +97,10 @@ async def test_a_session_names_the_invocations_without_a_value() -> None:
 async def test_a_session_names_a_bounded_number_of_them() -> None:
     *_, session = await scores_of(plan_of(Answers()), [TURNS[0], *(make_turn(f"n{n}") for n in range(1_000))])
     named: Any = session.details["not_evaluated"]
-    assert (named["missing_input"]["count"], len(named["missing_input"]["invocations"])) == (1_000, NAMED)
+    assert (named["missing_input"]["count"], len(named["missing_input"]["invocations"])) == (
+        1_000,
+        MAX_NAMED_INVOCATIONS,
+    )
 
 
 async def test_a_score_carries_what_the_scorer_said_and_whose_it_is() -> None:
@@ -389,7 +392,7 @@ async def test_text_that_utf_8_cannot_say_is_published_with_question_marks() -> 
 
 
 def test_a_rationale_that_is_no_text_is_refused_where_it_is_made() -> None:
-    with pytest.raises(TypeError, match="rationale must be text, not int"):
+    with pytest.raises(TypeError, match="rationale must be a string, not int"):
         Measurement(value=0.5, rationale=3)  # type: ignore[arg-type]
 
 
@@ -462,7 +465,7 @@ class Says:
         (Says("0.75"), ("PASSED", None, "")),
         (Says(BudgetSpent("0 of 5 USD are left today")), ("NOT_EVALUATED", "budget", "0 of 5 USD are left today")),
         (Says(JudgeFailed("it\x1b hung up")), ("NOT_EVALUATED", "error", "JudgeFailed: it\\x1b hung up")),
-        (None, ("NOT_EVALUATED", "error", "no judge is there to be asked")),
+        (None, ("NOT_EVALUATED", "error", "there is no judge to ask")),
     ],
 )
 async def test_a_judge_answers_or_its_refusal_is_the_reason(judge: Judge | None, outcome: tuple[Any, ...]) -> None:
