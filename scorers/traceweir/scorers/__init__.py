@@ -1,6 +1,7 @@
-"""What a trace is worth: one file per scorer, no Kafka, no network, no clock.
+"""Measures traces and sessions, without Kafka, network or clock; every scorer is in a file of its own.
 
-`evaluate_value` gives a trace's value in one call; `read_plan` and `evaluate` measure a session by a config, as the workers do.
+`evaluate_value` returns the value of a trace in one call. `read_plan` and `evaluate` measure a session according to a
+config, as the workers do.
 """
 
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject

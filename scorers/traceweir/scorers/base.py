@@ -1,4 +1,4 @@
-"""What a scorer is: a small immutable value whose fields are its options, with one method that measures."""
+"""Defines the scorer contract: an immutable model whose fields are its options, with a method that measures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from traceweir.scorers.judge import Judge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is measured: an invocation, a trace or a session, with what was expected of it.
+    """Holds what a scorer measures: an invocation, a trace or a session, with its reference.
 
-    A scorer of level `invocation` finds `invocation` and, if there is one, its `reference`; one of level `trace` finds `trace`.
+    For scorers of level `invocation`, `invocation` is set, and `reference` if the invocation has one. For scorers of
+    level `trace`, `trace` is set.
     """
 
     session: Session | None = None
@@ -32,11 +33,11 @@ class Subject:
     trace: ReasoningTrace | None = None
     reference: Reference | None = None
     judge: Judge | None = None
-    """Who may be asked; a scorer that is `judged` always finds one."""
+    """The judge that the scorer can ask; always set for a scorer that is `judged`."""
 
     @property
     def response(self) -> str:
-        """The text of the final response, empty if there is none."""
+        """The text of the final response; empty if there is none."""
         answer = self.invocation.final_response if self.invocation else None
         return answer.text if answer else ""
 
@@ -46,16 +47,16 @@ NOTHING_SPENT = Cost()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A measured number, in the scorer's range, higher is better; and how it came about.
+    """Holds a measured value, its rationale, details and cost. The value is in the scorer's range; higher is better.
 
     Raises:
-        ValueError: the value is NaN or infinite.
-        TypeError: the rationale is no text.
+        ValueError: The value is NaN or infinite.
+        TypeError: The rationale is not a string.
     """
 
     value: float
     rationale: str = ""
-    """One sentence that a person can check."""
+    """A sentence with which a person can check the value."""
     details: Mapping[str, JsonValue] = field(default_factory=dict)
     cost: Cost = NOTHING_SPENT
 
@@ -63,22 +64,23 @@ class Measurement:
         if not math.isfinite(self.value):
             raise ValueError(f"a measurement must be a finite number, not {self.value}")
         if not isinstance(self.rationale, str):
-            raise TypeError(f"a measurement's rationale must be text, not {type(self.rationale).__name__}")
+            raise TypeError(f"a measurement's rationale must be a string, not {type(self.rationale).__name__}")
 
 
 class MissingInput(Exception):  # noqa: N818  # an outcome that the caller handles
-    """Raised by a scorer whose subject lacks something it cannot do without; becomes NOT_EVALUATED `missing_input`."""
+    """Raised by a scorer if its subject lacks a required input; becomes NOT_EVALUATED `missing_input`."""
 
 
 class Scorer(BaseModel, ABC):
-    """Measures one thing. Fields are options, in snake_case or camelCase; an option that does not exist is refused.
+    """Base class of all scorers. The fields are options, in snake_case or camelCase; unknown options are errors.
 
-    `score` may be `def` or `async def`. A `def` runs where all sessions are scored, one after the other, and no timeout ends it: what
-    waits for anything, or computes for more than some milliseconds, is an `async def` (with `asyncio.to_thread` for the computing). It
-    never compares with a threshold: `evaluate` alone decides a status.
+    `score` can be `def` or `async def`. A `def` runs on the event loop that scores all sessions, and no timeout
+    interrupts it. Therefore, use `async def` for a scorer that waits, or that computes for more than a few
+    milliseconds, and run the computation with `asyncio.to_thread`. A scorer never compares its value with a threshold:
+    only `evaluate` decides a status.
 
-    A worker pickles its scorers to its scoring process. A session over which that is held for 10 s, and again when it is tried alone,
-    becomes a dead letter.
+    A worker pickles its scorers and sends them to its scoring process. A session that blocks the scoring process for
+    10 s, and blocks it again when the session is retried alone, becomes a dead letter.
     """
 
     model_config = ConfigDict(
@@ -86,37 +88,41 @@ class Scorer(BaseModel, ABC):
     )
 
     version: ClassVar[str] = "1"
-    """Raise it when the same subject would get another value."""
+    """Increase the version when the value of an unchanged subject changes."""
     level: ClassVar[Level] = "invocation"
+    """What the scorer measures: invocations, traces or sessions."""
     judged: ClassVar[bool] = False
-    """Whether it asks a judge."""
+    """Whether the scorer asks a judge."""
     informational: ClassVar[bool] = False
-    """Whether it only tells a number: no threshold is allowed, and every value has PASSED."""
+    """Whether the metric only reports a number: the config must set no threshold, and every value has PASSED."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    """The least and the greatest value; a threshold lies between them."""
+    """The minimum and the maximum value; a threshold must be in this range."""
 
     @abstractmethod
     def score(self, subject: Subject) -> Measurement | Awaitable[Measurement]:
-        """Measure the subject.
+        """Measures the subject.
 
         Raises:
-            Missing: the subject lacks what is needed.
+            MissingInput: The subject lacks a required input.
         """
 
     def aggregate(self, measured: Sequence[Measurement]) -> float:
-        """The session's value from those of its invocations, at least one: the arithmetic mean, as Google ADK takes it."""
+        """Returns the session's value from at least one measurement: the arithmetic mean, as in Google ADK."""
         return sum(m.value for m in measured) / len(measured)
 
     def summary(self, measured: Sequence[Measurement]) -> JsonObject:
-        """What the session's Score says in `details`, beside how many invocations were measured, of those that were, at least one."""
+        """Returns additional `details` of the session's Score from at least one measurement of its invocations.
+
+        `evaluate` adds the number of invocations, and of those with a measurement.
+        """
         return {}
 
     @property
     def judge_model(self) -> str | None:
-        """The model that is asked; None, if none is."""
+        """The name of the judge model; None if the scorer asks no judge."""
         return None
 
     def decisive_options(self) -> JsonObject:
-        """The options on which the values depend, as JSON: with the judge's model, they tell this measurement from another."""
+        """Returns the options that the values depend on, as JSON; part of the metric digest, as the judge model is."""
         options: JsonObject = self.model_dump(mode="json")
         return options

@@ -1,4 +1,4 @@
-"""Databricks Agent Evaluation's metrics: their names, and on which columns of a row each of them runs."""
+"""Lists the metrics of Databricks Agent Evaluation: their names, and the expectations with which each metric runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from traceweir.schemas.reference import Reference
 
 
 class Expected(NamedTuple):
-    """What a row says was expected, beside its request."""
+    """States which expectations a row contains besides its request."""
 
     answer: bool = False
-    """A response, or facts."""
+    """Whether the row contains an expected response or expected facts."""
     context: bool = False
-    """Retrieved context."""
+    """Whether the row contains expected retrieved context."""
 
 
 RELEVANCE = "response/llm_judged/relevance_to_query/rating"
@@ -29,8 +29,8 @@ INPUT_TOKENS = "agent/input_token_count"
 OUTPUT_TOKENS = "agent/output_token_count"
 LATENCY = "agent/latency_seconds"
 
-NAMED = 3
-"""How many things that could not be read a rationale names."""
+MAX_NAMED_UNREAD = 3
+"""Maximum number of unreadable parts of an invocation that a rationale names."""
 
 _NOTHING, _ANSWER = Expected(), Expected(answer=True)
 _BOTH, _CONTEXT = Expected(answer=True, context=True), Expected(context=True)
@@ -51,7 +51,10 @@ RUNS_ON: dict[str, frozenset[Expected]] = {
     SUFFICIENCY: _WITH_ANSWER,
     RECALL: _WITH_CONTEXT,
 }
-"""The table of computed metrics in Databricks' input schema, in its order; latency, which it leaves out, as the token counts."""
+"""The table of computed metrics in Databricks' input schema, in its order.
+
+The table does not contain latency, which runs with the same expectations as the token counts.
+"""
 
 ALIASES: dict[str, str] = {
     "document_recall": RECALL,
@@ -71,11 +74,11 @@ ALIASES: dict[str, str] = {
     "groundedness": GROUNDEDNESS,
     "context_sufficiency": SUFFICIENCY,
 }
-"""Other names of the metrics: short ones, and those of the `databricks-agents` package. Results bear the full name."""
+"""Other names of the metrics: short names, and names of the `databricks-agents` package. Results use the full name."""
 
 
 def full_name(metric: str) -> str:
-    """The name that results bear.
+    """Returns the name of a metric in results.
 
     >>> full_name("document_recall"), full_name("brevity")
     ('retrieval/ground_truth/document_recall', 'brevity')
@@ -84,7 +87,7 @@ def full_name(metric: str) -> str:
 
 
 def short_name(metric: str) -> str:
-    """The name for a narrow column.
+    """Returns the name of a metric for a narrow column.
 
     >>> short_name("retrieval/ground_truth/document_recall"), short_name("brevity")
     ('document_recall', 'brevity')
@@ -93,7 +96,7 @@ def short_name(metric: str) -> str:
 
 
 def expected_of(reference: Reference | None) -> Expected:
-    """What a reference says. An empty list says that nothing is expected, which is something."""
+    """Returns the expectations in a reference; an empty list of facts or chunks counts as an expectation."""
     if reference is None:
         return Expected()
     answer = reference.final_response is not None or reference.expected_facts is not None
@@ -101,7 +104,7 @@ def expected_of(reference: Reference | None) -> Expected:
 
 
 def reason_with_unread(invocation: Invocation, reason: str) -> str:
-    """Returns why a metric has no value: the reason, and up to three parts of the invocation that could not be read."""
+    """Returns why a metric has no value: the reason, and up to three parts of the invocation that are unreadable."""
     unread = invocation.unread or []
-    more = [f"and {len(unread) - NAMED} more"] if len(unread) > NAMED else []
-    return "; ".join([reason, *unread[:NAMED], *more])
+    more = [f"and {len(unread) - MAX_NAMED_UNREAD} more"] if len(unread) > MAX_NAMED_UNREAD else []
+    return "; ".join([reason, *unread[:MAX_NAMED_UNREAD], *more])

@@ -1,6 +1,6 @@
-"""What is embedded of a trace, and what an embedder is.
+"""Defines the embedder protocol, the text of a trace that is embedded, and `HashingEmbedder`.
 
-`HashingEmbedder` needs no model: it sees which words two texts share, not what they mean.
+`HashingEmbedder` needs no model. Its similarity measures common words, not meaning.
 """
 
 import re
@@ -14,15 +14,15 @@ import numpy.typing as npt
 from traceweir.schemas.normal_form import normal_form
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
-"""float32 of shape (texts, dimensions), or (dimensions,) for one."""
+"""float32 array of shape (texts, dimensions), or (dimensions,) for a single text."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose cosine says how alike the texts are."""
+    """Turns texts into vectors whose cosine measures the similarity of the texts."""
 
     @property
     def id(self) -> str:
-        """Name and version. Vectors of two embedders are never compared, so it changes whenever the vectors do."""
+        """Name and version; must change if the vectors change, because vectors of different ids are never compared."""
 
     @property
     def dimensions(self) -> int:
@@ -30,17 +30,20 @@ class Embedder(Protocol):
 
     @property
     def runs_inline(self) -> bool:
-        """Whether `embed` takes well under a millisecond per text, so that an event loop may call it without a thread."""
+        """Whether `embed` takes far less than a millisecond per text; an event loop then calls it without a thread."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row per text, of length 1 (or 0 where a text holds nothing to embed). A text's row does not depend on the others."""
+        """Returns a row of Euclidean length 1 per text; a text without anything to embed has a row of zeros.
+
+        The row of a text must not depend on the other texts.
+        """
 
 
 def embedded_text(objective: str, step_contents: Sequence[str | None]) -> str:
-    """The text that stands for a trace: its objective and the content of its steps, as KnowledgePulse joins them.
+    """Returns the text to embed for a trace: its objective and the content of its steps, joined as in KnowledgePulse.
 
-    A step without content leaves an empty string, hence two blanks in a row or one at the end. Tools, inputs, summaries
-    and the outcome are not part of it.
+    A step without content counts as an empty string, which results in two consecutive spaces or a space at the end.
+    The text does not contain tools, inputs, summaries and the outcome.
 
     >>> embedded_text("Refund the order.", ["Look it up.", None, "Done."])
     'Refund the order. Look it up.  Done.'
@@ -49,12 +52,12 @@ def embedded_text(objective: str, step_contents: Sequence[str | None]) -> str:
 
 
 class HashingEmbedder:
-    """Counts of words and of pairs of neighbouring words, hashed into 384 signed places.
+    """Embeds texts by feature hashing: hashes the counts of words and word bigrams into 384 signed dimensions.
 
-    A feature's weight is 1 + ln(count), so that repeating a word does little. Text is NFKC-normalised and case-folded;
-    a word is a run of letters, digits and underscores of any script, and Chinese characters and kana are words of their
-    own. The vector of a text is the same in every process and on every platform. Feature hashing: Weinberger et al.,
-    2009, https://arxiv.org/abs/0902.2206.
+    The weight of a feature is 1 + ln(count), so that repeated words have little effect. Text is NFKC-normalised and
+    case-folded. A word is a run of letters, digits and underscores in any script; each Chinese character and each kana
+    is a separate word. The vector of a text is equal in every process and on every platform. Source: Weinberger et
+    al., 2009, https://arxiv.org/abs/0902.2206.
 
     >>> hashing = HashingEmbedder()
     >>> a, b, c = hashing.embed(["Cancel my flight to Seoul", "cancel MY flight to Busan", "Write a poem"])
@@ -67,11 +70,11 @@ class HashingEmbedder:
     runs_inline = True
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row per text; a text without a word gives zeros."""
+        """Returns a row per text; the row of a text without words is zero."""
         crc, lengths = zlib.crc32, []
         words: list[int] = []
         for text in texts:
-            # surrogatepass: a lone surrogate is no reason to lose a trace's novelty.
+            # surrogatepass, so that a trace with a lone surrogate still has a novelty.
             found = [crc(word.encode("utf-8", "surrogatepass")) for word in _WORD.findall(_folded(text))]
             words += found
             lengths.append(len(found))
@@ -81,7 +84,8 @@ class HashingEmbedder:
         pair = (word[:-1] * _PAIR_FACTOR + word[1:])[neighbours]
         feature = _mixed(np.concatenate((word, pair)))
         text_of_feature = np.concatenate((text_of_word, text_of_word[1:][neighbours]))
-        # Upper half: the text. Lower half: the feature. Sorted by `unique`, so a row adds up in one order in any batch.
+        # The upper half is the text, the lower half the feature. `unique` sorts them, so that the summation order of a
+        # row is the same in every batch.
         distinct, counts = np.unique(text_of_feature << _HALF | feature, return_counts=True)
         feature = distinct & _LOWER_HALF
         place = (distinct >> _HALF) * np.uint64(self.dimensions) + (feature >> np.uint64(1)) % np.uint64(
@@ -105,7 +109,7 @@ def _folded(text: str) -> str:
 
 
 def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """32 well-mixed bits of each key: CRCs of similar words differ in few bits, which would place them alike."""
+    """Returns 32 well-mixed bits of each key, because CRCs of similar words differ in few bits and would collide."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys >> _HALF

@@ -1,7 +1,7 @@
-"""The judge as scorers see it: a language model that is asked a question and answers with text.
+"""Defines the judge protocol of the scorers: a language model that answers a question with text.
 
-A scorer writes the question and reads the answer. Which provider is asked, how often it is tried again, what it may cost and what is
-remembered, is the business of whoever hands the judge in.
+A scorer writes the question and reads the reply. The caller who provides the judge decides about the provider, the
+retries, the budget and stored verdicts.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from traceweir.schemas.score import Cost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a judge is asked. Two equal questions may be given the same answer, out of a memory."""
+    """Holds a question to a judge. A judge can answer equal questions with the same stored reply."""
 
     metric: str
-    """The criterion that asks."""
+    """Name of the criterion that asks."""
     version: str
-    """Of the criterion's scorer."""
+    """Version of the criterion's scorer."""
     model: str
-    """As the config names it: `gemini-2.5-flash`, `openai/gpt-4o-mini`."""
+    """Name of the judge model, as in the config: `gemini-2.5-flash`, `openai/gpt-4o-mini`."""
     prompt: str
-    """The whole text. What came from agents and users stands in it delimited, as data."""
+    """The whole prompt. Text of agents and users is delimited in it, as data."""
     answer: Mapping[str, JsonValue] | None = None
-    """The JSON Schema of the answer that is wanted, for models that can keep to one; others answer as the prompt says."""
+    """JSON Schema of the answer, for models with structured output; other models follow the format in the prompt."""
     sample: int = 0
-    """Its number among the equal questions of one vote, from 0: only one of the same number is the same."""
+    """Number of the question within its vote, from 0; questions of a vote differ in this number only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the judge said, as it said it, and what that cost."""
+    """Holds the judge's unchanged reply and its cost."""
 
     text: str
     cost: Cost
 
 
 class Judge(Protocol):
-    """Answers questions."""
+    """Protocol of a judge, which answers questions."""
 
     async def ask(self, question: Question) -> Reply:
-        """Ask once.
+        """Returns the reply to a question.
 
         Raises:
-            BudgetSpent: the answer would cost more than may be spent now.
-            JudgeFailed: no answer could be had.
+            BudgetSpent: The answer would exceed the budget.
+            JudgeFailed: The judge returned no answer.
         """
 
 
 class BudgetSpent(Exception):  # noqa: N818  # an outcome that the caller handles
-    """What may be spent is spent; becomes NOT_EVALUATED `budget`."""
+    """Raised if the budget does not allow a question; becomes NOT_EVALUATED `budget`."""
 
 
 class JudgeFailed(Exception):  # noqa: N818  # an outcome that the caller handles
-    """The judge could not be asked, or gave no answer; becomes NOT_EVALUATED `error`."""
+    """Raised if the judge could not be asked or did not answer; becomes NOT_EVALUATED `error`."""
 
 
 class AnswerUnusable(JudgeFailed):
-    """The judge answered, and no verdict is in what it said."""
+    """Raised if the judge's answers contain no verdict."""
 
     def __init__(self, message: str, cost: Cost) -> None:
         super().__init__(message)
         self.cost = cost
-        """What the answers cost all the same."""
+        """Cost of the unusable answers."""

@@ -1,4 +1,4 @@
-"""Judges for tests: one that answers from a script, and one that always finds an answer."""
+"""Provides judges for tests: `ScriptedJudge` replies from a script, `AgreeableJudge` with the simplest answer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from traceweir.schemas.score import Cost
 from traceweir.scorers.judge import Question, Reply
 
 Line = str | Exception | Callable[[Question], str]
-"""What is answered: a text, an exception that is raised, or what makes a text of the question."""
+"""A line of a script: a reply, an exception to raise, or a function that returns the reply to a question."""
 
 PRICE = Cost(input_tokens=100, output_tokens=10, usd=0.001)
 
 
 class ScriptedJudge:
-    """Answers each question with the next line of its script; `asked` has the questions.
+    """Answers each question with the next line of its script; `asked` lists the questions.
 
     >>> import asyncio
     >>> judge = ScriptedJudge("yes", "no")
@@ -33,10 +33,10 @@ class ScriptedJudge:
         self._cost = cost
 
     async def ask(self, question: Question) -> Reply:
-        """The next line.
+        """Returns the next line of the script as the reply.
 
         Raises:
-            AssertionError: the script has come to its end.
+            AssertionError: The script has no further line.
         """
         self.asked.append(question)
         for line in self._script:
@@ -47,7 +47,7 @@ class ScriptedJudge:
 
 
 class AgreeableJudge:
-    """Answers every question that says which JSON it wants with the simplest that is such: the first word that may be chosen, one item.
+    """Answers a question with the simplest JSON that matches its schema: the first allowed word, a list of one item.
 
     >>> import asyncio
     >>> schema = {"type": "object", "properties": {"safe": {"type": "string", "enum": ["yes", "no"]}}}
@@ -57,7 +57,7 @@ class AgreeableJudge:
     """
 
     async def ask(self, question: Question) -> Reply:
-        """The simplest answer."""
+        """Returns the simplest answer."""
         return Reply(text=json.dumps(_simplest(dict(question.answer or {"type": "string"}))), cost=PRICE)
 
 

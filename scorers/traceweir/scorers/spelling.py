@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that does not exist."""
+"""Suggests the nearest known name for an unknown name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The nearest known name as the end of a message, and all that are known.
+    """Returns the end of a message: the nearest known name, if one is similar, and the list of all known names.
 
     >>> did_you_mean("matchTyp", ["matchType", "ignoreArgs"])
     "did you mean 'matchType'? Known: ignoreArgs, matchType"
@@ -18,4 +18,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}? Known: {', '.join(names)}"
-    return f"known: {', '.join(names)}" if names else "there is none to choose from"
+    return f"known: {', '.join(names)}" if names else "no names are known here"

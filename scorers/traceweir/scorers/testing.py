@@ -1,4 +1,4 @@
-"""What every scorer must satisfy, as checks that a plugin's own tests can run.
+"""Provides the checks that every scorer must pass, for the tests of plugins.
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_brevity_is_a_good_scorer(check):
@@ -35,10 +35,13 @@ Check = Callable[[Scorer, Sequence[Subject]], None]
 
 
 def sample_subjects(judge: Judge | None = None) -> list[Subject]:
-    """Invocations with and without a question, a reference, an answer or tools, in several scripts; and traces short, long and failed.
+    """Returns sample invocations and traces for the checks.
+
+    The invocations have or lack a question, a reference, an answer or tools, in several scripts; the traces are short,
+    long and failed.
 
     Args:
-        judge: Whom scorers may ask; without one, an `AgreeableJudge`.
+        judge: The judge for the scorers; if None, an `AgreeableJudge`.
     """
     judge = judge or AgreeableJudge()
     find, book = FunctionCall(name="find", args={"city": "Seoul"}), FunctionCall(name="book", args={"seats": [1, 2]})
@@ -87,7 +90,7 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
 
 
 def check_it_is_documented(scorer: Scorer, subjects: Sequence[Subject]) -> None:
-    """The class says itself what it measures."""
+    """Checks that the scorer's class has its own docstring."""
     documentation = type(scorer).__doc__
     _require(
         bool(documentation) and documentation != Scorer.__doc__,
@@ -96,12 +99,12 @@ def check_it_is_documented(scorer: Scorer, subjects: Sequence[Subject]) -> None:
 
 
 def check_its_options_are_its_config(scorer: Scorer, subjects: Sequence[Subject]) -> None:
-    """Written as JSON, in snake_case or camelCase, and read again, it is the same scorer; an unknown option is refused."""
+    """Checks that a scorer survives a JSON round trip, in snake_case and camelCase, and rejects unknown options."""
     for by_alias in (False, True):
         text = scorer.model_dump_json(by_alias=by_alias)
         _require(
             type(scorer).model_validate_json(text) == scorer,
-            f"{_name(scorer)} read from its own JSON is another: {text}",
+            f"{_name(scorer)} read from its own JSON differs from the original: {text}",
         )
     try:
         type(scorer).model_validate({**scorer.model_dump(), "no_such_option": 1})
@@ -111,7 +114,7 @@ def check_its_options_are_its_config(scorer: Scorer, subjects: Sequence[Subject]
 
 
 def check_it_is_immutable(scorer: Scorer, subjects: Sequence[Subject]) -> None:
-    """No option can be set after construction."""
+    """Checks that no option can be set after construction."""
     for option in type(scorer).model_fields:
         try:
             setattr(scorer, option, getattr(scorer, option))
@@ -121,23 +124,28 @@ def check_it_is_immutable(scorer: Scorer, subjects: Sequence[Subject]) -> None:
 
 
 def check_its_range_and_version(scorer: Scorer, subjects: Sequence[Subject]) -> None:
-    """The range goes from a lower to a higher number, and the version is text."""
+    """Checks that the range goes from a lower to a higher number, and that the version is a string."""
     lowest, highest = scorer.range
     _require(lowest < highest, f"{_name(scorer)}.range must go from a lower to a higher number, not {scorer.range}")
     _require(
         isinstance(scorer.version, str) and scorer.version != "",
-        f"{_name(scorer)}.version must be text such as '1', not {scorer.version!r}",
+        f"{_name(scorer)}.version must be a string such as '1', not {scorer.version!r}",
     )
 
 
 def check_its_values(scorer: Scorer, subjects: Sequence[Subject]) -> None:
-    """Every value lies in the range, so does their aggregate; details and summary are JSON; at least one subject has a value."""
+    """Checks the scorer's values.
+
+    At least one subject has a value, every value and their aggregate are in the range, and details and summary are
+    JSON.
+    """
     lowest, highest = scorer.range
     measured = [found for found in map(_measured(scorer), _of_its_level(scorer, subjects)) if found is not None]
-    _require(bool(measured), f"{_name(scorer)} gives none of the subjects a value; pass some that it can measure")
+    _require(bool(measured), f"{_name(scorer)} returns no value for any subject; pass subjects that it can measure")
     for found in measured:
         _require(
-            lowest <= found.value <= highest, f"{_name(scorer)} gives {found.value}, outside its range {scorer.range}"
+            lowest <= found.value <= highest,
+            f"{_name(scorer)} returns {found.value}, outside its range {scorer.range}",
         )
         json.dumps(dict(found.details), allow_nan=False)
     whole = scorer.aggregate(measured)
@@ -146,7 +154,7 @@ def check_its_values(scorer: Scorer, subjects: Sequence[Subject]) -> None:
 
 
 def check_it_is_deterministic(scorer: Scorer, subjects: Sequence[Subject]) -> None:
-    """Measured again, by an equal scorer, a subject has the same value, rationale and details; and it is left as it was."""
+    """Checks that an equal scorer returns an equal value, rationale and details, and does not change the subject."""
     twin = type(scorer).model_validate(scorer.model_dump())
     for subject in _of_its_level(scorer, subjects):
         before = repr(subject)
@@ -154,7 +162,7 @@ def check_it_is_deterministic(scorer: Scorer, subjects: Sequence[Subject]) -> No
         same = (first and (first.value, first.rationale, first.details)) == (
             second and (second.value, second.rationale, second.details)
         )
-        _require(same, f"{_name(scorer)} measures {first}, then {second} of the same subject")
+        _require(same, f"{_name(scorer)} measures {first}, then {second} for the same subject")
         _require(repr(subject) == before, f"{_name(scorer)} changes the subject that it measures")
 
 
@@ -168,9 +176,9 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise AssertionError(otherwise)
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
 
 
 def _name(scorer: Scorer) -> str:
@@ -178,8 +186,8 @@ def _name(scorer: Scorer) -> str:
 
 
 def _of_its_level(scorer: Scorer, subjects: Sequence[Subject]) -> list[Subject]:
-    part = {"invocation": "invocation", "trace": "trace", "session": "session"}[scorer.level]
-    return [subject for subject in subjects if getattr(subject, part) is not None]
+    field = {"invocation": "invocation", "trace": "trace", "session": "session"}[scorer.level]
+    return [subject for subject in subjects if getattr(subject, field) is not None]
 
 
 def _measured(scorer: Scorer) -> Callable[[Subject], Measurement | None]:

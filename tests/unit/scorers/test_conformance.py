@@ -112,7 +112,7 @@ class Moody(Scorer):
         (check_it_is_immutable, Mutable(), "option can be set"),
         (check_its_range_and_version, Backwards(), "lower to a higher"),
         (check_its_values, TooGenerous(), "outside its range"),
-        (check_it_is_deterministic, Moody(), "of the same subject"),
+        (check_it_is_deterministic, Moody(), "for the same subject"),
     ],
 )
 def test_a_scorer_that_breaks_the_rule_is_told(check: Check, scorer: Scorer, complaint: str) -> None:

@@ -135,7 +135,7 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
         ),
         (
             {"agent_evaluation": "auto", "gate": {"required": ["safety"]}},
-            "gate.required: 'safety' is not among the criteria; name it there, with a threshold",
+            "gate.required: 'safety' is not among the criteria; add it to criteria with a threshold",
         ),
         (
             {"agent_evaluation": "auto", "sampling": {"safet": 0.5}},
@@ -176,7 +176,7 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
         ),
         (
             {"criteria": {"document_recall": {"threshold": 0.5, "k": 3}}},
-            "criteria.document_recall.k: there is no such option; there is none to choose from",
+            "criteria.document_recall.k: there is no such option; no names are known here",
         ),
     ],
 )

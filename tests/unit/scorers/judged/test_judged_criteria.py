@@ -372,4 +372,4 @@ def test_a_tools_response_is_shown_with_its_call() -> None:
 
 async def test_without_a_judge_the_criteria_say_so() -> None:
     score, _ = await scores("safety_v1", None, Turn(ANSWERED))
-    assert (score.not_evaluated_because, score.rationale) == ("error", "no judge is there to be asked")
+    assert (score.not_evaluated_because, score.rationale) == ("error", "there is no judge to ask")
