@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from traceweir.schemas.events import TYPES
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.assemble.fast_decode import NeedsFullValidation, fast_decoder
+from traceweir.streams.assemble.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 
 ENVELOPE = {
     "event_id": "e",
@@ -108,6 +108,8 @@ LOOKS: dict[type[BaseModel], Any] = {
     ReasoningTrace: fast_decoder(ReasoningTrace),
     **dict.fromkeys(TYPES.values(), _EVENT),
 }
+PADS = [b"", b" " * SHORT]
+"""Behind a document: a longer one is parsed by orjson."""
 VALUES = st.one_of(
     st.sampled_from(
         [None, True, 0, -1, 1, 3.0, 1.5, 2**70, "", "a", "kp:trace:", " kp:trace:1", "2026-01-31T12:00:00Z", [], {}]
@@ -160,11 +162,14 @@ def damaged(draw: st.DrawFn) -> tuple[type[BaseModel], dict[str, Any]]:
     return model, document
 
 
+@pytest.mark.parametrize("pad", PADS)
 @settings(max_examples=1_500)
-@given(damaged())
-def test_what_it_accepts_the_model_accepts_and_reads_the_same(case: tuple[type[BaseModel], dict[str, Any]]) -> None:
+@given(case=damaged())
+def test_what_it_accepts_the_model_accepts_and_reads_the_same(
+    case: tuple[type[BaseModel], dict[str, Any]], pad: bytes
+) -> None:
     model, document = case
-    raw = orjson.dumps(_fit(document))
+    raw = orjson.dumps(_fit(document)) + pad
     try:
         quick = LOOKS[model](raw)
     except NeedsFullValidation:
@@ -176,10 +181,30 @@ def test_what_it_accepts_the_model_accepts_and_reads_the_same(case: tuple[type[B
     assert _read(quick) == _read(judged)
 
 
+@pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize(("model", "document"), DOCUMENTS, ids=[model.__name__ for model, _ in DOCUMENTS])
-def test_what_is_plainly_right_needs_no_second_look(model: type[BaseModel], document: dict[str, Any]) -> None:
-    raw = orjson.dumps(document)
+def test_what_is_plainly_right_needs_no_second_look(
+    model: type[BaseModel], document: dict[str, Any], pad: bytes
+) -> None:
+    raw = orjson.dumps(document) + pad
     assert _read(LOOKS[model](raw)) == _read(model.model_validate_json(raw))
+
+
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize("twice", [b'"session_id": 7, "session_id": "s"', b'"session_id": "s", "session_id": 7'])
+def test_of_a_key_that_comes_twice_it_reads_what_the_model_reads(twice: bytes, pad: bytes) -> None:
+    raw = b'{"type": "session.ended", "occurred_at": "2026-01-31T11:00:00Z", ' + twice + b"}" + pad
+    try:
+        quick = _EVENT(raw)
+    except NeedsFullValidation:
+        return
+    assert _read(quick) == _read(TYPES["session.ended"].model_validate_json(raw))
+
+
+def test_what_was_parsed_before_is_not_parsed_again() -> None:
+    raw = orjson.dumps(TRACE) + PADS[1]
+    with pytest.raises(NeedsFullValidation):
+        LOOKS[ReasoningTrace](raw, {**TRACE, "id": 7})
 
 
 def _fit(document: Any) -> Any:

@@ -8,12 +8,12 @@ says in `plain_with` which keys must be there for the rule to hold, whatever the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache, reduce
 from operator import or_
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin
 
 import msgspec
 import orjson
@@ -27,7 +27,7 @@ from traceweir.schemas.trace import utc_text
 TAG = "type"
 """The key that tells the models of a union apart."""
 SHORT = 4_000
-"""In a longer document there may be a number of so many digits that pydantic refuses to read it, in a key that nobody knows, too."""
+"""Bytes. In a longer document there may be a number of so many digits that pydantic refuses to read it, in a key that nobody knows, too."""
 
 _LIMITS = ((Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
 
@@ -36,7 +36,14 @@ class NeedsFullValidation(Exception):  # noqa: N818  # an outcome that the calle
     """The document is not plainly right."""
 
 
-def fast_decoder(*models: type[BaseModel]) -> Callable[[bytes], Any]:
+class Decode(Protocol):
+    """Decodes a document's bytes to an object with the attributes of the model."""
+
+    def __call__(self, raw: bytes, parsed: object = None, /) -> Any:
+        """Decode the bytes, or take what orjson made of them, which then are not parsed again."""
+
+
+def fast_decoder(*models: type[BaseModel]) -> Decode:
     """What takes a document's bytes, and gives an object with the attributes of the model; of several, of the one that `type` names.
 
     It raises `NeedsFullValidation` for every document that the model refuses, and for some others.
@@ -53,15 +60,17 @@ def fast_decoder(*models: type[BaseModel]) -> Callable[[bytes], Any]:
     traceweir.streams.assemble.fast_decode.NeedsFullValidation: Expected `str`, got `int` - at `$.session_id`
     """
     structs = [_struct(model, len(models) > 1) for model in models]
-    decode = msgspec.json.Decoder(reduce(or_, structs), dec_hook=_decode).decode
+    kind = reduce(or_, structs)
+    decode = msgspec.json.Decoder(kind, dec_hook=_decode).decode
 
-    def look(raw: bytes) -> Any:
+    def look(raw: bytes, parsed: object = None, /) -> Any:
         try:
+            # A short document is parsed faster by msgspec, also where orjson has to parse it too; a longer one is converted faster.
+            if len(raw) > SHORT:
+                return msgspec.convert(orjson.loads(raw) if parsed is None else parsed, kind, dec_hook=_decode)
             found = decode(raw)
             # In keys that it does not know msgspec looks at the grammar only, and lets pass what is no UTF-8.
-            if len(raw) > SHORT:
-                orjson.loads(raw)
-            elif not raw.isascii():
+            if not raw.isascii():
                 raw.decode()
         except (ValueError, RecursionError) as why:
             raise NeedsFullValidation(str(why)) from None

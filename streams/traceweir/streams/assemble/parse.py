@@ -15,7 +15,7 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.dead_letter import KEPT_BYTES
 from traceweir.schemas.events import EVENT, TYPES
 from traceweir.schemas.trace import ReasoningTrace, instant
-from traceweir.streams.assemble.fast_decode import NeedsFullValidation, fast_decoder
+from traceweir.streams.assemble.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.base import Record, envelope_size
 from traceweir.streams.stages.errors import RecordRejected
 
@@ -35,7 +35,6 @@ _WRAPPED = 8
 _HARMLESS = 180
 """How many brackets may open before one looks how deep they are nested: pydantic reads 200 levels."""
 
-
 Joinable = tuple[bytes, float, bytes, bool]
 """What joining a record takes to know of it: the session's id; the moment, in seconds since 1970 (`occurred_at` of an event,
 `metadata.created_at` of a trace); the identity, 16 bytes that two deliveries of the same thing share; whether it ends its session.
@@ -48,17 +47,17 @@ def read_event(record: Record, value: bytes) -> Joinable:
     Raises:
         RecordRejected: the bytes are no JSON object, or not an event.
     """
+    parsed = _loaded(value) if len(value) > SHORT else None
     try:
-        event = _EVENT(value)
+        event = _EVENT(value, parsed)
     except NeedsFullValidation:
-        _loaded(value)
-        event = _judged(EVENT.validate_json, value)
+        event = _judged(EVENT.validate_json, value, parsed)
     if len(value) > 2 * _HARMLESS:
         _refuse_deep(value)
     if event.event_id is not None:
         identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
     else:
-        identity = _cloud_event_identity(record) or _digest(b"b" + _content(value))
+        identity = _cloud_event_identity(record) or _digest(b"b" + _content(value, parsed))
     return event.session_id.encode(), event.occurred_at.timestamp(), identity, event.type == "session.ended"
 
 
@@ -68,11 +67,11 @@ def read_trace(record: Record, value: bytes) -> Joinable:
     Raises:
         RecordRejected: the bytes are no JSON object, or not a trace, or a name in it is too long.
     """
+    parsed = _loaded(value) if len(value) > SHORT else None
     try:
-        trace = _TRACE(value)
+        trace = _TRACE(value, parsed)
     except NeedsFullValidation:
-        _loaded(value)
-        trace = _judged(ReasoningTrace.model_validate_json, value)
+        trace = _judged(ReasoningTrace.model_validate_json, value, parsed)
     if len(value) > 2 * _HARMLESS:
         _refuse_deep(value)
     _refuse_long("id", trace.id)
@@ -81,7 +80,7 @@ def read_trace(record: Record, value: bytes) -> Joinable:
     named = trace.metadata.session_id or _text(record.key)
     _refuse_long("key", named)
     created = instant(trace.metadata.created_at).timestamp()
-    return (named or trace.id).encode(), created, _digest(b"t" + _content(value)), False
+    return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), False
 
 
 def present(record: Record, limit: int) -> bytes:
@@ -102,7 +101,9 @@ def present(record: Record, limit: int) -> bytes:
     return value
 
 
-def _judged(validate: Callable[[bytes], Any], value: bytes) -> Any:
+def _judged(validate: Callable[[bytes], Any], value: bytes, parsed: object) -> Any:
+    if parsed is None:
+        _loaded(value)
     try:
         return validate(value)
     except ValidationError as error:
@@ -120,9 +121,9 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def _content(value: bytes) -> bytes:
-    """What two deliveries of the same thing share, in whatever order their keys come."""
-    canonical = orjson.dumps(_loaded(value), option=orjson.OPT_SORT_KEYS)
+def _content(value: bytes, parsed: object) -> bytes:
+    """What two deliveries of the same thing share, in whatever order their keys come. `parsed` is the value, if it was parsed before."""
+    canonical = orjson.dumps(_loaded(value) if parsed is None else parsed, option=orjson.OPT_SORT_KEYS)
     # An integer beyond 64 bits was read as the nearest float, so that two of them may look the same: then only the very same bytes are.
     # Such a float is written with an exponent. To look for that first takes a tenth of the time of looking for digits.
     return value if _EXPONENT.search(canonical) and _LONG.search(value) else canonical

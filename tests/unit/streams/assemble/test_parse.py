@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 
+from traceweir.streams.assemble.fast_decode import SHORT
 from traceweir.streams.assemble.parse import read_event, read_trace
 from traceweir.streams.testing import event, trace
 
@@ -58,6 +59,18 @@ def test_the_order_of_keys_tells_no_records_apart(number: str) -> None:
     backwards = dict(reversed(document.items()))
     one, other = (read_event(Plain(), written(each, number))[2] for each in (document, backwards))
     assert one == other
+
+
+@pytest.mark.parametrize("number", ["1", "-9223372036854775808", "1e30", "0.1"])
+@pytest.mark.parametrize(
+    ("read", "document"), [(read_event, event("tool.called", args={"n": "?"})), (read_trace, trace())]
+)
+def test_how_a_document_is_parsed_does_not_change_what_is_read(
+    read: Any, document: dict[str, Any], number: str
+) -> None:
+    value = written(document, number)
+    longer = value + b" " * SHORT
+    assert read(Plain(), value) == read(Plain(), longer)
 
 
 def test_an_event_id_is_an_identity_whatever_its_numbers() -> None:
