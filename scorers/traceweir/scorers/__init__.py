@@ -5,19 +5,31 @@ config, as the workers do.
 """
 
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.embedding import Embedder, HashingEmbedder
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
+from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge, JudgeFailed, Question, Reply
+from traceweir.scorers.metrics.novelty import NoveltyCache
 from traceweir.scorers.metrics.response_match import ResponseMatch
 from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
 from traceweir.scorers.metrics.trace_value import TraceValue, evaluate_value
 
 __all__ = [
+    "AnswerUnusable",
+    "BudgetSpent",
     "ConfigError",
+    "Embedder",
+    "HashingEmbedder",
+    "Judge",
+    "JudgeFailed",
     "Measurement",
     "Metric",
     "MissingInput",
+    "NoveltyCache",
     "Plan",
+    "Question",
+    "Reply",
     "ResponseMatch",
     "Scorer",
     "Subject",

@@ -29,7 +29,9 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge
-from traceweir.scorers.scripted_judge import AgreeableJudge
+from traceweir.scorers.scripted_judge import AgreeableJudge, ScriptedJudge
+
+__all__ = ["CHECKS", "AgreeableJudge", "Check", "ScriptedJudge", "sample_subjects"]
 
 Check = Callable[[Scorer, Sequence[Subject]], None]
 

@@ -3,3 +3,21 @@
 It knows formats and scoring, and Kafka only to read recorded sessions back. Begin with `evaluate`; `recordings`
 finds the sessions of a case, `results` and `text`, `junit` and `json_text` say how it ended.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from traceweir.streams.evals.evaluate import evaluate_files
+    from traceweir.streams.evals.results import Report
+
+__all__ = ["Report", "evaluate_files"]
+
+_MODULES = {"Report": "results", "evaluate_files": "evaluate"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is asked for: the other modules of this package do without it."""
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
