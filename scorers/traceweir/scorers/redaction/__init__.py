@@ -1,5 +1,5 @@
-"""Secrets and identifiers are taken out of what is published.
+"""Redacts secrets and personal identifiers from published text and JSON.
 
-It knows text and JSON, and nothing of scores. Begin with `redaction`; `custom_patterns` are the ones that a config
-adds.
+The package does not depend on scores. Start reading with `redaction`; `custom_patterns` applies the patterns of a
+config.
 """

@@ -1,7 +1,8 @@
-"""Patterns that a config brings.
+"""Redacts matches of the patterns in a config.
 
-They run on RE2, which never backtracks: to find one match takes time in proportion to the text, whoever writes the config and whatever
-the text holds. To find all of them may take its square, if each looks far ahead, so texts are looked at a piece at a time.
+The patterns run on RE2, which does not backtrack: finding a match takes time proportional to the length of the text,
+for every pattern and every text. Finding all matches can take quadratic time if each match scans far ahead; therefore
+long texts are split into pieces.
 """
 
 from __future__ import annotations
@@ -17,43 +18,47 @@ import re2
 _TOKEN = re.compile(r"\[REDACTED:[a-z0-9_]+\]")
 _MEMORY = 8 << 20
 PIECE = 8_000
-"""Characters that are looked at together. A longer text is cut, at a blank if one is near, and a match across a cut is not found."""
-_NEAR = 1_000
+"""Maximum number of characters of a piece. A longer text is split, if possible at white space near the end of a piece.
+
+A match across two pieces is not found.
+"""
+_MAX_SPLIT_DISTANCE = 1_000
+"""Maximum number of characters between the end of a full piece and the white space where the piece is split."""
 
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> Any:
-    """The pattern, compiled.
+    """Returns the compiled pattern.
 
     Raises:
-        ValueError: RE2 does not take it, or it matches nothing at all.
+        ValueError: RE2 does not accept the pattern, or the pattern matches the empty text.
 
     >>> compiled("(?=a)")
     Traceback (most recent call last):
     ...
-    ValueError: RE2 does not take it: invalid perl operator: (?=
+    ValueError: RE2 does not accept the pattern: invalid perl operator: (?=
     """
     options = re2.Options()
     options.log_errors, options.max_mem = False, _MEMORY
     try:
         found = re2.compile(pattern, options)
     except re2.error as error:
-        raise ValueError(f"RE2 does not take it: {error.args[0].decode()}") from None
+        raise ValueError(f"RE2 does not accept the pattern: {error.args[0].decode()}") from None
     if found.search(""):
-        raise ValueError("it matches the empty text, and so everywhere")
+        raise ValueError("the pattern matches the empty text, and therefore everywhere")
     return found
 
 
-def redact_own(text: str, patterns: Mapping[str, str]) -> str:
-    """The text, up to 8,000 characters at a time, with each match of a pattern replaced by a token of its kind.
+def redact_custom(text: str, patterns: Mapping[str, str]) -> str:
+    """Returns the text with each match of a pattern replaced by a token of its kind.
 
-    What is redacted already stays.
+    The text is searched in pieces of up to 8,000 characters. Existing tokens stay unchanged.
 
     Args:
         text: Any text.
-        patterns: By kind, the pattern.
+        patterns: The patterns in RE2's syntax, by kind.
 
-    >>> redact_own("EMP-4711 and [REDACTED:email] of EMP-12", {"employee": r"EMP-\\d+", "word": "EMAIL|email"})
+    >>> redact_custom("EMP-4711 and [REDACTED:email] of EMP-12", {"employee": r"EMP-\\d+", "word": "EMAIL|email"})
     '[REDACTED:employee] and [REDACTED:email] of [REDACTED:employee]'
     """
     if not patterns or len(text) <= PIECE:
@@ -66,7 +71,7 @@ def _pieces(text: str) -> Iterator[str]:
     while start < len(text):
         end = start + PIECE
         if end < len(text):
-            blank = max(text.rfind(mark, end - _NEAR, end) for mark in " \n\t")
+            blank = max(text.rfind(mark, end - _MAX_SPLIT_DISTANCE, end) for mark in " \n\t")
             end = blank if blank > start else end
         yield text[start:end]
         start = end

@@ -12,7 +12,7 @@ from tests.support.scoring import make_trace
 
 from traceweir.scorers import ConfigError, read_plan
 from traceweir.scorers.evaluation.decision import network_record
-from traceweir.scorers.redaction.custom_patterns import redact_own
+from traceweir.scorers.redaction.custom_patterns import redact_custom
 from traceweir.scorers.redaction.redaction import redact
 
 
@@ -33,7 +33,7 @@ from traceweir.scorers.redaction.redaction import redact
 def test_matches_become_tokens_of_their_kind_and_tokens_stay(
     text: str, patterns: dict[str, str], redacted: str
 ) -> None:
-    assert redact_own(text, patterns) == redacted
+    assert redact_custom(text, patterns) == redacted
 
 
 @given(
@@ -41,26 +41,26 @@ def test_matches_become_tokens_of_their_kind_and_tokens_stay(
 )
 def test_what_is_redacted_already_stays(text: str) -> None:
     token = re.compile(r"\[REDACTED:email\]")
-    redacted = redact_own(text, {"one": "a", "two": "[^b]", "three": ".*:"})
+    redacted = redact_custom(text, {"one": "a", "two": "[^b]", "three": ".*:"})
     assert token.findall(redacted) == token.findall(text)
 
 
 def test_a_pattern_that_would_make_a_backtracking_engine_hang_is_done_at_once() -> None:
     text = "a" * 100_000 + "!"
-    assert redact_own(text, {"evil": "(a+)+b", "worse": "(a|a|aa)*b"}) == text
+    assert redact_custom(text, {"evil": "(a+)+b", "worse": "(a|a|aa)*b"}) == text
 
 
 def test_of_a_long_text_every_piece_is_redacted_and_nothing_else_changes() -> None:
     text = " ".join(f"EMP-{number} works" for number in range(5_000))
-    redacted = redact_own(text, {"employee": "EMP-[0-9]+"})
+    redacted = redact_custom(text, {"employee": "EMP-[0-9]+"})
     assert redacted == " ".join(["[REDACTED:employee] works"] * 5_000)
-    assert redact_own("x" * 20_001, {"employee": "EMP"}) == "x" * 20_001
+    assert redact_custom("x" * 20_001, {"employee": "EMP"}) == "x" * 20_001
 
 
 @pytest.mark.slow
 def test_a_pattern_that_looks_far_ahead_from_every_match_ends() -> None:
     text = "KEY " * 150_000
-    assert redact_own(text, {"key": "KEY(?:.*;)?"}) == "[REDACTED:key] " * 150_000
+    assert redact_custom(text, {"key": "KEY(?:.*;)?"}) == "[REDACTED:key] " * 150_000
 
 
 def test_they_come_before_the_kinds_that_are_known_also_in_keys_and_lists() -> None:
@@ -79,13 +79,13 @@ def test_what_the_config_names_is_taken_out_of_what_is_published() -> None:
 @pytest.mark.parametrize(
     ("patterns", "problem"),
     [
-        ({"employee": "("}, "gate.redact.employee: RE2 does not take it: missing ): ("),
-        ({"employee": "(?=a)"}, "gate.redact.employee: RE2 does not take it: invalid perl operator: (?="),
+        ({"employee": "("}, "gate.redact.employee: RE2 does not accept the pattern: missing ): ("),
+        ({"employee": "(?=a)"}, "gate.redact.employee: RE2 does not accept the pattern: invalid perl operator: (?="),
         (
             {"employee": "((a{100}){100}){100}"},
-            "gate.redact.employee: RE2 does not take it: invalid repetition size: {100}",
+            "gate.redact.employee: RE2 does not accept the pattern: invalid repetition size: {100}",
         ),
-        ({"employee": "x*"}, "gate.redact.employee: it matches the empty text, and so everywhere"),
+        ({"employee": "x*"}, "gate.redact.employee: the pattern matches the empty text, and therefore everywhere"),
         ({"employee": ""}, 'gate.redact.employee: String should have at least 1 character, not ""'),
         ({"employee": 7}, "gate.redact.employee: Input should be a valid string, not 7"),
         ({"Employee id": "a"}, "String should match pattern '^[a-z][a-z0-9_]{0,39}$'"),
