@@ -1,4 +1,4 @@
-"""Closed sessions: their content for the grace, in which a late event opens them again, and their guards for longer."""
+"""Keeps closed sessions: their content for the grace, during which a late event reopens them, and their guards for longer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Content(NamedTuple):
     events: int
     size: int
     until: int
-    """In milliseconds: up to which watermark, and for records up to which timestamp, the session may be opened again."""
+    """Watermark and record timestamp up to which the session can be reopened, in milliseconds since 1970."""
 
 
 class _Fresh(NamedTuple):
@@ -25,34 +25,34 @@ class _Fresh(NamedTuple):
 
 
 class ClosedSessions:
-    """What one partition keeps of its closed sessions.
+    """The closed sessions of one partition.
 
     Args:
         read: Reads a row as of the last finished checkpoint.
-        grace: For how long after the moment at which it was due a closed session may be opened again, in milliseconds.
-        guard: For how long after its close a session is remembered, in milliseconds; at least the grace, as content without its guard
-            would pass for an open session's.
+        grace: Time after the due close during which a session can be reopened, in milliseconds.
+        guard: Time after the close for which a session is remembered, in milliseconds. At least the grace: content without a guard
+            looks like the content of an open session.
     """
 
     def __init__(self, read: Read, grace: int, guard: int) -> None:
         self._read, self._grace, self._guard = read, grace, guard
         self._published: dict[OpenSession, None] = {}
         self._fresh: dict[bytes, _Fresh] = {}  # closed since the last cut
-        self._settling: dict[bytes, OpenSession] = {}  # in the last cut, perhaps not readable yet
+        self._settling: dict[bytes, OpenSession] = {}  # in the last cut, whose rows may not be readable yet
         self._fresh_guards: dict[bytes, Guard] = {}
         self._settling_guards: dict[bytes, Guard] = {}
-        self._guarded: dict[bytes, int] = {}  # when they closed, in that order
+        self._guarded: dict[bytes, int] = {}  # time of the close, in this order
         self._contents: dict[bytes, _Content] = {}
         self._rows: Rows = []
 
     def load(self, guards: Iterable[tuple[int, bytes]], contents: Iterable[OpenSession]) -> None:
-        """Start from the guards of the last finished checkpoint, each with the time of its close, and from what is kept of contents."""
+        """Restores guards, each with the time of its close, and contents from the last finished checkpoint."""
         self._guarded = {name: closed_at for closed_at, name in sorted(guards)}
         for session in sorted(contents, key=lambda each: each.deadline):
             self._keep(session)
 
     def add(self, session: OpenSession, watermark: int) -> None:
-        """A session has closed. If that is for its size it is not opened again, and its content not kept."""
+        """Adds a session that has closed. A session that closed at the size limit cannot be reopened, so its content is not kept."""
         name, closed_at = session.id, max(watermark, session.last_record)
         former = self.guard_of(name) if session.segment or session.revision else None
         before = self._fresh_guards.get(name)
@@ -69,7 +69,7 @@ class ClosedSessions:
             self._keep(session)
 
     def guard_of(self, name: bytes) -> Guard | None:
-        """The guard of a session, if it is remembered."""
+        """Returns the guard of a session, if the session is remembered."""
         if name not in self._guarded:
             return None
         guard = self._fresh_guards.get(name) or self._settling_guards.get(name)
@@ -79,9 +79,9 @@ class ClosedSessions:
         return guard
 
     def take_back(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
-        """A session whose close is not published yet, as if it had not been: a backlog would publish every pause of a session apart.
+        """Undoes a close that is not published yet. Without this, a backlog would publish a revision at every pause of a session.
 
-        Takes and returns what `reopen` does.
+        Arguments and result are those of `reopen`.
         """
         if name not in self._fresh or not self._may_open(name, moment, max_events, max_bytes):
             return None
@@ -93,16 +93,16 @@ class ClosedSessions:
         return session
 
     def reopen(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
-        """A closed session's next revision.
+        """Returns the next revision of a closed session.
 
         Args:
             name: The session.
-            moment: The watermark, or the timestamp of the record that opens it if that is later.
-            max_events: How many events it may have.
-            max_bytes: How many bytes.
+            moment: The later of the watermark and the timestamp of the record that reopens the session.
+            max_events: Maximum number of events that the session may have.
+            max_bytes: Maximum number of bytes that the session may have.
 
         Returns:
-            None if it has more, if its grace is over, or if there is no such session.
+            None if the session has more, if its grace is over, or if the session is unknown.
 
         Raises:
             RuntimeError: a row is missing from the table.
@@ -125,7 +125,7 @@ class ClosedSessions:
         )
 
     def drop_content(self, name: bytes) -> None:
-        """The session is never opened again."""
+        """Deletes the content of a session, which can then not be reopened."""
         content = self._contents.pop(name, None)
         if content is not None:
             self._fresh.pop(name, None)
@@ -133,27 +133,27 @@ class ClosedSessions:
             self._delete(name, content.segment, content.chunks)
 
     def forget(self, watermark: int) -> None:
-        """Drop the contents whose grace is over, and the guards whose time is."""
+        """Deletes contents and guards whose time is over."""
         while self._contents and (first := next(iter(self._contents.items())))[1].until < watermark:
             self.drop_content(first[0])
         while self._guarded and (oldest := next(iter(self._guarded.items())))[1] < watermark - self._guard:
             if oldest[0] in self._fresh_guards:
-                break  # it is not written yet
+                break  # this guard is not written yet
             del self._guarded[oldest[0]]
             self._rows.append((guard_key(oldest[0]), None))
 
     def keeps(self, session: OpenSession) -> bool:
-        """Whether the content of a session that has closed since the last cut is to be written."""
+        """Returns whether the content of a session that closed since the last cut must be written."""
         fresh = self._fresh.get(session.id)
         return fresh is not None and fresh.session is session
 
     def documents(self) -> list[tuple[bytes, bytes]]:
-        """Ids and documents of what was closed since the last cut, in that order. To be asked for before rows are made."""
+        """Returns ids and documents of the sessions that closed since the last cut, in order. Call this before `rows`."""
         published, self._published = self._published, {}
         return [(session.id, session.document(self._read)) for session in published]
 
     def rows(self) -> Rows:
-        """What changed since the last cut, without the contents that are to be written. To be asked for after they are."""
+        """Returns changed rows since the last cut, without the contents. Call this after the contents were written."""
         rows, self._rows = self._rows, []
         for name, fresh in self._fresh.items():
             self._contents[name] = self._contents[name]._replace(chunks=fresh.session.saved)

@@ -1,4 +1,4 @@
-"""When a session is closed, and for how long after that it may come again."""
+"""When a session closes, and for how long a closed session can be reopened."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from traceweir.streams.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ClosingRules:
-    """The settings of sessions as the stages need them: times in milliseconds of record time, as Kafka's timestamps are."""
+    """Session settings in the unit of the stages: milliseconds of record time, as in Kafka's timestamps."""
 
     idle_gap_ms: int
-    """Without a record for so long, a session closes."""
+    """Time without a record after which a session closes."""
     linger_ms: int
-    """From `session.ended` to the close."""
+    """Time from `session.ended` to the close."""
     grace_ms: int
-    """For so long after it was due, a late record opens a closed session again, as its next revision."""
+    """Time after the due close during which a late record reopens the session as its next revision."""
     guard_ms: int
-    """For so long the identities of a closed session are kept; a record that lags further behind the watermark is late."""
+    """Time for which the identities of a closed session are kept. A record further behind the watermark is rejected as late."""
     max_future_ms: int
-    """A record's timestamp may be so far ahead of the clock."""
+    """Maximum distance of a record's timestamp ahead of the clock."""
     max_events: int
-    """Events at which a segment closes."""
+    """Events and traces at which a segment closes."""
     max_bytes: int
-    """Bytes of events at which a segment closes."""
+    """Bytes of events and traces at which a segment closes."""
 
     @classmethod
     def of(cls, settings: Settings) -> ClosingRules:
-        """The rules that the settings ask for; fractions of a millisecond are cut off.
+        """Returns the rules of these settings; fractions of a millisecond are cut off.
 
         >>> from traceweir.streams.settings import Settings
         >>> ClosingRules.of(Settings(idle_gap_s=1.5)).idle_gap_ms
@@ -46,7 +46,7 @@ class ClosingRules:
 
     @property
     def revised_within_ms(self) -> int:
-        """By how much a session may lie behind the latest one, in record time, and still come again as a later revision."""
+        """Maximum distance in record time behind the latest session at which a session can still get another revision."""
         return self.idle_gap_ms + self.linger_ms + self.grace_ms + self.max_future_ms
 
 

@@ -1,9 +1,10 @@
-"""A quick look at a document: plainly right, or pydantic has to judge.
+"""Decodes valid documents with msgspec, and leaves all other documents to pydantic.
 
-Nearly every record is right, and to have pydantic say so takes most of what joining it costs. From a model this derives a msgspec type
-that accepts nothing that the model refuses, at a fraction of the cost. What it does not accept may still be right: keys in camelCase,
-`3.0` for a whole number, a union of models. The model alone says so, and alone says what is wrong. A model with a rule over several keys
-says in `plain_with` which keys must be there for the rule to hold, whatever they hold, as long as those are absent that nothing here reads.
+Nearly every record is valid, and pydantic's validation is most of the cost of joining it. This module derives a msgspec type from a
+model. The type accepts no document that the model refuses, at a fraction of the cost. A document that the type does not accept can still be
+valid: keys in camelCase, `3.0` for an integer, a union of models. Only the model decides about such a document, and only the model says
+what is wrong. A model with a rule over several keys lists in `plain_with` the keys whose presence fulfils the rule, whatever their values,
+if the keys that this module does not read are absent.
 """
 
 from __future__ import annotations
@@ -25,62 +26,61 @@ from traceweir.schemas.base import AdkModel, not_null, whole
 from traceweir.schemas.trace import utc_text
 
 TAG = "type"
-"""The key that tells the models of a union apart."""
+"""The key that identifies the model in a union."""
 SHORT = 4_000
-"""Bytes. In a longer document there may be a number of so many digits that pydantic refuses to read it, in a key that nobody knows, too."""
+"""Bytes. A longer document can contain a number with more digits than pydantic reads, in an unknown key as well."""
 
 _LIMITS = ((Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
 
 
 class NeedsFullValidation(Exception):  # noqa: N818  # an outcome that the caller handles
-    """The document is not plainly right."""
+    """The derived type does not accept the document; the model must validate it."""
 
 
 class Decode(Protocol):
     """Decodes a document's bytes to an object with the attributes of the model."""
 
     def __call__(self, raw: bytes, parsed: object = None, /) -> Any:
-        """Decode the bytes, or take what orjson made of them, which then are not parsed again."""
+        """Decodes `raw`. `parsed` is orjson's result for the same bytes, if available; then `raw` is not parsed again."""
 
 
 def fast_decoder(*models: type[BaseModel]) -> Decode:
-    """What takes a document's bytes, and gives an object with the attributes of the model; of several, of the one that `type` names.
+    """Returns a function that decodes a document to an object with the attributes of the model; `type` selects one of several models.
 
-    It raises `NeedsFullValidation` for every document that the model refuses, and for some others.
-    A moment is rounded to the microsecond. Of keys
-    that no model knows it looks at the grammar only, so that a number there may be greater than any machine holds.
+    The function raises `NeedsFullValidation` for every document that the model refuses, and for some valid ones. Times are rounded to
+    the microsecond. For keys that no model knows, only the JSON grammar is checked, so that a number there can be of any size.
 
     >>> from traceweir.schemas.events import SessionEnded, ToolCalled
-    >>> look = fast_decoder(SessionEnded, ToolCalled)
-    >>> look(b'{"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T11:00:00Z"}').session_id
+    >>> decode = fast_decoder(SessionEnded, ToolCalled)
+    >>> decode(b'{"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T11:00:00Z"}').session_id
     's'
-    >>> look(b'{"type": "session.ended", "session_id": 7, "occurred_at": "2026-01-31T11:00:00Z"}')
+    >>> decode(b'{"type": "session.ended", "session_id": 7, "occurred_at": "2026-01-31T11:00:00Z"}')
     Traceback (most recent call last):
     ...
     traceweir.streams.assemble.fast_decode.NeedsFullValidation: Expected `str`, got `int` - at `$.session_id`
     """
     structs = [_struct(model, len(models) > 1) for model in models]
     kind = reduce(or_, structs)
-    decode = msgspec.json.Decoder(kind, dec_hook=_decode).decode
+    decode_json = msgspec.json.Decoder(kind, dec_hook=_decode).decode
 
-    def look(raw: bytes, parsed: object = None, /) -> Any:
+    def decode(raw: bytes, parsed: object = None, /) -> Any:
         try:
-            # A short document is parsed faster by msgspec, also where orjson has to parse it too; a longer one is converted faster.
+            # msgspec parses a short document faster, even if orjson must parse it, too; a longer document is converted faster.
             if len(raw) > SHORT:
                 return msgspec.convert(orjson.loads(raw) if parsed is None else parsed, kind, dec_hook=_decode)
-            found = decode(raw)
-            # In keys that it does not know msgspec looks at the grammar only, and lets pass what is no UTF-8.
+            found = decode_json(raw)
+            # In unknown keys msgspec checks only the grammar, and accepts bytes that are not UTF-8.
             if not raw.isascii():
                 raw.decode()
         except (ValueError, RecursionError) as why:
             raise NeedsFullValidation(str(why)) from None
         return found
 
-    return look
+    return decode
 
 
 class _Untranslatable(Exception):  # noqa: N818  # an outcome that the caller handles
-    """Left to the model."""
+    """This part of a model cannot be derived."""
 
 
 class _UtcText(str):

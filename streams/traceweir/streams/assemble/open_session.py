@@ -1,4 +1,4 @@
-"""A session while it is open: what is in memory of it, its rows, and the document it becomes."""
+"""An open session: its state in memory, its rows, and the document that it becomes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from traceweir.streams.stages.base import Read
 
 
 class OpenSession:
-    """A session that is open: the identities of all it joined, and the bytes that are not yet in a sealed chunk."""
+    """An open session: the identities of all joined records, and the bytes that are not yet in a sealed chunk."""
 
     __slots__ = (
         "bytes",
@@ -56,11 +56,11 @@ class OpenSession:
         self.why: Closed | None = None
 
     def knows(self, identity: bytes) -> bool:
-        """Whether a record of this identity was joined."""
+        """Returns whether a record with this identity was joined."""
         return is_among(identity, self.identities)
 
     def add(self, kind: bytes, identity: bytes, at: float, raw: bytes, timestamp: int) -> None:
-        """Join a record: its place in time in seconds, its own timestamp in milliseconds."""
+        """Joins a record. `at` orders it in the session, in seconds; `timestamp` is the record's own, in milliseconds."""
         self.new += (entry_head(kind, identity, at, raw), raw)
         self.identities += identity
         self.count += 1
@@ -71,11 +71,11 @@ class OpenSession:
             self.last_record = timestamp
 
     def key(self, chunk: int) -> bytes:
-        """The key of one of its rows."""
+        """Returns the key of a chunk row."""
         return chunk_key(self.id, self.segment, chunk)
 
     def row(self) -> tuple[bytes, bytes]:
-        """The last chunk with what is new; sealed, and out of memory, once it is large enough."""
+        """Returns the last chunk row, with all new records. A chunk that is large enough is sealed and leaves memory."""
         self.tail = b"".join([self.tail, *self.new])
         self.new.clear()
         head = ChunkHeader(
@@ -89,7 +89,7 @@ class OpenSession:
         return key, value
 
     def restore(self, number: int, head: ChunkHeader, body: bytes) -> None:
-        """Take over a chunk row; rows come in order."""
+        """Restores a chunk row; rows must come in order."""
         self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
         self.identities += b"".join(identities(body))
         self.saved = number + 1
@@ -97,18 +97,18 @@ class OpenSession:
         self.tail = body if self.sealed == number else b""
 
     def saved_row(self, chunk: int, read: Read) -> bytes:
-        """One of its rows, as of the last finished checkpoint.
+        """Returns a chunk row as of the last finished checkpoint.
 
         Raises:
-            RuntimeError: it is missing from the table.
+            RuntimeError: the row is missing from the table.
         """
         row = read(self.key(chunk))
         if row is None:
-            raise RuntimeError(f"row {chunk} of session {self.id!r} is gone from the table; the state is damaged")
+            raise RuntimeError(f"row {chunk} of session {self.id!r} is missing from the table; the state is damaged")
         return row
 
     def document(self, read: Read) -> bytes:
-        """The Session, as JSON: events by `occurred_at`, traces by `created_at` and id, of each trace the content that came last.
+        """Returns the Session as JSON: events ordered by `occurred_at`, traces by `created_at` and id; of each trace the last content.
 
         Raises:
             RuntimeError: a sealed row is missing from the table.
@@ -118,7 +118,7 @@ class OpenSession:
         traces: list[tuple[float, bytes]] = []
         for kind, at, raw in unpack(b"".join([*bodies, self.tail, *self.new])):
             (traces if kind == TRACE else events).append((at, raw))
-        events.sort(key=_AT)  # stable: ties stay as they arrived
+        events.sort(key=_AT)  # a stable sort: ties keep the order of arrival
         return _DOCUMENT % {
             b"id": orjson.dumps(self.id.decode()),
             b"segment": self.segment,
@@ -139,7 +139,7 @@ _DOCUMENT = (
 
 
 def _last_contents(traces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
-    """One content a trace id, ordered by creation and id."""
+    """Returns one content per trace id, ordered by creation and id."""
     if len(traces) < 2:
         return traces
     last = {str(orjson.loads(raw)["id"]): (at, raw) for at, raw in traces}

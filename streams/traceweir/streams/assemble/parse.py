@@ -1,11 +1,11 @@
-"""From a record's bytes to an event or a trace, or to the reason why not."""
+"""Parses the bytes of a record to the key by which the record is joined, or rejects the record with a reason."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -23,55 +23,61 @@ _EVENT = fast_decoder(*TYPES.values())
 _TRACE = fast_decoder(ReasoningTrace)
 
 MAX_NAME = 1_024
-"""The most characters of a name that becomes a key or a part of other documents, as of every other identifier."""
+"""Maximum length in characters of a name that becomes a key or a part of other documents; the same as for other identifiers."""
 
 _EXPONENT = re.compile(re.escape(orjson.dumps(1e18).strip(b"0123456789")))
-"""What orjson writes between the digits of a float as great as an integer beyond 64 bits. `in` would take twice as long as a pattern."""
+"""What orjson writes between the digits of a float beyond the 64-bit integers. A pattern is twice as fast as `in`."""
 _LONG = re.compile(rb"\d{19}")
-"""The digits that an integer beyond 64 bits has at least: -9223372036854775809."""
+"""Minimum number of digits of an integer beyond 64 bits: -9223372036854775809."""
 
 _WRAPPED = 8
-"""How much deeper than in its record a document may be nested in what the stages make of it."""
+"""Levels of nesting that the stages can add to a document when they put it into other documents."""
 _HARMLESS = 180
-"""How many brackets may open before one looks how deep they are nested: pydantic reads 200 levels."""
-
-Joinable = tuple[bytes, float, bytes, bool]
-"""What joining a record takes to know of it: the session's id; the moment, in seconds since 1970 (`occurred_at` of an event,
-`metadata.created_at` of a trace); the identity, 16 bytes that two deliveries of the same thing share; whether it ends its session.
-"""
+"""Number of opening brackets up to which the depth need not be checked: pydantic reads 200 levels."""
 
 
-def read_event(record: Record, value: bytes) -> Joinable:
-    """An invocation event. Two deliveries share an `event_id`, else a CloudEvents id, else the content.
+class JoinKey(NamedTuple):
+    """What the join needs to know of a record."""
+
+    session_id: bytes
+    at: float
+    """Seconds since 1970: `occurred_at` of an event, `metadata.created_at` of a trace."""
+    identity: bytes
+    """16 bytes that two deliveries of the same event or trace share."""
+    ends_session: bool
+
+
+def read_event(record: Record, value: bytes) -> JoinKey:
+    """Parses an invocation event. The identity is the `event_id`, else the CloudEvents id, else a digest of the content.
 
     Raises:
-        RecordRejected: the bytes are no JSON object, or not an event.
+        RecordRejected: the bytes are not a JSON object, or not an event.
     """
     parsed = _loaded(value) if len(value) > SHORT else None
     try:
         event = _EVENT(value, parsed)
     except NeedsFullValidation:
-        event = _judged(EVENT.validate_json, value, parsed)
+        event = _validated(EVENT.validate_json, value, parsed)
     if len(value) > 2 * _HARMLESS:
         _refuse_deep(value)
     if event.event_id is not None:
         identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
     else:
         identity = _cloud_event_identity(record) or _digest(b"b" + _content(value, parsed))
-    return event.session_id.encode(), event.occurred_at.timestamp(), identity, event.type == "session.ended"
+    return JoinKey(event.session_id.encode(), event.occurred_at.timestamp(), identity, event.type == "session.ended")
 
 
-def read_trace(record: Record, value: bytes) -> Joinable:
-    """A reasoning trace. Its session is the one that it names, else the record's key, else its own id; its identity is its content.
+def read_trace(record: Record, value: bytes) -> JoinKey:
+    """Parses a reasoning trace. The session is the named one, else the record's key, else the trace's id; the identity is the content.
 
     Raises:
-        RecordRejected: the bytes are no JSON object, or not a trace, or a name in it is too long.
+        RecordRejected: the bytes are not a JSON object, or not a trace, or a name in the trace is too long.
     """
     parsed = _loaded(value) if len(value) > SHORT else None
     try:
         trace = _TRACE(value, parsed)
     except NeedsFullValidation:
-        trace = _judged(ReasoningTrace.model_validate_json, value, parsed)
+        trace = _validated(ReasoningTrace.model_validate_json, value, parsed)
     if len(value) > 2 * _HARMLESS:
         _refuse_deep(value)
     _refuse_long("id", trace.id)
@@ -80,11 +86,11 @@ def read_trace(record: Record, value: bytes) -> Joinable:
     named = trace.metadata.session_id or _text(record.key)
     _refuse_long("key", named)
     created = instant(trace.metadata.created_at).timestamp()
-    return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), False
+    return JoinKey((named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), ends_session=False)
 
 
-def present(record: Record, limit: int) -> bytes:
-    """The value, if there is one and it has at most `limit` bytes.
+def checked_value(record: Record, limit: int) -> bytes:
+    """Returns the value of a record; it has at most `limit` bytes.
 
     Raises:
         RecordRejected: a tombstone, an empty value, a value too large for a session, or a key and headers too large to forward.
@@ -101,18 +107,18 @@ def present(record: Record, limit: int) -> bytes:
     return value
 
 
-def _judged(validate: Callable[[bytes], Any], value: bytes, parsed: object) -> Any:
+def _validated(validate: Callable[[bytes], Any], value: bytes, parsed: object) -> Any:
     if parsed is None:
         _loaded(value)
     try:
         return validate(value)
     except ValidationError as error:
-        raise _unusable(value, error) from None
+        raise _rejected(value, error) from None
 
 
 def _cloud_event_identity(record: Record) -> bytes | None:
     for name, content in record.headers:
-        if name == "ce_id" and content:  # a header may have no value, and an empty id tells nothing apart
+        if name == "ce_id" and content:  # a header can have no value, and an empty id identifies nothing
             return _digest(b"c" + content)
     return None
 
@@ -122,15 +128,16 @@ def _digest(data: bytes) -> bytes:
 
 
 def _content(value: bytes, parsed: object) -> bytes:
-    """What two deliveries of the same thing share, in whatever order their keys come. `parsed` is the value, if it was parsed before."""
+    """Returns the content in a canonical form, independent of the order of keys. `parsed` is the parsed value, if available."""
     canonical = orjson.dumps(_loaded(value) if parsed is None else parsed, option=orjson.OPT_SORT_KEYS)
-    # An integer beyond 64 bits was read as the nearest float, so that two of them may look the same: then only the very same bytes are.
-    # Such a float is written with an exponent. To look for that first takes a tenth of the time of looking for digits.
+    # orjson reads an integer beyond 64 bits as the nearest float, so that two different integers can look equal.
+    # Then only equal bytes count.
+    # orjson writes such a float with an exponent. Searching for the exponent first takes a tenth of the time of searching for digits.
     return value if _EXPONENT.search(canonical) and _LONG.search(value) else canonical
 
 
 def _loaded(value: bytes) -> Any:
-    """What JSON in the strict sense makes of it. The validator knows NaN, and takes 1e999 for infinity."""
+    """Parses strict JSON. pydantic would accept NaN, and read 1e999 as infinity."""
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError as error:
@@ -138,7 +145,7 @@ def _loaded(value: bytes) -> Any:
 
 
 def _refuse_deep(value: bytes) -> None:
-    """Refuse what could be read alone, and not as part of a session or a candidate."""
+    """Rejects a document that can be read alone, but is nested too deep to be read as part of a session or a candidate."""
     if value.count(b"{") + value.count(b"[") > _HARMLESS:
         try:
             from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
@@ -157,10 +164,10 @@ def _text(key: bytes | None) -> str:
     try:
         return key.decode()
     except UnicodeDecodeError:
-        return key.hex()  # a key of another encoding still names one session
+        return key.hex()  # a key in another encoding still identifies one session
 
 
-def _unusable(value: bytes, error: ValidationError) -> RecordRejected:
+def _rejected(value: bytes, error: ValidationError) -> RecordRejected:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return RecordRejected("not_json", f"the value is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}")

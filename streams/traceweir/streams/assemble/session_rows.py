@@ -1,7 +1,7 @@
-"""How a session stands in the table: entries packed into chunk rows, and a guard once it is closed.
+"""The rows of a session in the table: chunk rows with packed entries, and a guard after the close.
 
-A chunk row is rewritten until it holds `CHUNK` bytes, then it is sealed and leaves memory; the next one begins. So the cost of an
-event does not grow with the session, and a row always fits a batch.
+A chunk row is rewritten until it holds `CHUNK` bytes. Then the chunk is sealed and leaves memory, and the next chunk starts. The cost of
+an event therefore does not grow with the session, and a row always fits a batch.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 VERSION = 3
-"""Since 3 the content of a closed session stays for the grace; of 2, all content is of open ones. The form is the same."""
+"""Since version 3 the content of a closed session stays for the grace; rows of version 2 belong to open sessions. The form is the same."""
 GUARD_VERSION = 2
 CHUNK = 2_048
 GUARDED = 4_000
-"""How many identities a guard holds, unless one segment alone has more."""
+"""Maximum number of identities in a guard, unless one segment alone has more."""
 
 _HEAD = struct.Struct(">BqqqiiiB")
 _ENTRY = struct.Struct(">c16sdI")
@@ -29,16 +29,16 @@ EVENT, TRACE = b"e", b"t"
 
 
 Entry = tuple[bytes, float, bytes]
-"""A joined record: its kind, place in time (seconds since 1970) and bytes."""
+"""A joined record: its kind, its time in seconds since 1970, and its bytes."""
 
 
 def entry_head(kind: bytes, identity: bytes, at: float, raw: bytes) -> bytes:
-    """What stands in a chunk before an entry's bytes."""
+    """Returns the header of an entry in a chunk."""
     return _ENTRY.pack(kind, identity, at, len(raw))
 
 
 def unpack(chunk: bytes) -> Iterator[Entry]:
-    """The entries of a chunk's body."""
+    """Yields the entries of a chunk's body."""
     end = 0
     while end < len(chunk):
         kind, moment, length = _REST.unpack_from(chunk, end)
@@ -48,7 +48,7 @@ def unpack(chunk: bytes) -> Iterator[Entry]:
 
 
 def identities(chunk: bytes) -> Iterator[bytes]:
-    """The identities of a chunk's entries, 16 bytes each."""
+    """Yields the identities of a chunk's entries, 16 bytes each."""
     at = 0
     while at < len(chunk):
         identity, length = _IDENTITY.unpack_from(chunk, at)
@@ -57,7 +57,7 @@ def identities(chunk: bytes) -> Iterator[bytes]:
 
 
 class ChunkHeader(NamedTuple):
-    """What the last chunk says of the whole session. Times in milliseconds since 1970."""
+    """State of the whole session, kept in its last chunk. Times in milliseconds since 1970."""
 
     first_record: int
     last_record: int
@@ -68,15 +68,15 @@ class ChunkHeader(NamedTuple):
     ended: bool
 
     def pack(self) -> bytes:
-        """The head as it stands before a chunk's body."""
+        """Returns the bytes of the header."""
         return _HEAD.pack(VERSION, *self)
 
 
 def split(row: bytes) -> tuple[ChunkHeader, bytes]:
-    """A chunk row's head and body.
+    """Returns header and body of a chunk row.
 
     Raises:
-        ValueError: the row was written by a version that this one does not read.
+        ValueError: this version does not read the format of the row.
     """
     version, first, last, deadline, count, size, revision, ended = _HEAD.unpack_from(row)
     if version not in (VERSION, VERSION - 1):
@@ -85,18 +85,21 @@ def split(row: bytes) -> tuple[ChunkHeader, bytes]:
 
 
 def chunk_key(session: bytes, segment: int, chunk: int) -> bytes:
-    """The key of a chunk row. Keys of one segment sort by chunk."""
+    """Returns the key of a chunk row. Keys of one segment sort by chunk."""
     return b"c" + session + _CHUNK_KEY.pack(segment, chunk)
 
 
 def split_chunk_key(key: bytes) -> tuple[bytes, int, int]:
-    """Session id, segment and chunk number."""
+    """Returns session id, segment and chunk number."""
     segment, chunk = _CHUNK_KEY.unpack(key[-_CHUNK_KEY.size :])
     return key[1 : -_CHUNK_KEY.size], segment, chunk
 
 
 def is_among(identity: bytes, identities: bytes | bytearray) -> bool:
-    """Whether one of the identities, 16 bytes each, is this one. A sixth of a set's memory, and as fast up to some hundred."""
+    """Returns whether `identities`, 16 bytes each, contain this one.
+
+    The bytes take a sixth of a set's memory. Up to some hundred identities the search is as fast as in a set.
+    """
     at = identities.find(identity)
     while at >= 0 and at % 16:
         at = identities.find(identity, at + 1)
@@ -104,10 +107,10 @@ def is_among(identity: bytes, identities: bytes | bytearray) -> bool:
 
 
 class Guard(NamedTuple):
-    """What stays of a closed session for a while: its last segment and revision, when it closed, and the identities it joined.
+    """What is remembered of a closed session: last segment and revision, time of the close, and joined identities.
 
-    Of the last segment, which has `own` of them, these are all, of the ones before it the latest, `GUARDED` in all: a session that goes
-    on for days still has a small guard.
+    The guard holds all `own` identities of the last segment, and the latest ones of earlier segments, `GUARDED` in total. A session that
+    lasts for days therefore still has a small guard.
     """
 
     segment: int
@@ -117,12 +120,12 @@ class Guard(NamedTuple):
     identities: bytes
 
     def pack(self) -> bytes:
-        """The guard's row."""
+        """Returns the row of the guard."""
         return _GUARD.pack(GUARD_VERSION, self.segment, self.closed_at, self.revision, self.own) + self.identities
 
     @classmethod
     def of(cls, segment: int, revision: int, closed_at: int, identities: bytes, former: Guard | None) -> Guard:
-        """The guard of a segment that closes, and of those before it."""
+        """Returns the guard of a segment that closes; `former` is the guard of the segments before it."""
         own, older = len(identities) // 16, b""
         if former is not None and (room := 16 * GUARDED - len(identities)) > 0:
             others = former.identities
@@ -133,10 +136,10 @@ class Guard(NamedTuple):
 
     @classmethod
     def unpack(cls, row: bytes) -> Guard:
-        """A guard from its row.
+        """Returns the guard from its row.
 
         Raises:
-            ValueError: the row was written by a version that this one does not read.
+            ValueError: this version does not read the format of the row.
         """
         if row[0] == GUARD_VERSION:
             _, segment, closed_at, revision, own = _GUARD.unpack_from(row)
@@ -147,10 +150,10 @@ class Guard(NamedTuple):
         raise ValueError(f"guard row of format {row[0]}; this version reads {GUARD_VERSION - 1} and {GUARD_VERSION}")
 
     def knows(self, identity: bytes) -> bool:
-        """Whether the session joined a record of this identity."""
+        """Returns whether the session joined a record with this identity."""
         return is_among(identity, self.identities)
 
 
 def guard_key(session: bytes) -> bytes:
-    """The key of a session's guard."""
+    """Returns the key of a session's guard."""
     return b"g" + session

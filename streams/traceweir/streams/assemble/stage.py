@@ -1,4 +1,4 @@
-"""Assemble: joins events and traces into sessions, and closes a session on its end, on idleness or at a size limit."""
+"""The assemble stage: joins events and traces into sessions, and closes a session at its end, when it is idle, or at a size limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceweir.schemas.session import Closed
 from traceweir.streams.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.open_session import OpenSession
-from traceweir.streams.assemble.parse import present, read_event, read_trace
+from traceweir.streams.assemble.parse import checked_value, read_event, read_trace
 from traceweir.streams.assemble.session_rows import (
     EVENT,
     TRACE,
@@ -29,16 +29,17 @@ from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 _MARKS = b"w"
-_SETTLING = 5_000
-"""Milliseconds for which records that came late set the clock back, at least, and from which on inputs are a backlog."""
-_SHARE = 10
-"""After a longer backlog it is so much of it: who forwards strays may have begun to read as much later."""
-_CALM = 60_000
-"""At most so long; and so long after a backlog late records set nothing back: else one sender with a slow clock would keep all open."""
+_MIN_SETTLING = 5_000
+"""Minimum time in milliseconds for which late records hold the watermark back. An input that lags further behind is a backlog."""
+_BACKLOG_DIVISOR = 10
+"""After a backlog the watermark is held back by a tenth of its length, because misrouted records arrive that late."""
+_MAX_SETTLING = 60_000
+"""Maximum time in milliseconds for which late records hold the watermark back. Late records that arrive more than this time after a
+backlog have no effect: otherwise one sender with a slow clock would keep all sessions open."""
 
 
 class AssembleStage:
-    """The sessions whose home is one partition."""
+    """Joins the records of the sessions whose home is one partition."""
 
     def __init__(self, partition: int, partitions: int, topics: Topics, read: Read, closing: ClosingRules) -> None:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
@@ -58,7 +59,7 @@ class AssembleStage:
         self.counters = Counters()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the open sessions, guards and watermarks of the last finished checkpoint."""
+        """Restores open sessions, guards and watermarks from the last finished checkpoint."""
         self.counters.load(rows)
         guards: dict[bytes, Guard] = {}
         for key in sorted(rows):
@@ -79,9 +80,10 @@ class AssembleStage:
             self._restored = True
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Join the records to their sessions; forward those that are not at home; put aside those that cannot be used.
+        """Joins records to their sessions, forwards misrouted records, and turns unusable records into dead letters.
 
-        All that comes in passes this loop, so it is written for speed; what is not plainly the next record of an open session leaves it.
+        Every incoming record passes this loop, so the loop is written for speed. A record that is not simply the next record of an open
+        session is handled by `_place`.
         """
         self._next[topic] = records[-1].offset + 1
         opened, dirty, closing = self._open, self._dirty, self._closing
@@ -98,7 +100,7 @@ class AssembleStage:
                     high = timestamp
                 value = record.value
                 if not value or record.headers or len(value) > max_bytes or len(record.key or b"") > KEPT_BYTES:
-                    value = present(record, max_bytes)
+                    value = checked_value(record, max_bytes)
                 is_trace = traces or (strays and self._was_trace(record))
                 session_id, at, identity, ends = read_trace(record, value) if is_trace else read_event(record, value)
                 if at * 1_000 > latest:
@@ -128,7 +130,7 @@ class AssembleStage:
                     session.dirty = True
                     dirty.append(session)
             except RecordRejected as why:
-                self._put_aside(topic, record, why)
+                self._reject(topic, record, why)
         self._high[topic] = high
         self.counters["consumed"] += len(records)
         if joined:
@@ -137,18 +139,18 @@ class AssembleStage:
             self._note_lateness(used)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
-        """Close what is due.
+        """Moves the watermark, and closes due sessions.
 
-        The watermark is the lowest of the highest timestamps seen on the inputs that are still behind, so that an input read faster
-        than another closes nothing early; once all are read to their end, the clock moves it, set back while records came late.
+        While inputs are behind, the watermark is the lowest of their highest timestamps, so that a fast input closes no session early.
+        After all inputs are read to their end, the clock moves the watermark; late records hold the watermark back for a while.
         """
         self._now = int(now * 1000)
-        if self._restored:  # while nobody was here, the strays of other partitions became late, too
+        if self._restored:  # while this partition had no worker, the strays of other partitions became late, too
             self._restored, self._backlog_at = False, self._now
             self._note_lateness(max(self._watermark, *self._high.values()))
         if behind:
             reached = min(self._high.get(topic, 0) for topic in behind)
-            if self._now - reached > _SETTLING:
+            if self._now - reached > _MIN_SETTLING:
                 self._backlog_at = self._now
         else:
             reached = self._now - (self._lateness if self._now < self._settled_at else 0)
@@ -165,27 +167,28 @@ class AssembleStage:
         self._closed.forget(self._watermark)
 
     def _note_lateness(self, timestamp: int) -> None:
-        """How late records come, which sets the clock back for a while.
+        """Notes how late records arrive, and holds the watermark back by this lateness for a while.
 
-        After a backlog the strays of other partitions come as late as our own records did. Closing by the plain clock would cut them off.
+        After a backlog the strays of other partitions arrive as late as our own records did. Without this delay the clock would close
+        sessions before their strays arrive.
         """
-        if self._now - self._backlog_at > _CALM:
+        if self._now - self._backlog_at > _MAX_SETTLING:
             return
         lateness = max(0, self._now - timestamp)
         if lateness >= self._lateness or self._now >= self._settled_at:
-            settling = min(max(_SETTLING, lateness // _SHARE), _CALM)
+            settling = min(max(_MIN_SETTLING, lateness // _BACKLOG_DIVISOR), _MAX_SETTLING)
             self._lateness, self._settled_at = lateness, self._now + settling
 
     def full(self) -> bool:
-        """Never: joining is quicker than reading."""
+        """Returns False: joining is faster than fetching."""
         return False
 
     def cut(self) -> Cut:
-        """Changed and closed sessions, strays and dead letters since the last cut."""
+        """Returns changed and closed sessions, strays and dead letters since the last cut."""
         rows, outputs, topic = self._rows, self._outputs, self._topics.sessions
         outputs += [Output(topic, self._partition, *found) for found in self._closed.documents()]
         written = [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
-        # Deletions come first: a session that was forgotten may have begun again, under the same keys.
+        # Deletions come first: a forgotten session can have started again under the same keys.
         rows += self._closed.rows()
         rows += written
         for session in self._dirty:
@@ -200,14 +203,14 @@ class AssembleStage:
         return cut
 
     def drop(self) -> None:
-        """Nothing runs on: there is nothing to stop."""
+        """Does nothing: this stage has no running work."""
 
     def _place(
         self, session: OpenSession | None, session_id: bytes, identity: bytes, topic: str, record: Record
     ) -> OpenSession | None:
-        """The session that a record joins: the open one, a closed one's next revision, or the next segment.
+        """Returns the session that a record joins: the open session, the next revision of a closed session, or the next segment.
 
-        None: it is a duplicate, or forwarded to its home.
+        Returns None for a duplicate, and for a record that was forwarded to its home partition.
         """
         if session is None and topic != self._topics.strays:
             home = partition_of(session_id, self._partitions)
@@ -227,14 +230,16 @@ class AssembleStage:
         size = len(record.value or b"")
         if session is not None:
             if record.timestamp > session.deadline:
-                self._close(session)  # reading live, the clock would have closed it before this record came
+                self._close(
+                    session
+                )  # when reading live, the clock would have closed the session before this record arrived
             elif session.count < self._closing.max_events and session.bytes + size <= self._closing.max_bytes:
                 return session
             else:
                 self._close(session, "size_limit")
         return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
 
-    def _put_aside(self, topic: str, record: Record, why: RecordRejected) -> None:
+    def _reject(self, topic: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
         letters, number = self._topics.dead_letters, self._partition
         self._outputs.append(dead_letter(letters, topic, number, record, "assemble", why.reason, why.detail))
@@ -244,7 +249,9 @@ class AssembleStage:
 
     def _was_trace(self, stray: Record) -> bool:
         origins = [content for name, content in stray.headers if name == ORIGIN]
-        return origins[-1:] == [self._topics.traces.encode()]  # the last is ours; a producer may have sent one too
+        return origins[-1:] == [
+            self._topics.traces.encode()
+        ]  # the last header is ours; a producer can have sent one, too
 
     def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
         self.counters["forwarded"] += 1
@@ -262,7 +269,7 @@ class AssembleStage:
                 return None
             self.counters["reopened"] += 1
         self._open[session_id] = session
-        self._await(session, moment + closing.linger_ms)  # more may come with it
+        self._await(session, moment + closing.linger_ms)  # further late records can follow
         if session.ended:
             session.deadline = max(session.deadline, timestamp + closing.linger_ms)
         return session
@@ -273,13 +280,12 @@ class AssembleStage:
         self._closed.drop_content(session_id)
         session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
         closing = self._closing
-        self._await(
-            session, max(timestamp + closing.idle_gap_ms, self._watermark + closing.linger_ms)
-        )  # more may be as late
+        # Further records can be as late as this one, so the session stays open for the linger at least.
+        self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark + closing.linger_ms))
         return session
 
     def _await(self, session: OpenSession, moment: int) -> None:
-        """Look at it when the watermark is past this moment; an earlier wish counts no more."""
+        """Schedules the next check of a session, and replaces an earlier one."""
         session.due = moment
         heapq.heappush(self._due, (moment, session.id))
 
@@ -299,12 +305,12 @@ class AssembleStage:
 
 
 def _has_closed(session: OpenSession, guard: Guard | None) -> bool:
-    """Whether rows that were found are what is kept of a closed session, which the guard then tells."""
+    """Returns whether the loaded rows belong to a closed session; the session's guard says so."""
     return guard is not None and guard.segment == session.segment and guard.revision >= session.revision
 
 
 def _moment(seconds: float) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
-    except (ValueError, OverflowError):  # the zone may carry the end of the year 9999 into the next
+    except (ValueError, OverflowError):  # a time zone can move the end of the year 9999 into the next year
         return f"{seconds:.0f} s after 1970"
