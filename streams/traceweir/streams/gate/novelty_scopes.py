@@ -1,4 +1,4 @@
-"""The novelty scopes of one partition: a cache of vectors and the decided traces of each, the least recently used one dropped."""
+"""Keeps the novelty scopes of one partition: vectors and decided traces of each scope. The least recently used scope is dropped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from traceweir.streams.stages.base import Rows
 
 
 class NoveltyScope:
-    """What a scope has seen, and the rows that changed since they were last taken."""
+    """The vectors and decisions of one scope, and the rows that changed since the last call of `rows`."""
 
     def __init__(self, name: str, capacity: int) -> None:
         self.name, self.digest, self.capacity = name, scope_digest(name), capacity
@@ -35,10 +35,10 @@ class NoveltyScope:
         self._rows: dict[bytes, bytes | None] = {}
 
     def measure_and_add(self, vectors: Vectors, trace_ids: list[str]) -> list[Novelty]:
-        """Novelty of each, in order; a trace that is known already is a revision and replaces its own vector.
+        """Returns the novelty of each vector, in order. A known trace is a revision and replaces its own vector.
 
         Raises:
-            ValueError: the vectors' length is not the scope's, or a value is not finite. Nothing has been added then.
+            ValueError: the vectors' length differs from the scope's, or a value is not finite. Then no vector is added.
         """
         cache = self.vectors or NoveltyCache(self.capacity, vectors.shape[1])
         measured = cache.measure_and_add(vectors, trace_ids, replace=True)
@@ -49,12 +49,12 @@ class NoveltyScope:
         return measured
 
     def supersedes(self, trace_id: str, segment: int, revision: int) -> bool:
-        """Whether this trace was decided as of a later revision: a session that was put aside may be scored long after."""
+        """Returns whether a later revision of this trace was decided before: a replayed session can be scored long after its successor."""
         known = self.decided.get(trace_id)
         return known is not None and (known.segment, known.revision) > (segment, revision)
 
     def remember(self, trace_id: str, session_id: str, segment: int, revision: int, accepted: bool) -> None:
-        """Keep a decision, and forget the oldest one beyond the capacity. To be decided again makes a trace no younger."""
+        """Keeps a decision, and forgets the oldest one beyond the capacity. A new decision does not change the age of a trace."""
         old = self.decided.get(trace_id)
         number = old.number if old else self.numbers
         self.numbers = max(self.numbers, number + 1)
@@ -64,7 +64,7 @@ class NoveltyScope:
             self.decided.popitem(last=False)
 
     def restore(self, key: bytes, row: bytes) -> None:
-        """Take over a vector's or a decision's row."""
+        """Restores a row of a vector or a decision."""
         _, slot = split_slot_key(key)
         if key.startswith(VECTOR):
             sequence, trace_id, vector = unpack_vector(row)
@@ -77,24 +77,24 @@ class NoveltyScope:
             self.numbers = max(self.numbers, decided.number + 1)
 
     def settle(self) -> None:
-        """Order the decisions by age, after rows came in any order."""
+        """Orders the decisions by age, after rows were restored in any order."""
         self.decided = OrderedDict(sorted(self.decided.items(), key=lambda item: item[1].number))
 
     def rows(self) -> Rows:
-        """What changed since the last call."""
+        """Returns the changed rows since the last call."""
         about = orjson.dumps({"name": self.name, "used": self.used})
         rows, self._rows = [(SCOPE + self.digest, about), *self._rows.items()], {}
         return rows
 
     def tombstones(self) -> Rows:
-        """The deletion of all its rows."""
+        """Returns the deletions of all rows of this scope."""
         slots = range(min(self.capacity, max(self.numbers, len(self.vectors) if self.vectors else 0)))
         keys = [slot_key(kind, self.digest, slot) for kind in (VECTOR, DECISION) for slot in slots]
         return [(key, None) for key in (SCOPE + self.digest, *keys)]
 
 
 class NoveltyScopes:
-    """All scopes of a partition, at most `limit`."""
+    """All scopes of a partition; at most `limit`."""
 
     def __init__(self, capacity: int, limit: int) -> None:
         self._capacity, self._limit = capacity, limit
@@ -104,7 +104,7 @@ class NoveltyScopes:
         self._uses = 0
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the rows of the last finished checkpoint."""
+        """Restores the scopes from the rows of the last finished checkpoint."""
         about = {key[1:]: orjson.loads(row) for key, row in rows.items() if key.startswith(SCOPE)}
         by_digest = {}
         for digest, found in sorted(about.items(), key=lambda item: item[1]["used"]):
@@ -117,11 +117,11 @@ class NoveltyScopes:
             scope.settle()
 
     def drops_one_for(self, name: str) -> bool:
-        """Whether `get` would have to drop a scope."""
+        """Returns whether `get` would drop a scope."""
         return name not in self._scopes and len(self._scopes) >= self._limit
 
     def get(self, name: str) -> NoveltyScope:
-        """The scope of this name, begun if it is new; it is now the one used last."""
+        """Returns the scope of this name, created if new, and marks it as the most recently used scope."""
         scope = self._scopes.get(name)
         if scope is None:
             scope = self._scopes[name] = NoveltyScope(name, self._capacity)
@@ -136,7 +136,7 @@ class NoveltyScopes:
         return scope
 
     def rows(self) -> Rows:
-        """What changed since the last call."""
+        """Returns the changed rows since the last call."""
         written = {key: row for scope in self._changed.values() for key, row in scope.rows()}
         rows: Rows = [(key, None) for key in self._dropped if key not in written]
         self._changed, self._dropped = {}, {}

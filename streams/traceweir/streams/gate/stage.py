@@ -1,4 +1,4 @@
-"""Gate: decides in the order of its partition which traces are published, and says of every one why or why not."""
+"""The gate stage: decides, in the order of its partition, which traces are published, and reports the reasons for every trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.dead_letter import KEPT_BYTES, is_replay
-from traceweir.schemas.score import Score as ScoreRecord
+from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.evaluation.decision import decide, network_record
 from traceweir.scorers.evaluation.plan import Plan
@@ -31,7 +31,7 @@ Waiting = dict[str, tuple[Record, Candidate]]
 
 
 class GateStage:
-    """The candidates of one partition: all traces of the scopes that belong there."""
+    """Decides on the candidates of one partition: all traces of the novelty scopes that belong to it."""
 
     def __init__(
         self, partition: int, partitions: int, topics: Topics, plan: Plan, clock: Callable[[], datetime]
@@ -45,15 +45,15 @@ class GateStage:
         self.counters = Counters()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the scopes of the last finished checkpoint."""
+        """Restores the scopes from the last finished checkpoint."""
         self.counters.load(rows)
         self._scopes.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Decide on the candidates. Their novelty is measured for many at once, scope by scope.
+        """Decides on the candidates. Novelty is computed for many candidates of a scope at once.
 
-        What a decision rests on is the same as one by one: before a trace comes again, or a scope is dropped, what waits is decided.
-        What comes of it is sent in the order of the candidates, so a trace that came in two scopes stands on `network` as it came last.
+        The result is the same as candidate by candidate: waiting candidates are decided before a trace id comes again, and before a scope
+        is dropped. Outputs are sent in the order of the candidates, so a trace that came in two scopes is on `network` as it came last.
         """
         self._next[topic] = records[-1].offset + 1
         self.counters["consumed"] += len(records)
@@ -64,7 +64,7 @@ class GateStage:
             try:
                 candidate = Candidate.model_validate_json(record.value or b"")
             except ValidationError as error:
-                self._put_aside(record, RecordRejected("unreadable_candidate", explain(error)))
+                self._reject(record, RecordRejected("unreadable_candidate", explain(error)))
                 continue
             if self._scopes.drops_one_for(candidate.scope):
                 self._decide_all(waiting)
@@ -74,7 +74,7 @@ class GateStage:
             try:
                 _check(scope, waiting[scope], candidate)
             except RecordRejected as why:
-                self._put_aside(record, why)
+                self._reject(record, why)
                 continue
             if scope.supersedes(candidate.trace.id, candidate.segment, candidate.revision):
                 self._refuse_superseded(scope, record, candidate)
@@ -85,20 +85,20 @@ class GateStage:
             self._outputs += self._decided.pop(offset)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
-        """Nothing depends on the time."""
+        """Does nothing: decisions do not depend on the time."""
 
     def full(self) -> bool:
-        """Never: deciding is quicker than reading."""
+        """Returns False: deciding is faster than fetching."""
         return False
 
     def cut(self) -> Cut:
-        """Decisions, published traces and the vectors added since the last cut."""
+        """Returns decisions, published traces and added vectors since the last cut."""
         cut = Cut([*self._scopes.rows(), *self.counters.rows()], self._outputs, self._next)
         self._outputs, self._next = [], {}
         return cut
 
     def drop(self) -> None:
-        """Nothing runs on: there is nothing to stop."""
+        """Does nothing: this stage has no running work."""
 
     def _decide_all(self, waiting: dict[NoveltyScope, Waiting]) -> None:
         for scope, items in waiting.items():
@@ -124,22 +124,22 @@ class GateStage:
             published = to_json(document)  # any integer, unlike orjson
             reasons = _unpublishable(trace.id, document, published)
         accepted, before = not reasons, scope.decided.get(trace.id)
-        outputs = self._say(scope, record, candidate, measured, reasons)
+        outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:
-            outputs.append(self._published(trace.id, published))
-        # What this scope knows nothing of, or no more, may have been accepted when it came first, here or in another scope.
+            outputs.append(self._network_output(trace.id, published))
+        # A trace that this scope does not know (any more) can have been accepted before, here or in another scope.
         elif before.accepted if before is not None else candidate.revision or candidate.segment:
-            outputs.append(self._published(trace.id, None))
+            outputs.append(self._network_output(trace.id, None))
         scope.remember(trace.id, candidate.session_id, candidate.segment, candidate.revision, accepted)
 
     def _refuse_superseded(self, scope: NoveltyScope, record: Record, candidate: Candidate) -> None:
         measured = self._plan.trace_value.measure(candidate.trace, novelty_missing="superseded")
-        self._say(scope, record, candidate, measured, ["superseded"])
+        self._record_decision(scope, record, candidate, measured, ["superseded"])
 
-    def _say(
+    def _record_decision(
         self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
     ) -> list[Output]:
-        """Count and write down a decision, and give the outputs, to which more may be added."""
+        """Counts a decision, and returns its outputs; the caller can append to them."""
         now, accepted = self._clock(), not reasons
         self.counters["accepted" if accepted else "rejected"] += 1
         for reason in reasons:
@@ -160,7 +160,7 @@ class GateStage:
             return scorer.measure(candidate.trace, novelty_missing="first_of_scope")
         return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
 
-    def _put_aside(self, record: Record, why: RecordRejected) -> None:
+    def _reject(self, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
         topics = self._topics
         letter = dead_letter(
@@ -168,36 +168,36 @@ class GateStage:
         )
         self._decided[record.offset] = [letter]
 
-    def _result(self, candidate: Candidate, score: ScoreRecord) -> Output:
+    def _result(self, candidate: Candidate, score: Score) -> Output:
         key = candidate.session_id.encode()
         return Output(self._topics.results, partition_of(key, self._partitions), key, score.wire())
 
-    def _published(self, trace_id: str, value: bytes | None) -> Output:
+    def _network_output(self, trace_id: str, value: bytes | None) -> Output:
         key = trace_id.encode()
         return Output(self._topics.network, partition_of(key, self._partitions), key, value)
 
 
 def _unpublishable(trace_id: str, document: JsonObject, published: bytes) -> list[str]:
     reasons = []
-    # The id is the key too, of the record and of what takes it back. Redacted, two traces would share a key; as it is, it would tell.
+    # The id is also the key of the record and of its tombstone. Two redacted ids could share a key; the unredacted id contains the secret.
     if document["id"] != trace_id:
         reasons.append("id_not_publishable")
-    if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:  # a redacted text may be longer than the text
+    if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:  # redaction can make a text longer
         reasons.append("too_large")
     return reasons
 
 
 def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
-    """See that a candidate can be compared with its scope.
+    """Checks that a candidate can be compared with its scope.
 
     Raises:
-        RecordRejected: the trace is another session's, or its vector has another length or a value that is not finite.
+        RecordRejected: the trace belongs to another session, or its vector has another length or a value that is not finite.
     """
     known = scope.decided.get(candidate.trace.id)
     if known is not None and known.session_id != candidate.session_id:
         raise RecordRejected(
             "trace_id_conflict",
-            f"trace {candidate.trace.id} belongs to session {known.session_id} already, and came again in {candidate.session_id}",
+            f"trace {candidate.trace.id} already belongs to session {known.session_id}, and came again in {candidate.session_id}",
         )
     if candidate.embedding is None:
         return
@@ -205,4 +205,7 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     before = (item.embedding.dimensions for _, item in waiting.values() if item.embedding is not None)
     expected = scope.vectors.dimensions if scope.vectors else next(before, len(vector))
     if len(vector) != expected or not np.isfinite(vector).all():
-        raise RecordRejected("unreadable_candidate", "embedding: not the length of its scope, or not finite")
+        raise RecordRejected(
+            "unreadable_candidate",
+            f"embedding: must have {expected} finite values, as the other vectors of its scope, not {len(vector)}",
+        )
