@@ -57,6 +57,15 @@ format: $(VENV)/.installed ## Format the code and write the generated files anew
 bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)
 	$(BIN)/python -m benchmarks
 
+$(VENV)/docs/.installed: pyproject.toml constraints.txt # the tools alone: the pages are made of the source as text
+	$(PYTHON) -m venv $(VENV)/docs
+	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' >$(VENV)/docs/requirements.txt
+	$(VENV)/docs/bin/pip install --quiet -c constraints.txt -r $(VENV)/docs/requirements.txt
+	@touch $@
+
+docs: $(VENV)/docs/.installed ## Build the documentation with the API reference into site/ (tools in an environment of their own)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict
+
 build: ## Build sdist and wheel into dist/, and try the wheel with the example plugin in a fresh environment
 	rm -rf dist $(VENV)/build $(VENV)/built
 	$(PYTHON) -m venv $(VENV)/build
@@ -72,6 +81,6 @@ build: ## Build sdist and wheel into dist/, and try the wheel with the example p
 	$(VENV)/built/bin/traceweir score examples/sessions.jsonl --config $(VENV)/built/eval.json --json | grep -q '"metric":"brevity"'
 
 clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings check format bench build clean
+.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings check format bench docs build clean

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import stat
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,12 @@ def test_the_table_of_settings_is_that_of_the_code() -> None:
 def test_a_page_without_its_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="settings: begin"):
         settings_doc.with_table("# Configuration\n")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=name)
+def test_every_module_of_the_api_reference_exists(page: Path) -> None:
+    for module in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.MULTILINE):
+        assert find_spec(module), module
 
 
 def test_the_example_config_makes_a_plan() -> None:
