@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceweir.schemas.invocation import Content, Invocation
-from traceweir.schemas.normal_form import JOINER, MOST_MARKS, NormalForm, normal_form
+from traceweir.schemas.normal_form import JOINER, MAX_MARKS, NormalForm, normal_form
 from traceweir.schemas.reference import normalised_question
 from traceweir.scorers.base import Subject
 from traceweir.scorers.metrics.content_similarity import ContentSimilarity
@@ -46,7 +46,7 @@ def test_usual_texts_give_what_they_gave(text: str, form: NormalForm) -> None:
 @given(ROWS, st.sampled_from(FORMS))
 def test_marks_are_cut_into_rows_and_none_is_lost(text: str, form: NormalForm) -> None:
     found = normal_form(form, text)
-    assert longest_row(found) <= 2 * MOST_MARKS + 1  # a mark may stand for two, and a letter bring one
+    assert longest_row(found) <= 2 * MAX_MARKS + 1  # a mark may stand for two, and a letter bring one
     whole = found.replace(JOINER, "")
     assert unicodedata.normalize(form, whole) == unicodedata.normalize(form, text)
 
@@ -55,8 +55,8 @@ def test_every_mark_there_is_counts_as_one() -> None:
     marks = [mark for mark in map(chr, range(sys.maxunicode + 1)) if is_mark(mark)]
     assert len(marks) > 900
     for mark in marks:
-        assert JOINER not in normal_form("NFC", "a" + mark * MOST_MARKS)
-        assert normal_form("NFC", "a" + mark * (MOST_MARKS + 1)).count(JOINER) == 1
+        assert JOINER not in normal_form("NFC", "a" + mark * MAX_MARKS)
+        assert normal_form("NFC", "a" + mark * (MAX_MARKS + 1)).count(JOINER) == 1
 
 
 VAST = 200_000

@@ -1,1 +1,1 @@
-"""Shapes of everything that Traceweir reads and writes."""
+"""Defines the schemas of everything that Traceweir reads and writes."""

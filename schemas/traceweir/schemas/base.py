@@ -1,4 +1,4 @@
-"""What every model on the wire shares: strict types, unknown keys tolerated, nothing that JSON cannot say."""
+"""Defines the base classes of all schemas: strict types, unknown keys ignored, only values that JSON can represent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ _put = object.__setattr__
 
 
 class WireModel(BaseModel):
-    """A document on a topic. Frozen and strict; keys it does not know are ignored, so that an older reader survives a newer writer."""
+    """Base class of the documents on topics, frozen and strict.
+
+    Unknown keys are ignored, so that an older reader accepts the documents of a newer writer.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
 
     @classmethod
     def trusted(cls, **fields: Any) -> Self:
-        """A document of values that are known to be right, at a fifth of the cost: nothing is checked, and every field must be given."""
+        """Returns a document from valid values without validation, which takes a fifth of the time.
+
+        Args:
+            fields: The value of every field; none can be left out.
+        """
         document = cls.__new__(cls)
         _put(document, "__dict__", fields)
         _put(document, "__pydantic_fields_set__", set(fields))
@@ -28,13 +35,16 @@ class WireModel(BaseModel):
 
 
 class AdkModel(WireModel):
-    """A shape of Google ADK's: written in snake_case, read in snake_case or camelCase, `null` where a field is absent."""
+    """Base class of Google ADK's schemas: written in snake_case, read in both snake_case and camelCase.
+
+    An absent field is written as `null`.
+    """
 
     model_config = ConfigDict(alias_generator=to_camel)
 
 
 class ConfigModel(BaseModel):
-    """A part of the evaluation config. An option that does not exist is an error, never ignored; camelCase is accepted."""
+    """Base class of the parts of the evaluation config. An unknown option is an error; camelCase is accepted."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, alias_generator=to_camel, populate_by_name=True
@@ -42,25 +52,25 @@ class ConfigModel(BaseModel):
 
 
 Timestamp = AwareDatetime
-"""An instant with its zone, ISO 8601. One without a zone is refused: guessing would be wrong by hours."""
+"""A date-time with its time zone, ISO 8601; without a zone it is an error, because a guess could be hours off."""
 
 
 def whole(value: object) -> object:
-    """`3.0` as 3; anything else as it is."""
+    """Returns a float without a fraction as an int (`3.0` as 3), and any other value unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Whole = Annotated[int, BeforeValidator(whole)]
-"""A whole number in JSON Schema's sense: `3.0` is one."""
+"""An integer in the sense of JSON Schema: `3.0` is an integer."""
 
 T = TypeVar("T")
 
 
 def not_null(value: object) -> object:
-    """The value.
+    """Returns the value.
 
     Raises:
-        ValueError: it is None.
+        ValueError: The value is None.
     """
     if value is None:
         raise ValueError("null is not allowed; leave the key out")
@@ -68,20 +78,20 @@ def not_null(value: object) -> object:
 
 
 Optionally = Annotated[T | None, BeforeValidator(not_null)]
-"""A key that may be absent (then it reads as None), but not null."""
+"""A key that can be absent, which reads as None, but not null."""
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 Identifier = Annotated[str, Field(min_length=1, max_length=1024)]
-"""An id chosen by a sender: at least one character, at most 1,024."""
+"""An id that a sender chooses: from 1 to 1,024 characters."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 JsonObject = dict[str, JsonValue]
 
 
 def explain(error: ValidationError) -> str:
-    """What is wrong with a document, as `field.path: rule` joined by semicolons; at most five, then a count.
+    """Returns the problems of a document as `field.path: rule`, joined by semicolons; at most five, then their number.
 
-    The offending value is shown only when it is a number, a truth value or null: text may hold secrets, and the document itself travels
-    beside the message.
+    The message contains an invalid value only if the value is a number, a boolean or null. Text can contain secrets,
+    and the document itself is sent along with the message.
 
     >>> class Point(WireModel):
     ...     x: float

@@ -1,4 +1,4 @@
-"""EvalConfig: which criteria are measured and what the gate asks for."""
+"""Defines EvalConfig: the criteria to measure and the conditions of the gate."""
 
 from __future__ import annotations
 
@@ -13,36 +13,42 @@ Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
 class GateConfig(ConfigModel):
-    """What a trace must satisfy to be published on `network`."""
+    """Conditions that a trace must meet to be published on `network`."""
 
     threshold: Fraction = 0.75
-    """The least trace value that is accepted."""
+    """The minimum trace value."""
     required: list[str] = []
     """Criteria that must have PASSED."""
     redact: Annotated[dict[Kind, Annotated[str, Field(min_length=1, max_length=1_000)]], Field(max_length=100)] = {}
-    """What is redacted beside secrets and personal identifiers: patterns in RE2's syntax, each under the kind that stands in its place."""
+    """Patterns in RE2's syntax that are redacted in addition to secrets and personal identifiers, by kind.
+
+    A token with the kind replaces each match.
+    """
     scope: Literal["task_domain", "global"] = "task_domain"
-    """What novelty is compared within: the trace's field, or everything (one partition then decides it all)."""
+    """The traces among which novelty is compared: those of the same `task_domain`, or all traces.
+
+    With `global`, a single partition decides all traces.
+    """
     cache_size: Annotated[int, Field(ge=1, le=100_000)] = 1_000
-    """Vectors remembered per scope, first in, first out."""
+    """Number of vectors stored per scope, first in, first out."""
     max_scopes: Annotated[int, Field(ge=1, le=100_000)] = 1_000
-    """Scopes remembered per partition; beyond that the least recently used one is dropped."""
+    """Number of scopes stored per partition; the least recently used scope is dropped first."""
 
 
 class AgentEvaluation(ConfigModel):
-    """Which metrics of Databricks Agent Evaluation run by themselves."""
+    """Selects the metrics of Databricks Agent Evaluation that run automatically."""
 
     judged: bool = True
-    """Whether those that ask a judge are among them."""
+    """Whether metrics that ask a judge run too."""
     judge_model_options: JsonObject = {}
-    """Whom these ask, and how often: `judge_model`, `num_samples`, `parallelism_limit`."""
+    """Options of the metrics that ask a judge: `judge_model`, `num_samples`, `parallelism_limit`."""
 
 
 def _automatic(value: JsonValue | AgentEvaluation) -> JsonValue | AgentEvaluation:
     if value == "auto":
         return AgentEvaluation()
     if not isinstance(value, dict | AgentEvaluation):
-        raise ValueError('must be "auto" or an object')  # noqa: TRY004  # only that is a problem of the config's to pydantic
+        raise ValueError('must be "auto" or an object')  # noqa: TRY004  # pydantic reports only ValueErrors
     return value
 
 
@@ -52,27 +58,29 @@ Automatic = Annotated[
 
 
 class EvalConfig(ConfigModel):
-    """Google ADK's `test_config.json`, and beside `criteria` what Traceweir adds.
+    """Google ADK's `test_config.json`: `criteria`, and the sections that Traceweir adds.
 
-    `criteria` maps a metric to its threshold, or to an object with `threshold` and the metric's own options.
+    `criteria` maps a metric to its threshold, or to an object with `threshold` and the options of the metric.
     """
 
     criteria: dict[str, float | JsonObject] = {}
     agent_evaluation: Automatic | None = None
-    """`auto`: beside the criteria, the metrics of Databricks Agent Evaluation that go with what is known of each invocation. An object
-    does the same, and says which judge is asked, or that none is."""
+    """`auto` adds the metrics of Databricks Agent Evaluation that apply to the data of each invocation.
+
+    An object does the same, and selects the judge model or switches judged metrics off.
+    """
     trace_value: JsonObject = {}
     """Options of the trace value, such as `{"preset": "knowledgepulse"}`."""
     gate: GateConfig = GateConfig()
     judge: JudgeConfig = JudgeConfig()
-    """How models that judge are asked, and what they may cost."""
+    """How judge models are called, and their budget."""
     sampling: Fraction | dict[str, Fraction] = 1.0
-    """Share of sessions on which criteria are measured, for all of them or by metric; the choice follows from the session id."""
+    """Share of sessions on which criteria are measured, for all criteria or by metric; the session id decides."""
     custom_metrics: JsonValue = None
     user_simulator_config: JsonValue = None
-    """Accepted, because ADK's files have it, and without effect: Traceweir never runs the agent."""
+    """Has no effect, because Traceweir never runs the agent; accepted because ADK's files can contain it."""
     live_model_config: JsonValue = None
-    """Likewise."""
+    """Has no effect, because Traceweir never runs the agent; accepted because ADK's files can contain it."""
 
     @field_validator("custom_metrics")
     @classmethod

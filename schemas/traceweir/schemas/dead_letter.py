@@ -1,4 +1,4 @@
-"""DeadLetter: a record that could not be used, as it came, and why."""
+"""Defines DeadLetter: the bytes of a record that could not be processed, with the reason."""
 
 from __future__ import annotations
 
@@ -26,24 +26,28 @@ Reason = Literal[
 
 PREFIX = "traceweir."
 ORIGIN = PREFIX + "origin"
-"""Header of a stray: the input topic that it was read from."""
+"""Header of a misrouted record that a worker forwards: the input topic of the record."""
 REPLAY = PREFIX + "replay"
-"""Header of a replayed record: the id of the dead letter that it is from."""
+"""Header of a replayed record: the id of its dead letter."""
 REPLAYED = PREFIX + "replayed"
-"""Header of a mark on the `dead-letters` topic: the id of the dead letter that was replayed. A mark has no key and no value."""
+"""Header of a mark on the `dead-letters` topic: the id of the replayed dead letter. A mark has no key and no value."""
 KEPT_BYTES = 65_536
-"""How much of the value a dead letter keeps; of a longer one the size and the SHA-256 are noted."""
+"""Maximum number of bytes of the value in a dead letter; headers contain the size and SHA-256 of a longer value."""
 
 Headers = Sequence[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that could not be used. On the wire: the record's own key, value and headers, and the rest in `traceweir.*` headers."""
+    """Holds a record that could not be processed.
+
+    On the wire, a dead letter has the key, value and headers of the record; all other fields are `traceweir.*`
+    headers.
+    """
 
     reason: str
     detail: str
-    """One sentence for a person, without control characters."""
+    """A sentence for a person, without control characters."""
     stage: str
     topic: str
     partition: int
@@ -52,23 +56,24 @@ class DeadLetter:
     value: bytes | None
     headers: Headers = ()
     size: int | None = None
-    """Bytes of the original value, if it was cut."""
+    """Bytes of the original value, if it was truncated."""
     sha256: str | None = None
+    """SHA-256 of the original value, if it was truncated."""
     timestamp: int | None = None
-    """Of the original record, milliseconds since 1970."""
+    """Timestamp of the original record, in milliseconds since 1970."""
     origin: str | None = None
-    """Of a stray, the input topic that it was read from first."""
+    """For a misrouted record, the input topic that the record was first read from."""
     replay_of: str | None = None
-    """Of a record that was replayed, the id of the dead letter that it was before."""
+    """For a replayed record, the id of its earlier dead letter."""
     left_out: int | None = None
-    """Bytes of key and headers that are not here, as they were too many."""
+    """Bytes of key and headers that were omitted because they were too large."""
 
     def wire_value(self) -> bytes | None:
-        """The value as it is sent: the original's first 64 kB."""
+        """Returns the value to send: the first 64 kB of the original value."""
         return self.value if self.value is None else self.value[:KEPT_BYTES]
 
     def wire_headers(self) -> list[tuple[str, bytes]]:
-        """The original headers, then what is to be known about the failure."""
+        """Returns the original headers, then the `traceweir.*` headers with the failure."""
         about = {
             "reason": self.reason,
             "detail": printable(self.detail),
@@ -91,13 +96,13 @@ class DeadLetter:
 
     @classmethod
     def read(cls, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes]]) -> DeadLetter:
-        """A dead letter from a record of the `dead-letters` topic. Some records there are marks: see `marked`.
+        """Returns the dead letter in a record of the `dead-letters` topic. Some records there are marks: see `marked`.
 
         Raises:
-            ValueError: a `traceweir.*` header is missing; the record is a mark, or not one of ours.
+            ValueError: A `traceweir.*` header is missing: the record is a mark, or Traceweir did not write it.
         """
         found = list(headers)
-        # A header may have no value, where somebody else wrote it.
+        # A header of another producer can have no value.
         about = {name.removeprefix(PREFIX): (text or b"").decode() for name, text in found if name.startswith(PREFIX)}
         try:
             return cls(
@@ -122,7 +127,9 @@ class DeadLetter:
 
 
 def last_header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:
-    """The text of a record's last header of this name: a producer may have sent one too, and ours is behind it.
+    """Returns the text of a record's last header of this name; None if there is none.
+
+    Traceweir appends its headers, so that the last header counts if a producer has sent the same name.
 
     >>> last_header([("traceweir.origin", b"forged"), ("traceweir.origin", b"traceweir.traces")], ORIGIN)
     'traceweir.traces'
@@ -132,7 +139,7 @@ def last_header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:
 
 
 def marked(headers: Iterable[tuple[str, bytes]]) -> str | None:
-    """The id of the dead letter that a record of the `dead-letters` topic marks as replayed; None: it is no mark.
+    """Returns the id of the dead letter that a record of the `dead-letters` topic marks as replayed; None for no mark.
 
     >>> marked([("traceweir.replayed", b"2:17")])
     '2:17'
@@ -141,5 +148,5 @@ def marked(headers: Iterable[tuple[str, bytes]]) -> str | None:
 
 
 def is_replay(headers: Iterable[tuple[str, bytes]]) -> bool:
-    """Whether a record was a dead letter before, and was sent again."""
+    """Returns whether a record is a replayed dead letter."""
     return any(name == REPLAY for name, _ in headers)

@@ -1,7 +1,7 @@
-"""EvalSet: Google ADK's files of what was expected, `*.evalset.json` and `*.test.json`.
+"""Defines EvalSet: Google ADK's files of expected conversations, `*.evalset.json` and `*.test.json`.
 
-ADK writes them in snake_case and reads both spellings; so do we. As there, a key that does not exist is an error within an
-invocation, where it would be an expectation that nobody checks, and no obstacle elsewhere.
+As in ADK, the files are written in snake_case and read in snake_case and camelCase. As in ADK, an unknown key is an
+error within an invocation, where it would be an expectation that is never checked, and is accepted elsewhere.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class _Closed(AdkModel):
 
 
 class ExpectedData(IntermediateData):
-    """What should happen between the question and the answer, by kind."""
+    """The expected events between the question and the answer, grouped by kind."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ExpectedEvents(_Closed):
-    """What should happen between the question and the answer, in order."""
+    """The expected events between the question and the answer, in order."""
 
     invocation_events: list[InvocationStep]
 
@@ -49,9 +49,9 @@ def _kind(value: Any) -> str:
 
 
 class EvalRubric(Rubric):
-    """A rubric whose text may be called `text_property` or `textProperty`, and afterwards is called `text_property`."""
+    """A rubric whose text is in `text_property` or `textProperty`; validation renames the key to `text_property`."""
 
-    # Not in Rubric itself, which events carry: what is to be checked by Python cannot be read past pydantic.
+    # Rubric itself must not have this validator: fast decoding of events does not run Python validators.
     @field_validator("rubric_content", mode="before")
     @classmethod
     def _in_snake_case(cls, content: object) -> object:
@@ -61,7 +61,7 @@ class EvalRubric(Rubric):
 
 
 class EvalInvocation(_Closed):
-    """One turn of an eval case: the question, and what was expected of the agent."""
+    """One turn of an eval case: the question, and the expected behaviour of the agent."""
 
     invocation_id: str = ""
     user_content: Content
@@ -79,7 +79,7 @@ class EvalInvocation(_Closed):
 
     @property
     def tool_uses(self) -> list[FunctionCall]:
-        """The tool calls expected, in order, from either kind of intermediate data."""
+        """The expected tool calls, in order, from either kind of intermediate data."""
         data = self.intermediate_data
         if isinstance(data, ExpectedEvents):
             events = InvocationEvents.trusted(invocation_events=data.invocation_events)
@@ -88,19 +88,22 @@ class EvalInvocation(_Closed):
 
     @property
     def reference(self) -> Reference:
-        """What was expected. As for ADK, without intermediate data no tool call is, and without a final response an empty one."""
+        """The expectations of this turn.
+
+        As in ADK, without intermediate data no tool call is expected, and without a final response an empty response.
+        """
         return Reference(final_response=self.final_response or NOTHING_SAID, tool_uses=self.tool_uses)
 
 
 class ConversationScenario(AdkModel):
-    """How a simulated user begins and goes on; what the agent answers is nowhere written down."""
+    """The instructions for a simulated user; a scenario contains no answers of the agent."""
 
     starting_prompt: str
     conversation_plan: str = ""
 
 
 class SessionInput(AdkModel):
-    """The session with which a case begins."""
+    """The initial session of a case."""
 
     app_name: str
     user_id: str
@@ -109,7 +112,7 @@ class SessionInput(AdkModel):
 
 
 class EvalCase(AdkModel):
-    """One conversation, or the scenario of one."""
+    """A conversation, or the scenario of a conversation."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -122,31 +125,32 @@ class EvalCase(AdkModel):
     final_session_state: JsonObject | None = {}
 
     @model_validator(mode="after")
-    def _is_one_of_both(self) -> EvalCase:
+    def _check_conversation_or_scenario(self) -> EvalCase:
         if (self.conversation is None) == (self.conversation_scenario is None):
-            what = "neither of them stands" if self.conversation is None else "both stand"
-            raise ValueError(f"exactly one of conversation and conversation_scenario is needed; {what} there")
+            what = "the case has neither" if self.conversation is None else "the case has both"
+            raise ValueError(f"exactly one of conversation and conversation_scenario is needed; {what}")
         return self
 
     @model_validator(mode="after")
-    def _names_a_rubric_once(self) -> EvalCase:
+    def _check_rubric_ids(self) -> EvalCase:
         for number, turn in enumerate(self.conversation or ()):
-            twice = _twice([*(self.rubrics or ()), *(turn.rubrics or ())])
-            if twice is not None:
+            duplicate = _duplicate_id([*(self.rubrics or ()), *(turn.rubrics or ())])
+            if duplicate is not None:
                 raise ValueError(
-                    f"conversation.{number}.rubrics: rubric_id {twice!r} stands there twice, the case's own counted; give each its own"
+                    f"conversation.{number}.rubrics: rubric_id {duplicate!r} occurs twice, with the rubrics of the case; "
+                    "use a different id for each rubric"
                 )
-        if (twice := _twice(self.rubrics or ())) is not None:
-            raise ValueError(f"rubrics: rubric_id {twice!r} stands there twice; give each its own")
+        if (duplicate := _duplicate_id(self.rubrics or ())) is not None:
+            raise ValueError(f"rubrics: rubric_id {duplicate!r} occurs twice; use a different id for each rubric")
         return self
 
     def rubrics_of(self, turn: int) -> list[Rubric]:
-        """The rubrics of a turn, from 0: the case's, then its own."""
+        """Returns the rubrics of a turn, from 0: the rubrics of the case, then those of the turn."""
         own = self.conversation[turn].rubrics if self.conversation and turn < len(self.conversation) else None
         return [*(self.rubrics or ()), *(own or ())]
 
 
-def _twice(rubrics: Sequence[Rubric]) -> str | None:
+def _duplicate_id(rubrics: Sequence[Rubric]) -> str | None:
     names = [rubric.rubric_id for rubric in rubrics]
     return next((name for name in names if names.count(name) > 1), None)
 
@@ -165,11 +169,12 @@ class EvalSet(AdkModel):
     creation_timestamp: Annotated[float, Field(ge=0)] = 0.0
 
     @model_validator(mode="after")
-    def _names_a_case_once(self) -> EvalSet:
+    def _check_eval_ids(self) -> EvalSet:
         first: dict[str, int] = {}
         for number, case in enumerate(self.eval_cases):
             if (earlier := first.setdefault(case.eval_id, number)) != number:
                 raise ValueError(
-                    f"eval_cases.{number}.eval_id: {case.eval_id!r} is that of eval_cases.{earlier}; give each its own"
+                    f"eval_cases.{number}.eval_id: {case.eval_id!r} is also the id of eval_cases.{earlier}; "
+                    "use a different id for each case"
                 )
         return self

@@ -1,4 +1,4 @@
-"""The formats in which Google ADK wrote eval sets before there was a schema, and today's; and how one becomes the other."""
+"""Recognises the formats of Google ADK's eval sets, and converts the two old formats to the current one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ EvalFormat = Literal["eval set", "old eval set", "old test file"]
 
 
 class UnknownFormatError(ValueError):
-    """A document is in none of the formats; the message says why."""
+    """Raised if a document is in none of the formats; the message contains the reason."""
 
 
 def format_of(document: JsonValue) -> EvalFormat:
-    """In which format a document is: an object is an eval set, a list one of the old formats.
+    """Returns the format of a document: an object is an eval set, a list is in one of the old formats.
 
     Raises:
-        UnknownFormatError: in none of them.
+        UnknownFormatError: The document is in none of the formats.
     """
     if isinstance(document, dict):
         if "eval_cases" in document or "evalCases" in document:
@@ -32,7 +32,8 @@ def format_of(document: JsonValue) -> EvalFormat:
             if all(isinstance(item, dict) and keys <= item.keys() for item in document):
                 return form
         raise UnknownFormatError(
-            "the document: is a list, but neither of objects with name and data (ADK's old eval set) nor with query (its old test file)"
+            "the document: is a list, but its items are neither objects with name and data (ADK's old eval set) "
+            "nor objects with query (ADK's old test file)"
         )
     raise UnknownFormatError("the document: is neither an object nor a list; an eval set is an object with eval_cases")
 
@@ -41,25 +42,26 @@ _OLD: dict[EvalFormat, set[str]] = {"old eval set": {"name", "data"}, "old test 
 
 
 def modern(document: JsonValue, name: str, initial_session: JsonValue = None) -> JsonObject:
-    """The document in today's format, in snake_case. What is in it already loses nothing, keys that nobody knows included.
+    """Returns the document in the current format, in snake_case; a document in that format keeps all its keys.
 
-    Where ADK makes random ids and takes the time of conversion, ids follow from the content and the time is 0: the same file
-    always gives the same eval set. The one case of an old test file is called by the file's name, where ADK takes its path.
+    ADK uses random ids and the time of the conversion. Here, ids depend on the content only and the time is 0, so that
+    equal files result in equal eval sets. The only case of an old test file is named after the file, where ADK uses
+    the path.
 
     Args:
-        document: In any of the formats.
+        document: A document in any of the formats.
         name: The file's name, without its folder.
-        initial_session: What stood in a file of its own beside an old test file: `app_name`, `user_id` and `state`.
+        initial_session: The content of the session file of an old test file: `app_name`, `user_id` and `state`.
 
     Raises:
-        UnknownFormatError: it is in none, or something in it has not the type it should have.
+        UnknownFormatError: The document is in none of the formats, or a value has the wrong type.
     """
     form = format_of(document)
     if form == "eval set":
         spelled = in_snake_case(EvalSet, document)
         return spelled if isinstance(spelled, dict) else {}
     cases = document if form == "old eval set" else [{"name": name, "data": document}]
-    assert isinstance(cases, list)  # noqa: S101  # format_of has looked
+    assert isinstance(cases, list)  # noqa: S101  # format_of has checked the type
     eval_set_id = name.removesuffix(".json").removesuffix(".test").removesuffix(".evalset")
     new: list[JsonValue] = []
     for number, case in enumerate(cases):
@@ -93,7 +95,7 @@ def _case(old: JsonObject, eval_set_id: str, place: str, initial_session: JsonVa
 def _invocation(turn: JsonValue, place: str, invocation_id: str) -> JsonObject:
     old = _object(turn, place)
     tools = [_object(tool, f"{place}.expected_tool_use") for tool in _list(old, "expected_tool_use", place)]
-    said = [
+    responses = [
         _object(each, f"{place}.expected_intermediate_agent_responses")
         for each in _list(old, "expected_intermediate_agent_responses", place)
     ]
@@ -114,7 +116,7 @@ def _invocation(turn: JsonValue, place: str, invocation_id: str) -> JsonObject:
                     _text(each, "author", f"{place}.expected_intermediate_agent_responses."),
                     [{"text": _text(each, "text", f"{place}.expected_intermediate_agent_responses.")}],
                 ]
-                for each in said
+                for each in responses
             ],
         },
     }
@@ -145,7 +147,7 @@ def _object(value: JsonValue, place: str) -> JsonObject:
 
 
 def in_snake_case(model: type[BaseModel], document: JsonValue) -> JsonValue:
-    """A document with the keys that a model knows spelled as its fields are; others, and what stands in free objects, as they were.
+    """Returns a document with the keys of a model in snake_case; unknown keys and free objects stay unchanged.
 
     >>> in_snake_case(EvalSet, {"evalSetId": "s", "evalCases": [{"evalId": "e", "myKey": {"evalId": 1}}]})
     {'eval_set_id': 's', 'eval_cases': [{'eval_id': 'e', 'myKey': {'evalId': 1}}]}
@@ -162,7 +164,7 @@ def in_snake_case(model: type[BaseModel], document: JsonValue) -> JsonValue:
             renamed[key] = value
             continue
         inner = _models(model.model_fields[name].annotation)
-        renamed[name] = in_snake_case(max(inner, key=lambda kind: _known(kind, value)), value) if inner else value
+        renamed[name] = in_snake_case(max(inner, key=lambda kind: _known_keys(kind, value)), value) if inner else value
     return renamed
 
 
@@ -172,7 +174,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models(part)]
 
 
-def _known(model: type[BaseModel], value: JsonValue) -> int:
-    """How many of a value's keys a model knows; of a union, the one that knows most is meant."""
+def _known_keys(model: type[BaseModel], value: JsonValue) -> int:
+    """Returns the number of a value's keys that a model knows, to find the best matching model of a union."""
     spellings = {spelling for name, field in model.model_fields.items() for spelling in (name, field.alias)}
     return len(spellings & value.keys()) if isinstance(value, dict) else 0

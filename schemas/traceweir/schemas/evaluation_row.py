@@ -1,4 +1,4 @@
-"""EvaluationRow: a row of an evaluation set or of production logs, in the input schema of Databricks Agent Evaluation."""
+"""Defines EvaluationRow: a row of an evaluation set or of production logs, in Databricks Agent Evaluation's schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from traceweir.schemas.base import JsonObject, WireModel
 from traceweir.schemas.mlflow_spans import TraceUnreadable, read_spans
 
 MAX_ROWS = 10_000
-"""The most rows of an evaluation set, as Databricks has it."""
+"""Maximum number of rows of an evaluation set, as in Databricks."""
 TOO_MANY = "The number of rows in the dataset exceeds the maximum: {}. Got {} rows."
 CONFLICT = "Conflicting field(s): more than one of [expected_response or expected_facts] cannot be defined"
 MISSING = "Missing required field(s): response or trace"
@@ -20,13 +20,13 @@ FACTS = "must be iterable of strings like [str]"
 TRACES = "must contain valid serialized traces"
 
 NEWER = {"inputs": "request", "outputs": "response"}
-"""Names of columns in newer versions, and the older ones that they stand for."""
+"""Names of columns in newer versions, and the corresponding older names."""
 EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context")
-"""What `expectations`, in newer versions, may hold of the older columns."""
+"""Older columns that `expectations` can contain in newer versions."""
 
 
 class Chunk(WireModel):
-    """A piece of context and the document that it is from. No other key is allowed; a text alone is the document's URI."""
+    """A piece of retrieved context and its document, without other keys; a string in place of an object is the URI."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,15 +37,15 @@ class Chunk(WireModel):
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
 
 
-def _asked(value: JsonValue) -> JsonValue:
+def _check_request(value: JsonValue) -> JsonValue:
     if value is None:
         raise ValueError("is required and must not contain null values")
     return value
 
 
-def _answered(value: JsonValue) -> JsonValue:
+def _check_response(value: JsonValue) -> JsonValue:
     if value == []:
-        raise ValueError("must be text or an object in which the answer stands, not an empty list")
+        raise ValueError("must be text or an object that contains the answer, not an empty list")
     return value
 
 
@@ -61,7 +61,7 @@ def _facts(value: object) -> object:
 
 
 def _chunks(value: object) -> object:
-    """Chunks as objects: a text is the document's URI, and null is no chunk."""
+    """Returns the chunks as objects: a string becomes the document's URI, and null is dropped."""
     if value is None:
         return None
     if not isinstance(value, list):
@@ -78,7 +78,7 @@ def _chunk(number: int, chunk: object) -> object:
         raise _wrong(f"{CHUNKS}; [{number}] is {_kind(chunk)}")
     for name, value in chunk.items():
         if name not in ("doc_uri", "content"):
-            raise _wrong(f"{CHUNKS}; [{number}] has another key")
+            raise _wrong(f"{CHUNKS}; [{number}] has an unknown key")
         if value is not None and not isinstance(value, str):
             raise _wrong(f"{CHUNKS}; [{number}].{name} is {_kind(value)}")
     return chunk
@@ -93,13 +93,13 @@ def _trace(value: JsonValue) -> JsonValue:
         read_spans(value)
     except TraceUnreadable as error:
         raise _wrong(f"{TRACES}: {error}") from None
-    except Exception as error:  # noqa: BLE001  # pydantic lets others through, and a worker would stop at this row
+    except Exception as error:  # noqa: BLE001  # pydantic would pass on the exception, and a worker would stop
         raise _wrong(f"{TRACES}: it cannot be read ({type(error).__name__})") from None
     return value
 
 
 def _wrong(rule: str) -> ValueError:
-    """pydantic makes a problem of the column out of a ValueError only, whatever is wrong."""
+    """Returns a ValueError, because pydantic reports no other exception as a problem of the column."""
     return ValueError(rule)
 
 
@@ -116,7 +116,7 @@ _MESSAGES: JsonObject = {
     "items": {"type": "object", "properties": {"role": {"type": "string"}, "content": {}}},
 }
 _REQUEST: JsonObject = {
-    "description": "The question: text, OpenAI's `messages`, or a `query` with the `history` before it; anything else is taken as text.",
+    "description": "The question: text, OpenAI's `messages`, or a `query` with its `history`; any other value counts as text.",
     "anyOf": [
         {"type": "string"},
         {"type": "object", "required": ["messages"], "properties": {"messages": _MESSAGES}},
@@ -133,32 +133,33 @@ Chunks = Annotated[list[Chunk] | None, BeforeValidator(_chunks)]
 
 
 class EvaluationRow(WireModel):
-    """One request, what the agent made of it, and what was expected. A column that is null is absent.
+    """A request, the agent's response, and the expectations. A column that is null counts as absent.
 
-    Of `expected_facts` and `expected_response` at most one may be there, of `response` and `trace` at least one must be. What the
-    row itself does not say of answer and retrieved context is taken from the trace. The names of newer versions may stand for the
-    older: `inputs` for `request`, `outputs` for `response`, and `expectations` for the columns of what was expected, inside of it.
+    A row can contain at most one of `expected_facts` and `expected_response`, and must contain at least one of
+    `response` and `trace`. If the row contains no answer or no retrieved context, they are read from the trace. The
+    names of newer versions are accepted for the older names: `inputs` for `request`, `outputs` for `response`, and
+    `expectations` as an object with the expected columns.
     """
 
     request_id: str | None = None
-    """Tells the request from all others; without one, it is called by its place in the session."""
-    request: Annotated[JsonValue, BeforeValidator(_asked), WithJsonSchema(_REQUEST)]
-    response: Annotated[JsonValue, BeforeValidator(_answered)] = None
-    """The answer: text, or what a chat completion or a chat agent returns."""
+    """Identifies the request; without an id, the request is named by its position in the session."""
+    request: Annotated[JsonValue, BeforeValidator(_check_request), WithJsonSchema(_REQUEST)]
+    response: Annotated[JsonValue, BeforeValidator(_check_response)] = None
+    """The answer: text, or the return value of a chat completion or a chat agent."""
     expected_facts: Annotated[list[str] | None, BeforeValidator(_facts)] = None
-    """What an answer must say, in whatever words; an empty list counts as given."""
+    """Facts that an answer must contain, in any wording; an empty list counts as an expectation."""
     expected_response: str | None = None
     expected_retrieved_context: Chunks = None
     retrieved_context: Chunks = None
-    """What the last retrieval gave."""
+    """The result of the last retrieval."""
     trace: Annotated[JsonValue, BeforeValidator(_trace)] = None
     """MLflow's trace of the request, as JSON text or as an object."""
     execution_time_ms: Annotated[float, Field(ge=0)] | None = None
-    """How long the answer took, as an endpoint's logs have it; what the trace says goes before it."""
+    """Duration of the answer in milliseconds, from the endpoint's logs; a duration in the trace takes precedence."""
 
     @model_validator(mode="before")
     @classmethod
-    def _newer_names_stand_for_the_older(cls, columns: Any) -> Any:
+    def _rename_newer_columns(cls, columns: Any) -> Any:
         if not isinstance(columns, dict):
             return columns
         named = {**columns}
@@ -184,7 +185,7 @@ class EvaluationRow(WireModel):
         return named
 
     @model_validator(mode="after")
-    def _says_enough_and_not_too_much(self) -> EvaluationRow:
+    def _check_required_and_conflicting(self) -> EvaluationRow:
         if self.expected_facts is not None and self.expected_response is not None:
             raise _problem("conflict", CONFLICT, "expected_facts", "expected_response")
         if self.response is None and self.trace is None:

@@ -1,4 +1,4 @@
-"""From an evaluation row to an invocation, and to the reference that it is held against."""
+"""Converts an evaluation row to an invocation and its reference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from traceweir.schemas.reference import Reference
 
 
 def invocation_of(row: EvaluationRow) -> Invocation:
-    """The invocation that a row tells of. The row's own columns go before what its trace says."""
+    """Returns the invocation of a row. The columns of the row take precedence over its trace."""
     trace = MlflowTrace() if row.trace is None else read_mlflow_trace(row.trace)
     answer = response_text(trace.response if row.response is None else row.response)
     latency = trace.latency_seconds
@@ -32,7 +32,7 @@ def invocation_of(row: EvaluationRow) -> Invocation:
 
 
 def reference_of(row: EvaluationRow) -> Reference | None:
-    """What the row says was expected; None, if it says nothing."""
+    """Returns the expectations in the row; None if it contains none."""
     expected = row.expected_response
     if expected is None and row.expected_facts is None and row.expected_retrieved_context is None:
         return None
@@ -48,10 +48,11 @@ def _context(chunks: list[Chunk] | None) -> list[RetrievedChunk] | None:
 
 
 def request_text(request: JsonValue) -> str:
-    """The question in a request, as Databricks Agent Evaluation reads it.
+    """Returns the question in a request, as Databricks Agent Evaluation reads it.
 
-    Of one message its content; of several that are all text the JSON of the messages, their characters as they are;
-    of a split request its `query`, without the history; of anything else what Python prints.
+    For a single message, the question is its content; for several messages that are all text, the JSON of the messages
+    without ASCII escapes; for a split request, its `query` without the history; for any other value, the result of
+    `str`.
 
     >>> request_text({"messages": [{"role": "user", "content": "one"}]})
     'one'
@@ -74,7 +75,10 @@ def request_text(request: JsonValue) -> str:
 
 
 def response_text(response: JsonValue) -> str | None:
-    """The answer in a response: a chat completion's first choice, a chat agent's last message, `content`, or of a list the first element.
+    """Returns the answer in a response, as Databricks Agent Evaluation reads it.
+
+    The answer is a chat completion's first choice, a chat agent's last message, `content`, or the first element of a
+    list.
 
     >>> response_text({"choices": [{"message": {"content": "hi"}}]})
     'hi'

@@ -1,4 +1,4 @@
-"""What agents emit while they work, one JSON object a record, told apart by `type`."""
+"""Defines the events that agents emit: a JSON object per record, with its type in `type`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Tokens = Annotated[int, Field(ge=0)]
 
 
 class Event(WireModel):
-    """The envelope of every event.
+    """The fields of every event.
 
-    `occurred_at` orders the events of a session and does nothing else; closing follows the record's own timestamp.
+    `occurred_at` only orders the events of a session; the closing of a session depends on the timestamps of the
+    records.
     """
 
     event_id: Identifier | None = None
@@ -28,11 +29,11 @@ class Event(WireModel):
     occurred_at: Timestamp
     reference_id: str | None = None
     reference: Reference | None = None
-    """What was expected of this invocation, inline. Without one it is looked up by `reference_id` or by the question."""
+    """The reference of this invocation, inline; otherwise the reference is looked up by `reference_id` or by question."""
 
 
 class InvocationStarted(Event):
-    """The user spoke."""
+    """The user sent a message."""
 
     type: Literal["invocation.started"]
     user_content: Content | None = None
@@ -48,7 +49,7 @@ class ToolCalled(Event):
 
 
 class ToolReturned(Event):
-    """A tool answered. `error` says that it failed, and how."""
+    """A tool returned a response. A failed tool has its error message in `error`."""
 
     type: Literal["tool.returned"]
     name: str
@@ -58,7 +59,7 @@ class ToolReturned(Event):
 
 
 class ResponseIntermediate(Event):
-    """An agent or sub-agent said something on the way."""
+    """An agent or sub-agent sent an intermediate response."""
 
     type: Literal["response.intermediate"]
     author: str = ""
@@ -66,14 +67,14 @@ class ResponseIntermediate(Event):
 
 
 class RetrievalReturned(Event):
-    """A retriever gave context."""
+    """A retriever returned context."""
 
     type: Literal["retrieval.returned"]
     chunks: list[RetrievedChunk]
 
 
 class ModelCalled(Event):
-    """A model was called; the tokens that it read and wrote."""
+    """A model was called; the event contains its input and output tokens."""
 
     type: Literal["model.called"]
     model: str
@@ -82,31 +83,31 @@ class ModelCalled(Event):
 
 
 class InvocationCompleted(Event):
-    """The agent gave its final answer to the user."""
+    """The agent sent its final answer to the user."""
 
     type: Literal["invocation.completed"]
     final_response: Content | None = None
 
 
 class InvocationRecorded(Event):
-    """A whole invocation in one record: as `invocation` in Google ADK's shape, or as a `row` of Databricks Agent Evaluation."""
+    """A whole invocation: `invocation` in Google ADK's schema, or a `row` of Databricks Agent Evaluation."""
 
     type: Literal["invocation.recorded"]
     invocation: Invocation | None = None
     row: EvaluationRow | None = None
 
     plain_with: ClassVar[tuple[str, ...]] = ("invocation",)
-    """With these keys and without `row` the rule below holds."""
+    """An event that has these keys and no `row` satisfies the rule below."""
 
     @model_validator(mode="after")
-    def _is_one_of_both(self) -> InvocationRecorded:
+    def _check_invocation_or_row(self) -> InvocationRecorded:
         if (self.invocation is None) == (self.row is None):
             raise ValueError("needs either invocation or row" + (", not both" if self.row else ""))
         return self
 
 
 class SessionEnded(Event):
-    """Nothing more will come, but for stragglers."""
+    """The session ended; only late records follow."""
 
     type: Literal["session.ended"]
 
@@ -125,7 +126,7 @@ InvocationEvent = Annotated[
 ]
 
 EVENT: TypeAdapter[InvocationEvent] = TypeAdapter(InvocationEvent)
-"""Reads one event of any type: `EVENT.validate_json(value)`."""
+"""Validates an event of any type: `EVENT.validate_json(value)`."""
 
 TYPES: dict[str, type[Event]] = {
     get_args(model.model_fields["type"].annotation)[0]: model for model in get_args(get_args(InvocationEvent)[0])

@@ -1,4 +1,7 @@
-"""The JSON Schemas of what is on the topics and in files: `python -m traceweir.schemas.export` writes them, `--check` compares."""
+"""Exports the JSON Schemas of the documents on topics and in files.
+
+`python -m traceweir.schemas.export` writes the schema files; `--check` compares them.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,11 @@ DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     "EvaluationRow": TypeAdapter(EvaluationRow),
 }
 IN_SNAKE_CASE = {"EvalSet"}
-"""What Google ADK writes to files, and in snake_case."""
+"""Documents that Google ADK writes to files in snake_case."""
 
 
 def exported() -> Iterator[tuple[str, str]]:
-    """Each schema file's name and text."""
+    """Yields the name and the text of each schema file."""
     for name, adapter in DOCUMENTS.items():
         fields = adapter.json_schema(by_alias=name not in IN_SNAKE_CASE)
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | fields
@@ -45,7 +48,7 @@ def exported() -> Iterator[tuple[str, str]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files, or with `--check` name those that are stale; 1 if any is."""
+    """Writes the files, or with `--check` prints those that are stale; returns 1 if a file is stale, else 0."""
     if "--check" not in arguments:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for name, text in exported():

@@ -1,4 +1,4 @@
-"""Invocation: one user turn, in Google ADK's shape, with what Traceweir adds to it."""
+"""Defines Invocation: one user turn, in Google ADK's schema with Traceweir's additions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from traceweir.schemas.base import AdkModel, JsonObject
 
 
 class FunctionCall(AdkModel):
-    """A tool use. `args` of `null` and of `{}` differ, as they do for ADK."""
+    """A tool call. `args` of `null` and of `{}` differ, as in ADK."""
 
     id: str | None = None
     name: str = ""
@@ -18,7 +18,7 @@ class FunctionCall(AdkModel):
 
 
 class FunctionResponse(AdkModel):
-    """What a tool answered."""
+    """The response of a tool."""
 
     id: str | None = None
     name: str = ""
@@ -26,7 +26,7 @@ class FunctionResponse(AdkModel):
 
 
 class Part(AdkModel):
-    """A piece of a message: text, or a tool use or response among the text."""
+    """A part of a message: text, a tool call or a tool response."""
 
     text: str | None = None
     function_call: FunctionCall | None = None
@@ -41,17 +41,17 @@ class Content(AdkModel):
 
     @property
     def text(self) -> str:
-        """The non-empty texts of the parts, a line each."""
+        """The non-empty texts of the parts, joined by line breaks."""
         return "\n".join(part.text for part in self.parts or () if part.text)
 
     @classmethod
     def of(cls, text: str, role: str = "user") -> Content:
-        """A message of one text."""
+        """Returns a message with a single text part."""
         return cls(parts=[Part(text=text)], role=role)
 
 
 class IntermediateData(AdkModel):
-    """What happened between the question and the answer, by kind."""
+    """The events between the question and the answer, grouped by kind."""
 
     tool_uses: list[FunctionCall] = []
     tool_responses: list[FunctionResponse] = []
@@ -64,24 +64,24 @@ class InvocationStep(AdkModel):
     author: str = ""
     content: Content | None = None
     grounding_metadata: JsonObject | None = None
-    """What the model was shown by a search of its own, as the provider reports it."""
+    """The results of the model's own search, as the provider reports them."""
 
 
 class InvocationEvents(AdkModel):
-    """What happened between the question and the answer, in order."""
+    """The events between the question and the answer, in order."""
 
     invocation_events: list[InvocationStep]
 
 
 class RetrievedChunk(AdkModel):
-    """A piece of retrieved context and the document it is from."""
+    """A piece of retrieved context and its document."""
 
     doc_uri: str | None = None
     content: str | None = None
 
 
 class TokenUsage(AdkModel):
-    """Tokens that models read and wrote; `None` where no call said."""
+    """Input and output tokens of all model calls; `None` if no call reports them."""
 
     input_tokens: Annotated[int, Field(ge=0)] | None = None
     output_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -109,15 +109,15 @@ class Invocation(AdkModel):
     retrieved_context: list[RetrievedChunk] | None = None
     token_usage: TokenUsage | None = None
     latency_seconds: Annotated[float, Field(ge=0)] | None = None
-    """From the question to the final answer; None where nothing says."""
+    """Seconds from the question to the final answer; None if unknown."""
     unread: list[str] | None = None
-    """What there was of this invocation and could not be read, a sentence each."""
+    """Parts of this invocation that could not be read, a sentence for each."""
     derived: bool = False
-    """Made from a ReasoningTrace, because the session had no invocation of its own."""
+    """Whether the invocation was derived from a ReasoningTrace, because the session had no invocation."""
 
     @property
     def tool_uses(self) -> list[FunctionCall]:
-        """The tools used, in order, from either kind of intermediate data."""
+        """The tool calls, in order, from either kind of intermediate data."""
         data = self.intermediate_data
         if isinstance(data, InvocationEvents):
             parts = (part for step in data.invocation_events if step.content for part in step.content.parts or ())
@@ -126,4 +126,4 @@ class Invocation(AdkModel):
 
 
 Level = Literal["invocation", "trace", "session"]
-"""What a Score speaks of."""
+"""What a Score measures."""

@@ -1,4 +1,4 @@
-"""JudgeConfig: how the models that judge are asked, what they may cost, and how long their verdicts are remembered."""
+"""Defines JudgeConfig: how judge models are called, their budget, and the storage of their verdicts."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Price(ConfigModel):
-    """What a model costs, in USD per million tokens."""
+    """The price of a model, in USD per million tokens."""
 
     input: Usd
     output: Usd
 
 
 class Retries(ConfigModel):
-    """When a model is asked again that was busy (429), failed (5xx) or did not answer in time. The defaults are Google ADK's."""
+    """Retries after a model was busy (429), failed (5xx) or timed out. The defaults are Google ADK's."""
 
     attempts: Whole = 7
-    """How often it is asked, the first time included."""
+    """Maximum number of attempts, including the first."""
     initial_s: Positive = 5.0
-    """Seconds before the second attempt; the pause is `base` times as long before each further one."""
+    """Seconds before the second attempt; each further pause is `base` times as long."""
     base: Annotated[float, Field(ge=1, le=10)] = 2.0
     max_s: Positive = 120.0
-    """The longest pause in seconds. A provider that asks for a longer one (`Retry-After`) is not asked again."""
+    """Maximum pause in seconds. If a provider requests a longer pause (`Retry-After`), there is no further attempt."""
     jitter_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """Up to so many seconds, drawn anew each time, are added to a pause."""
+    """Maximum random number of seconds added to each pause."""
 
 
 class Breaker(ConfigModel):
-    """When a model that keeps failing is left alone, so that nobody waits for it."""
+    """Circuit breaker: after repeated failures a model is not called for a while, so that no session waits for it."""
 
     failures: Whole = 10
-    """Failures in a row after which nothing is asked for a while: what a criterion asks then is NOT_EVALUATED `error` at once."""
+    """Consecutive failures that open the circuit; its criteria are then NOT_EVALUATED `error` at once."""
     open_s: Positive = 30.0
-    """For how many seconds; then one question tries, and the others wait for how it fares."""
+    """Seconds for which the circuit stays open; then a single question probes the model while the others wait."""
 
 
 class Budget(ConfigModel):
-    """What judging may cost, at most; checked before each question. Minutes and days are those of UTC. Left out: no limit."""
+    """Limits of the cost of judging, checked before each question. No limits by default. Minutes and days are UTC."""
 
     tokens_per_minute: Whole | None = None
     tokens_per_day: Whole | None = None
@@ -53,61 +53,81 @@ class Budget(ConfigModel):
 
 
 class VerdictCache(ConfigModel):
-    """How long, and how many, verdicts are remembered."""
+    """Storage of verdicts."""
 
     max_age_s: Positive = 30 * 86_400.0
-    """Seconds after which a verdict is forgotten."""
+    """Seconds after which a stored verdict expires."""
     max_verdicts: Annotated[int, Field(ge=0, le=1_000_000)] = 10_000
-    """The most that are remembered: in the state of each partition, and in the file of `traceweir score`. Beyond, the oldest go.
-    0: none, so every replay pays again."""
+    """Maximum number of stored verdicts, in the state of each partition and in the file of `traceweir score`.
+
+    Beyond this number the oldest verdicts are dropped. With 0 no verdict is stored, and every replay asks the judge
+    again.
+    """
 
 
 class RetryLater(ConfigModel):
-    """When a worker scores a session once more whose judge was down or its budget spent. What then has a value makes one more
-    revision of the session's scores, and of its candidates if the gate requires a judged criterion."""
+    """Retries of whole sessions whose judge was unavailable or whose budget was spent.
+
+    If a retry results in a value, the worker publishes the session's scores under the next revision number, and its
+    candidates too if the gate requires a judged criterion.
+    """
 
     after_s: Positive = 900.0
-    """Seconds until then, and between two times."""
+    """Seconds before the first retry, and between retries."""
     attempts: Annotated[int, Field(ge=1, le=1_000_000)] = 96
-    """How often, before the scores stay NOT_EVALUATED."""
+    """Maximum number of retries; the scores then stay NOT_EVALUATED."""
     max_sessions: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
-    """The most sessions of a partition that wait for it; beyond, the oldest stay as they are."""
+    """Maximum number of sessions of a partition that wait for a retry; beyond it, the oldest are not retried."""
 
 
 class JudgeConfig(ConfigModel):
-    """The models that judge."""
+    """The judge models."""
 
     models: dict[NonEmpty, NonEmpty] = {}
-    """What litellm calls a model that the criteria name otherwise: `{"gemini-2.5-flash": "vertex_ai/gemini-2.5-flash"}`. It goes before
-    the built-in rules (`gemini-*` is `gemini/gemini-*`, and so on)."""
+    """litellm's names of the models in the criteria, such as `{"gemini-2.5-flash": "vertex_ai/gemini-2.5-flash"}`.
+
+    These names take precedence over the built-in rules (`gemini-*` is `gemini/gemini-*`, and so on).
+    """
     prices: dict[NonEmpty, Price] = {}
-    """By litellm's name of the model. It goes before litellm's own prices; a model with neither counts as free, which the log says."""
+    """Prices by litellm's name of the model; they take precedence over litellm's prices.
+
+    A model without any price counts as free, and a log line reports it.
+    """
     structured_output: Literal["auto", "always", "never"] = "auto"
-    """Whether the JSON Schema of the answer goes with the question: `auto` where litellm knows that the model can keep to one."""
+    """Whether a question contains the JSON Schema of its answer.
+
+    With `auto`, it does if litellm reports that the model supports structured output.
+    """
     timeout_s: Positive = 60.0
-    """Seconds that one attempt may take, the whole answer included."""
+    """Seconds that one attempt can take, until the end of the answer."""
     max_output_tokens: Whole = 8_192
-    """The longest answer, which the model is told, and which is set aside of the budget while it is asked."""
+    """Maximum length of an answer, sent to the model; the budget reserves this number of tokens during a question."""
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = 64
-    """Questions that are with the providers at the same time, of one process."""
+    """Maximum number of questions of one process in flight."""
     requests_per_minute: Whole | None = None
-    """Above it, questions wait for their turn. Left out: no limit."""
+    """Maximum number of requests per minute; further questions wait. No limit by default."""
     tokens_per_minute: Whole | None = None
-    """Likewise, of a question's estimated tokens and those of its longest answer."""
+    """Maximum number of tokens per minute, where a question counts its estimated tokens and the longest answer.
+
+    Further questions wait. No limit by default.
+    """
     retries: Retries = Retries()
     breaker: Breaker = Breaker()
     budget: Budget = Budget()
     cache: VerdictCache = VerdictCache()
     retry_later: RetryLater | None = None
-    """Left out: what was not evaluated stays so. Only workers do it; `traceweir score` and `traceweir eval` are simply run again."""
+    """Retries of sessions by workers; without this section, such scores stay NOT_EVALUATED.
+
+    `traceweir score` and `traceweir eval` do not retry; run the command again.
+    """
 
     @model_validator(mode="after")
-    def _leaves_room_for_a_question(self) -> JudgeConfig:
+    def _check_budget_allows_a_question(self) -> JudgeConfig:
         for place in ("tokens_per_minute", "tokens_per_day"):
             limit = getattr(self.budget, place)
             if limit is not None and limit <= self.max_output_tokens:
                 raise ValueError(
-                    f"budget.{place} is {limit}, but one answer may take max_output_tokens = {self.max_output_tokens}, so nothing could "
-                    "ever be asked; raise the one or lower the other"
+                    f"budget.{place} is {limit}, but an answer can take max_output_tokens = {self.max_output_tokens}, "
+                    f"so the budget would allow no question; increase budget.{place} or reduce max_output_tokens"
                 )
         return self

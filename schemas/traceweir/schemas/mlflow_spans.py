@@ -1,4 +1,4 @@
-"""The spans of an MLflow trace, from the JSON that MLflow 2 and MLflow 3 write."""
+"""Reads the spans of an MLflow trace, from the JSON of MLflow 2 and MLflow 3."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ TYPE, INPUTS, OUTPUTS, MESSAGES = (
     "mlflow.chat.messages",
 )
 _READ = (TYPE, INPUTS, OUTPUTS, MESSAGES)
-"""The attributes that are looked into; MLflow writes each as a JSON text of its own."""
+"""The attributes that are read; MLflow writes each value as JSON text."""
 
 MAX_DEPTH = 100
-"""How deep what is read out of a trace may be nested: it becomes part of documents that pydantic reads to 200 levels."""
+"""Maximum nesting depth of values in a trace: they become part of documents that pydantic reads to 200 levels."""
 _TEXTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS = re.compile(r"[\[\]{}]")
 
-MOST = 2**63 - 1
-"""The largest number that is read: JSON has larger ones, which neither a float nor other readers can hold."""
+MAX_NUMBER = 2**63 - 1
+"""The largest number that is read. JSON allows larger numbers, which a float and other readers cannot represent."""
 
 SHAPE = "an MLflow trace is an object with `info` and with `data.spans`"
 
 
 class TraceUnreadable(ValueError):  # noqa: N818  # an outcome that the caller handles
-    """The document is no MLflow trace; the message says why."""
+    """Raised if the document is not an MLflow trace; the message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,60 +45,60 @@ class Span:
     parent_id: str | None
     name: str
     start_ns: int | None
-    """Nanoseconds since 1970; None, if the span does not say."""
+    """Nanoseconds since 1970; None if unknown."""
     attributes: Mapping[str, JsonValue]
-    """Of the attributes that are looked into those that could be read, decoded."""
+    """The decoded values of the attributes in `_READ`."""
     unreadable: tuple[str, ...] = ()
-    """The names of the others."""
+    """The names of the attributes in `_READ` that are not JSON."""
 
     @property
     def kind(self) -> JsonValue:
-        """Such as RETRIEVER, TOOL, LLM or CHAT_MODEL."""
+        """The span's type, such as RETRIEVER, TOOL, LLM or CHAT_MODEL."""
         return self.attributes.get(TYPE)
 
 
 @dataclass(frozen=True, slots=True)
 class SpanTree:
-    """A trace as it was read: its spans as they stand in the file, and what its head says."""
+    """Holds a trace: its spans in the order of the file, and its `info`."""
 
     info: JsonObject
     spans: tuple[Span, ...]
 
     def outermost(self, kind: str) -> list[Span]:
-        """The spans of a kind around which there is none of it; not one of which a span around it is missing."""
+        """Returns the spans of a kind without an ancestor of the same kind, except spans with a missing ancestor."""
         by_id = {span.span_id: span for span in self.spans}
-        free: dict[str, bool] = {}  # of a span: neither it nor one around it is of this kind
+        free: dict[str, bool] = {}  # by span id: whether neither the span nor any of its ancestors is of this kind
         for span in self.spans:
-            way: dict[str, Span] = {}
+            path: dict[str, Span] = {}
             inner: Span | None = span
-            while inner is not None and inner.span_id not in free and inner.span_id not in way:
-                way[inner.span_id] = inner
+            while inner is not None and inner.span_id not in free and inner.span_id not in path:
+                path[inner.span_id] = inner
                 inner = by_id.get(inner.parent_id) if inner.parent_id else None
-            outer = next(reversed(way.values()), None)
+            outer = next(reversed(path.values()), None)
             if outer is None:
                 continue
-            # It ended at a root, at a span that is known, at one that is missing, or in a circle.
-            so_far = not outer.parent_id or free.get(outer.parent_id, False)
-            for each in reversed(way.values()):
-                so_far = so_far and each.kind != kind
-                free[each.span_id] = so_far
+            # The path ended at a root, at a visited span, at a missing span, or in a cycle.
+            is_free = not outer.parent_id or free.get(outer.parent_id, False)
+            for each in reversed(path.values()):
+                is_free = is_free and each.kind != kind
+                free[each.span_id] = is_free
         return [
             span for span in self.spans if span.kind == kind and (not span.parent_id or free.get(span.parent_id, False))
         ]
 
     def leaves(self) -> list[Span]:
-        """The spans that no other span names as its parent."""
+        """Returns the spans without children."""
         parents = {span.parent_id for span in self.spans}
         return [span for span in self.spans if span.span_id not in parents]
 
 
 def read_spans(document: JsonValue) -> SpanTree:
-    """The spans of a trace, given as its JSON text or as what JSON made of it.
+    """Returns the spans of a trace, from its JSON text or its parsed JSON.
 
-    An attribute that is not JSON costs itself and no other.
+    An attribute that is not JSON does not affect the other attributes.
 
     Raises:
-        TraceUnreadable: it is no trace, or one that was cut off.
+        TraceUnreadable: The document is not a trace, or is truncated.
     """
     trace = _loaded(document) if isinstance(document, str) else document
     if not isinstance(trace, dict):
@@ -112,26 +112,26 @@ def read_spans(document: JsonValue) -> SpanTree:
 
 
 def decoded(text: str) -> JsonValue:
-    """What JSON makes of a text; NaN and the infinities, which Python writes and JSON does not have, read as null.
+    """Returns the value of a JSON text; NaN and infinities, which Python writes although JSON has none, become null.
 
     Raises:
-        ValueError: it is not JSON, or nothing that could be sent on.
+        ValueError: The text is not JSON, is nested too deeply, or contains a lone surrogate.
     """
     try:
         found: JsonValue = orjson.loads(text)
     except ValueError:
-        found = _pythons_json(text)
+        found = _lenient_json(text)
     if _depth(text) > MAX_DEPTH:
-        raise ValueError("it is nested too deep")
+        raise ValueError("it is nested too deeply")
     return found
 
 
-def _pythons_json(text: str) -> JsonValue:
+def _lenient_json(text: str) -> JsonValue:
     try:
         found: JsonValue = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
-        json.dumps(found, ensure_ascii=False).encode()  # UTF-8 cannot say half of a pair of surrogates
+        json.dumps(found, ensure_ascii=False).encode()  # UTF-8 cannot encode a lone surrogate
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("it is nested too deeply") from None
     return found
 
 
@@ -141,7 +141,7 @@ def _finite(digits: str) -> float | None:
 
 
 def _depth(text: str) -> int:
-    """How deep the text is nested; 0, if that is not worth finding out."""
+    """Returns the nesting depth of the text; 0 if the number of brackets excludes a depth above `MAX_DEPTH`."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return 0
     deepest = depth = 0
@@ -157,7 +157,7 @@ def _loaded(text: str) -> JsonValue:
     except json.JSONDecodeError as error:
         length = len(text.rstrip())
         if error.pos >= length or "Unterminated" in error.msg:
-            raise TraceUnreadable(f"it is cut off: its JSON ends unfinished after {length} characters") from None
+            raise TraceUnreadable(f"it is truncated: its JSON is incomplete after {length} characters") from None
         raise TraceUnreadable(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
     except ValueError as error:
         raise TraceUnreadable(f"it cannot be read: {error}") from None
@@ -166,7 +166,7 @@ def _loaded(text: str) -> JsonValue:
 def _span(number: int, span: JsonValue) -> Span:
     place = f"data.spans[{number}]"
     if not isinstance(span, dict):
-        raise TraceUnreadable(f"{place} is no object")
+        raise TraceUnreadable(f"{place} is not an object")
     context = span.get("context")
     span_id = context.get("span_id") if isinstance(context, dict) else span.get("span_id")  # MLflow 2, and 3
     if not isinstance(span_id, str) or not span_id:
@@ -196,14 +196,14 @@ def _span(number: int, span: JsonValue) -> Span:
 
 
 def number(value: JsonValue) -> int | float | None:
-    """The value, if it is a number of at most 64 bits: a longer one, an infinity and NaN are none."""
+    """Returns a number from -(2^63 - 1) to 2^63 - 1 unchanged; None for infinities, NaN and all other values."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if -MOST <= value <= MOST else None
+    return value if -MAX_NUMBER <= value <= MAX_NUMBER else None
 
 
 def _nanoseconds(value: JsonValue) -> int | None:
-    """MLflow 3 writes nanoseconds as a number, OpenTelemetry's JSON as text."""
+    """Returns nanoseconds from a number, as in MLflow 3, or from text, as in OpenTelemetry's JSON."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:20])
     found = number(value)

@@ -1,7 +1,7 @@
-"""What an evaluation reads out of an MLflow trace: answer, retrieved context, tool calls, tokens, duration.
+"""Reads an MLflow trace for an evaluation: answer, retrieved context, tool calls, tokens and duration.
 
-The rules are those of Databricks Agent Evaluation (`databricks-agents` 0.22 and 1.13). Whatever cannot be read is absent, and `unread`
-says what and why; nothing but the trace as a whole being none is an error.
+The rules are those of Databricks Agent Evaluation (`databricks-agents` 0.22 and 1.13). A part that cannot be read is
+absent, and `unread` contains the reason. Only a document that is not a trace is an error.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from traceweir.schemas.mlflow_spans import INPUTS, MESSAGES, OUTPUTS, Span, Span
 
 MODELS = ("LLM", "CHAT_MODEL")
 DOC_URI = "doc_uri"
-"""The key of a document's URI in a chunk's metadata, unless the model has set another by `set_retriever_schema`."""
+"""The key of a document's URI in a chunk's metadata, unless the model sets another key by `set_retriever_schema`."""
 _RANGE = "from 0 to 2^63 - 1"
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 
 
 @dataclass(frozen=True, slots=True)
 class MlflowTrace:
-    """What a trace says of the invocation that it was recorded of; None is: it does not say."""
+    """Holds the data of an invocation from its trace; None if the trace does not contain the data."""
 
     response: JsonValue = None
-    """What the root span gave, in whatever shape."""
+    """The output of the root span, in any shape."""
     retrieved_context: list[RetrievedChunk] | None = None
     tool_uses: list[FunctionCall] = field(default_factory=list)
     tool_responses: list[FunctionResponse] = field(default_factory=list)
     token_usage: TokenUsage | None = None
     latency_seconds: float | None = None
     unread: list[str] = field(default_factory=list)
-    """A sentence for each thing that is there and could not be read."""
+    """A sentence for each part of the trace that could not be read."""
 
 
 def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
-    """What a trace of MLflow 2 or 3 says, given as its JSON text or as what JSON made of it.
+    """Returns the data in a trace of MLflow 2 or 3, from its JSON text or its parsed JSON.
 
-    The response is the root span's output. The retrieved context is what the last top-level RETRIEVER span gave: last by its start,
-    and top-level if no other RETRIEVER is around it. Tool calls are those in the messages of CHAT_MODEL spans, else the TOOL spans.
-    Tokens are those of the LLM and CHAT_MODEL spans that have no span inside: `prompt_tokens` and `completion_tokens` of
-    `llm_output`, else of `usage`.
+    The response is the output of the root span. The retrieved context is the output of the top-level RETRIEVER span
+    that started last; a RETRIEVER span is top-level if it has no RETRIEVER ancestor. The tool calls are those in the
+    messages of CHAT_MODEL spans, or else the TOOL spans. The tokens are the sums over the LLM and CHAT_MODEL spans
+    without children: `prompt_tokens` and `completion_tokens` of `llm_output`, or else of `usage`.
 
     Raises:
-        TraceUnreadable: it is no trace, or one that was cut off.
+        TraceUnreadable: The document is not a trace, or is truncated.
     """
     tree = read_spans(document)
     unread = [
@@ -79,7 +79,9 @@ def _retrieved(tree: SpanTree, unread: list[str]) -> list[RetrievedChunk] | None
     key = _doc_uri_key(tree.info)
     chunks = [_chunk(chunk, key) for chunk in outputs] if isinstance(outputs, list) else [None]
     if None in chunks:
-        unread.append(f"what span {last.name[:80]!r} retrieved is no list of documents with page_content and metadata")
+        unread.append(
+            f"the output of span {last.name[:80]!r} is not a list of documents with page_content and metadata"
+        )
         return None
     return [chunk for chunk in chunks if chunk is not None]
 
@@ -97,7 +99,7 @@ def _chunk(chunk: JsonValue, key: str) -> RetrievedChunk | None:
 
 
 def _doc_uri_key(info: JsonObject) -> str:
-    """The last retriever schema's, which MLflow leaves in the trace's tags."""
+    """Returns the URI key of the last retriever schema, which MLflow stores in the trace's tags."""
     tags = info.get("tags")
     schemas = tags.get("retrievers") if isinstance(tags, dict) else None
     try:
@@ -120,7 +122,7 @@ def _tool_calls(spans: Sequence[Span], unread: list[str]) -> tuple[list[Function
             calls = message.get("tool_calls") if message.get("role") == "assistant" else None
             for call in calls if isinstance(calls, list) else ():
                 use = _use(call, len(uses), unread)
-                if use is not None:  # the next model call repeats the conversation so far
+                if use is not None:  # the messages of the next model call repeat the earlier conversation
                     uses.setdefault(use.id or "", use)
             answered = message.get("tool_call_id") if message.get("role") == "tool" else None
             if isinstance(answered, str):
@@ -170,7 +172,7 @@ def _use(call: JsonValue, number: int, unread: list[str]) -> FunctionCall | None
 def _arguments(given: JsonValue, name: str, unread: list[str]) -> JsonObject | None:
     if given is None or isinstance(given, dict):
         return given
-    unread.append(f"the arguments of a call of tool {name[:80]!r} are no object")
+    unread.append(f"the arguments of a call of tool {name[:80]!r} are not an object")
     return None
 
 
@@ -193,7 +195,7 @@ def _token_usage(leaves: Sequence[Span], unread: list[str]) -> TokenUsage | None
             if isinstance(count, int) and count >= 0:
                 found.append(count)
             elif given is not None:
-                unread.append(f"{name} of span {span.name[:80]!r} is no whole number {_RANGE}")
+                unread.append(f"{name} of span {span.name[:80]!r} is not an integer {_RANGE}")
     read, written = (_sum(name, found, unread) for name, found in counts.items())
     return None if read is None and written is None else TokenUsage(input_tokens=read, output_tokens=written)
 
@@ -207,14 +209,18 @@ def _sum(name: str, counts: Sequence[int], unread: list[str]) -> int | None:
 
 
 def _latency(info: JsonObject, unread: list[str]) -> float | None:
-    """Seconds: MLflow 2 has `execution_time_ms`, MLflow 3 `execution_duration_ms`, its REST API `execution_duration` like `1.5s`."""
+    """Returns the duration in seconds.
+
+    MLflow 2 has `execution_time_ms`, MLflow 3 `execution_duration_ms`, and its REST API `execution_duration`, such as
+    `1.5s`.
+    """
     for name in ("execution_duration_ms", "execution_time_ms"):
         given = info.get(name)
         found = number(given)
         if found is not None and found >= 0:
             return found / 1000
         if given is not None:
-            unread.append(f"the trace's {name} is no number {_RANGE}")
+            unread.append(f"the trace's {name} is not a number {_RANGE}")
     duration = info.get("execution_duration")
     written = _SECONDS.fullmatch(duration) if isinstance(duration, str) else None
     return float(written[1]) if written else None

@@ -1,4 +1,4 @@
-"""Unicode's normal forms, in time that grows with the text's length whatever the text is."""
+"""Computes Unicode's normal forms in time linear in the length of the text, for every text."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Literal
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
-MOST_MARKS = 30
-"""Combining marks in a row. No language's text has more; this is the number of Unicode's Stream-Safe Text Format, UAX #15."""
+MAX_MARKS = 30
+"""Maximum number of consecutive combining marks, from the Stream-Safe Text Format (UAX #15); no language has more."""
 JOINER = "\u034f"
-"""The combining grapheme joiner: nothing to be seen, and no mark is put in order across it."""
-_MAY_BE_MARKS = re.compile(rf"(?:[^\w\x00-\u02ff]|[\uff9e\uff9f]){{{MOST_MARKS + 1},}}")
-"""A run in which all marks are found, and symbols and some punctuation, too; letters are marks in half-width katakana only."""
+"""The combining grapheme joiner, which is invisible; normalisation reorders no mark across it."""
+_MAY_BE_MARKS = re.compile(rf"(?:[^\w\x00-\u02ff]|[\uff9e\uff9f]){{{MAX_MARKS + 1},}}")
+"""Matches runs of marks, symbols and some punctuation; the only letters among the marks are half-width katakana."""
 
 
 def normal_form(form: NormalForm, text: str) -> str:
-    """The text in a normal form, made stream-safe before: `JOINER` comes after every 30 combining marks in a row.
+    """Returns the text in a normal form, after inserting `JOINER` after every 30 consecutive combining marks.
 
-    Marks are put in order one by one, each by going back over those before it: without the joiners, a few kilobytes of marks would take
-    seconds and a megabyte minutes, in which no other thread runs. A text without such a row gives what `unicodedata.normalize` gives.
+    Normalisation sorts consecutive marks in quadratic time: without the joiners, a few kilobytes of marks would take
+    seconds and a megabyte minutes, during which no other thread runs. For a text without such a run of marks, the
+    result equals that of `unicodedata.normalize`.
 
     >>> normal_form("NFC", "e\u0301")
     'é'
@@ -36,7 +37,7 @@ def _stream_safe(run: re.Match[str]) -> str:
     for character in run.group():
         is_mark = unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
         marks = marks + 1 if is_mark else 0
-        if marks > MOST_MARKS:
+        if marks > MAX_MARKS:
             kept.append(JOINER)
             marks = 1
         kept.append(character)

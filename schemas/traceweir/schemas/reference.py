@@ -1,4 +1,4 @@
-"""Reference: what was expected of an invocation."""
+"""Defines Reference: the expectations of an invocation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from traceweir.schemas.normal_form import normal_form
 
 
 class Reference(AdkModel):
-    """What was expected: an answer or facts, tool uses, retrieved context, rubrics. A field that is absent was not said.
+    """The expectations of an invocation: an answer or facts, tool calls, retrieved context, rubrics.
 
-    An empty list of tool uses says that none were expected; an absent one says nothing.
+    An absent field means that there is no expectation. An empty list of tool uses means that no tool call is expected.
     """
 
     reference_id: str | None = None
@@ -26,7 +26,7 @@ class Reference(AdkModel):
 
 
 def normalised_question(text: str) -> str:
-    """The form in which two questions are the same: NFKC, case-folded, white space runs as one blank.
+    """Returns a form in which equal questions are equal: NFKC, case-folded, each run of white space as a single space.
 
     >>> normalised_question("  Where IS\\nmy bag? ")
     'where is my bag?'

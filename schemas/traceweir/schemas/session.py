@@ -1,4 +1,4 @@
-"""Session: everything that shares a session id, as the assemble stage closed it."""
+"""Defines Session: all records with the same session id, as the assemble stage publishes them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from traceweir.schemas.trace import ReasoningTrace
 Closed = Literal["session.ended", "idle", "size_limit"]
 Count = Annotated[int, Field(ge=0)]
 MOST_SEGMENTS = 2**32
-"""A segment's number is below it: it is four bytes of a row's key."""
+"""Upper bound of segment numbers, exclusive: a segment number has four bytes in a row's key."""
 
 MOST_REVISIONS = 2**32
-"""Likewise a revision's."""
+"""Upper bound of revision numbers, exclusive: a revision number has four bytes in a row's key."""
 
 
 class Session(WireModel):
     """One segment of a session.
 
-    `events` are ordered by `occurred_at` (ties as they arrived), `traces` by `created_at`, then id; of a trace that came in several
-    contents the last one stands. `turns_of` folds the events into invocations.
+    `events` are ordered by `occurred_at`, and equal times by arrival; `traces` by `created_at`, then by id. If a trace
+    id arrived with different contents, the last content counts. `turns_of` folds the events into invocations.
     """
 
     session_id: Identifier

@@ -1,4 +1,4 @@
-"""ReasoningTrace: KnowledgePulse's document of how an agent reached a result."""
+"""Defines ReasoningTrace: KnowledgePulse's document of how an agent reached a result."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _UTC_TEXT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", re.ASCII
 
 
 def utc_text(value: str) -> str:
-    """The text.
+    """Returns the text of a date-time in UTC.
 
     Raises:
-        ValueError: it is no date-time, or does not end in Z.
+        ValueError: The text is not a date-time, or does not end in Z.
     """
     if not _UTC_TEXT.fullmatch(value):
         raise ValueError("must be a UTC date-time that ends in Z, such as 2026-01-31T12:00:00Z")
     try:
         instant(value)
     except ValueError as error:
-        raise ValueError(f"is no date-time: {error}") from None
+        raise ValueError(f"is not a valid date-time: {error}") from None
     return value
 
 
 def instant(value: str) -> datetime:
-    """The moment that such a text names, to the microsecond."""
+    """Returns the date-time of a `UtcText`, to the microsecond."""
     return datetime.fromisoformat(value)
 
 
@@ -42,18 +42,18 @@ UtcText = Annotated[
     AfterValidator(utc_text),
     Field(json_schema_extra={"format": "date-time", "pattern": rf"^{_UTC_TEXT.pattern}$".replace(r"\d", "[0-9]")}),
 ]
-"""A date-time in UTC, kept as it was written. KnowledgePulse accepts only the form that ends in Z."""
+"""A date-time in UTC, kept as text. KnowledgePulse accepts only the form that ends in Z."""
 
 
 class Tool(WireModel):
-    """The tool of a step. Two servers may offer tools of one name; the name alone counts for tool diversity."""
+    """The tool of a step. Two servers can provide tools with the same name; tool diversity counts names only."""
 
     name: str
     mcp_server: Optionally[str] = None
 
 
 class Step(WireModel):
-    """One step of reasoning. Ids need not be unique or in order; the list's order is the order."""
+    """One step of reasoning. Step ids can repeat and be unordered; the order of the list counts."""
 
     step_id: Annotated[Whole, Field(ge=0)]
     type: StepType
@@ -65,7 +65,7 @@ class Step(WireModel):
 
 
 class TraceMetadata(WireModel):
-    """Who made a trace, in which field, and who may see it."""
+    """The origin, the domain and the visibility of a trace."""
 
     created_at: UtcText
     agent_id: Optionally[str] = None
@@ -77,39 +77,39 @@ class TraceMetadata(WireModel):
     privacy_level: PrivacyLevel
     validated_by: Optionally[list[str]] = None
     session_id: str | None = None
-    """Traceweir's addition: the session that the trace belongs to. Not part of KnowledgePulse's schema, and not on `network`."""
+    """The session of the trace. Traceweir's addition: not in KnowledgePulse's schema, not published on `network`."""
 
 
 class Task(WireModel):
-    """What the agent was asked to do."""
+    """The task of the agent."""
 
     objective: NonEmpty
     input_schema: Optionally[JsonObject] = None
 
 
 class Outcome(WireModel):
-    """What came of it, and how sure the agent was, from 0 to 1."""
+    """The result, and the confidence of the agent, from 0 to 1."""
 
     result_summary: str
     confidence: Fraction
 
 
 class Entity(WireModel):
-    """A thing that the trace speaks of."""
+    """An entity that the trace mentions."""
 
     name: str
     type: str
 
 
 class Relationship(WireModel):
-    """A fact, and from when on it holds."""
+    """A fact, and the start of its validity."""
 
     fact: str
     valid_from: str
 
 
 class KnowledgeGraphDelta(WireModel):
-    """What a trace adds to a knowledge graph."""
+    """The additions of a trace to a knowledge graph."""
 
     entities: list[Entity]
     relationships: list[Relationship]
@@ -118,7 +118,8 @@ class KnowledgeGraphDelta(WireModel):
 class ReasoningTrace(WireModel):
     """How an agent reached a result, step by step.
 
-    A document is accepted exactly when KnowledgePulse's JSON Schema accepts it without its unknown keys and `created_at` ends in Z.
+    A document is valid exactly if KnowledgePulse's JSON Schema accepts the document without its unknown keys, and
+    `created_at` ends in Z.
     """
 
     context: Literal["https://openknowledgepulse.org/schema/v1"] = Field(alias="@context")
@@ -133,9 +134,9 @@ class ReasoningTrace(WireModel):
 
     @property
     def created_at(self) -> datetime:
-        """When the trace was made."""
+        """The creation time of the trace."""
         return instant(self.metadata.created_at)
 
     def document(self) -> JsonObject:
-        """The trace as KnowledgePulse's schema knows it: unknown keys and the session id dropped, absent keys absent."""
+        """Returns the trace in KnowledgePulse's schema, without unknown keys, the session id and unset keys."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"metadata": {"session_id"}})

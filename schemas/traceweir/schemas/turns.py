@@ -1,4 +1,4 @@
-"""From a session's events to its invocations, each with what was expected of it."""
+"""Folds the events of a session into invocations, each with its reference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CALLS = ("tool_call", "error_recovery")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An invocation and what is known of its reference: the reference itself, if it came inline, or its id."""
+    """Holds an invocation with its inline reference, or the id of its reference."""
 
     invocation: Invocation
     reference: Reference | None = None
@@ -48,13 +48,13 @@ class Turn:
 
 
 def turns_of(session: Session) -> list[Turn]:
-    """The invocations of a session in the order in which they began.
+    """Returns the invocations of a session in the order of their first events.
 
-    Events without an invocation id belong to the invocation that began last; an `invocation.started` or `invocation.recorded` without
-    one begins another. An invocation without an id is called `#<index>`, counted from 0. A session of traces alone gives one
-    derived invocation a trace.
+    Events without an invocation id belong to the invocation of the event before them; an `invocation.started` or
+    `invocation.recorded` without an id starts a new invocation. An invocation without an id is named `#<index>`,
+    counted from 0. A session that contains traces only has a derived invocation per trace.
     """
-    open_turns: dict[str, _Open] = {}
+    open_turns: dict[str, _OpenTurn] = {}
     anonymous, latest = 0, ""
     for event in session.events:
         if isinstance(event, SessionEnded):
@@ -63,36 +63,36 @@ def turns_of(session: Session) -> list[Turn]:
         if not key:
             if not latest or isinstance(event, InvocationStarted | InvocationRecorded):
                 anonymous += 1
-                latest = f"\0{anonymous}"  # no sender's id begins like this: it would be a control character
+                latest = f"\0{anonymous}"  # the ids of senders do not start with a control character
             key = latest
         latest = key
         turn = open_turns.get(key)
         if turn is None:
-            turn = open_turns[key] = _Open(event.invocation_id)
+            turn = open_turns[key] = _OpenTurn(event.invocation_id)
         turn.add(event)
     if not open_turns:
         return [Turn(derived_invocation(trace)) for trace in session.traces]
-    return _told_apart([turn.close(index) for index, turn in enumerate(open_turns.values())])
+    return _with_unique_ids([turn.close(index) for index, turn in enumerate(open_turns.values())])
 
 
-def _told_apart(turns: list[Turn]) -> list[Turn]:
-    """No two invocations of a session may bear one id, or their results would: the second `a` is called `a#<index>`."""
-    taken: set[str] = set()
+def _with_unique_ids(turns: list[Turn]) -> list[Turn]:
+    """Renames duplicate invocation ids, because result ids depend on them: the second `a` becomes `a#<index>`."""
+    used: set[str] = set()
     for index, turn in enumerate(turns):
         name = turn.invocation.invocation_id
-        while name in taken:
+        while name in used:
             name = f"{name}#{index}"
-        taken.add(name)
+        used.add(name)
         if name != turn.invocation.invocation_id:
             turns[index] = replace(turn, invocation=turn.invocation.model_copy(update={"invocation_id": name}))
     return turns
 
 
 def derived_invocation(trace: ReasoningTrace) -> Invocation:
-    """What a trace says as an invocation: its objective, the tools it called, its result.
+    """Returns an invocation with the objective, the tool calls and the result of a trace.
 
-    A call is a step of type `tool_call`, or `error_recovery` where a call was made to recover; an `observation` that names its tool is the
-    answer to one.
+    A tool call is a step with a tool of type `tool_call`, or of type `error_recovery` for a call that recovers from an
+    error. An `observation` with a tool is the response to a call.
     """
     uses = [
         FunctionCall(name=step.tool.name, args=step.input)
@@ -110,15 +110,15 @@ def derived_invocation(trace: ReasoningTrace) -> Invocation:
 
 
 @dataclass(slots=True)
-class _Open:
-    """An invocation that is being folded."""
+class _OpenTurn:
+    """Collects the events of an invocation."""
 
     invocation_id: str
     user_content: Content | None = None
     final_response: Content | None = None
     uses: list[FunctionCall] = field(default_factory=list)
     responses: list[FunctionResponse] = field(default_factory=list)
-    said: list[tuple[str, list[Part]]] = field(default_factory=list)
+    intermediate_responses: list[tuple[str, list[Part]]] = field(default_factory=list)
     context: list[RetrievedChunk] | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -151,7 +151,7 @@ class _Open:
                 self.final_response = event.final_response or self.final_response
                 self.completed = event.occurred_at
             case ResponseIntermediate():
-                self.said.append((event.author, event.content.parts or []))
+                self.intermediate_responses.append((event.author, event.content.parts or []))
             case RetrievalReturned():
                 self.context = [*(self.context or ()), *event.chunks]
             case InvocationRecorded():
@@ -170,7 +170,9 @@ class _Open:
                 user_content=self.user_content,
                 final_response=self.final_response,
                 intermediate_data=IntermediateData.trusted(
-                    tool_uses=self.uses, tool_responses=self.responses, intermediate_responses=self.said
+                    tool_uses=self.uses,
+                    tool_responses=self.responses,
+                    intermediate_responses=self.intermediate_responses,
                 ),
                 creation_timestamp=self.began,
                 rubrics=None,

@@ -43,8 +43,8 @@ def camel(document: Any) -> Any:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "neither of them stands there"),
-        ({"conversation": [], "conversation_scenario": {"starting_prompt": "Hi"}}, "both stand there"),
+        ({}, "the case has neither"),
+        ({"conversation": [], "conversation_scenario": {"starting_prompt": "Hi"}}, "the case has both"),
     ],
 )
 def test_a_case_is_a_conversation_or_a_scenario(given: dict[str, Any], said: str) -> None:
@@ -117,7 +117,7 @@ def test_a_rubric_id_stands_once_per_invocation(own: bool) -> None:
     rubric = {"rubric_id": "short", "rubric_content": {"text_property": "It is short."}}
     turn = {**invocation("Hi", "Hello.", []), "rubrics": [rubric, rubric] if own else [rubric]}
     rubrics = None if own else [rubric]
-    with pytest.raises(ValidationError, match=r"conversation\.0\.rubrics: rubric_id 'short' stands there twice"):
+    with pytest.raises(ValidationError, match=r"conversation\.0\.rubrics: rubric_id 'short' occurs twice"):
         read(eval_set(case("a", turn, rubrics=rubrics)))
 
 
@@ -174,7 +174,7 @@ def test_a_second_conversion_gives_the_same_with_an_id_for_each_invocation() -> 
     ("document", "said"),
     [
         ({"cases": []}, "eval_cases: is missing"),
-        ([{"query": "a"}, {"question": "b"}], "is a list, but neither"),
+        ([{"query": "a"}, {"question": "b"}], "is a list, but its items are neither"),
         ("text", "neither an object nor a list"),
     ],
 )

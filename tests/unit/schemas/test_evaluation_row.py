@@ -162,7 +162,7 @@ def test_what_of_a_trace_cannot_be_read_is_kept_as_a_sentence() -> None:
         ),
         (
             {"request": "q", "trace": '{"info": {}'},
-            "row.trace: must contain valid serialized traces: it is cut off: its JSON ends unfinished after 11 characters",
+            "row.trace: must contain valid serialized traces: it is truncated: its JSON is incomplete after 11 characters",
         ),
         ({"request": "q", "response": "a", "execution_time_ms": -1}, "row.execution_time_ms: Input should be"),
     ],

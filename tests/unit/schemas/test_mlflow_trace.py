@@ -90,7 +90,7 @@ def test_the_uri_stands_where_the_retriever_schema_says() -> None:
 def test_what_a_retriever_gives_in_another_shape_is_named(outputs: Any) -> None:
     trace = read_mlflow_trace(mlflow_trace(mlflow_span("find", "RETRIEVER", None, outputs)))
     assert trace.retrieved_context is None
-    assert trace.unread == ["what span 'find' retrieved is no list of documents with page_content and metadata"]
+    assert trace.unread == ["the output of span 'find' is not a list of documents with page_content and metadata"]
 
 
 def tokens(*spans: dict[str, Any]) -> tuple[int | None, int | None] | None:
@@ -125,7 +125,7 @@ def test_a_count_that_is_none_is_named() -> None:
     trace = read_mlflow_trace(mlflow_trace(mlflow_span("a", "LLM", None, {"usage": {"prompt_tokens": -1}})))
     assert (trace.token_usage, trace.unread) == (
         None,
-        ["prompt_tokens of span 'a' is no whole number from 0 to 2^63 - 1"],
+        ["prompt_tokens of span 'a' is not an integer from 0 to 2^63 - 1"],
     )
 
 
@@ -185,14 +185,14 @@ def test_a_start_beyond_64_bits_is_absent(read: Callable[..., MlflowTrace], star
 def test_a_duration_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], duration: Any) -> None:
     found = read(ROOT, execution_duration_ms=duration)
     assert found.latency_seconds is None
-    assert found.unread == ["the trace's execution_duration_ms is no number from 0 to 2^63 - 1"]
+    assert found.unread == ["the trace's execution_duration_ms is not a number from 0 to 2^63 - 1"]
 
 
 @pytest.mark.parametrize("count", [VAST, 1.7e308, 2**63], ids=NAMES)
 def test_a_count_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], count: Any) -> None:
     found = read(mlflow_span("a", "LLM", None, usage(count, 4)))
     assert found.token_usage == TokenUsage(output_tokens=4)
-    assert found.unread == ["prompt_tokens of span 'a' is no whole number from 0 to 2^63 - 1"]
+    assert found.unread == ["prompt_tokens of span 'a' is not an integer from 0 to 2^63 - 1"]
 
 
 def test_a_sum_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace]) -> None:
@@ -222,16 +222,16 @@ def test_what_could_not_be_sent_on_is_not_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        ((DATA / "mlflow_trace_v3.json").read_text("utf-8")[:2000], "it is cut off: its JSON ends unfinished after"),
-        ("", "it is cut off"),
+        ((DATA / "mlflow_trace_v3.json").read_text("utf-8")[:2000], "it is truncated: its JSON is incomplete after"),
+        ("", "it is truncated"),
         ("nonsense", "it is not JSON: Expecting value at character 1"),
         ("{}", "info is missing"),
         ('{"info": {}}', "data.spans is missing"),
         ("[]", "an MLflow trace is an object"),
-        ('{"info": {}, "data": {"spans": [1]}}', r"data.spans\[0\] is no object"),
+        ('{"info": {}, "data": {"spans": [1]}}', r"data.spans\[0\] is not an object"),
         ('{"info": {}, "data": {"spans": [{}]}}', r"data.spans\[0\] has no span_id"),
         ('{"info": {}, "data": {"spans": [{"span_id": "a"}]}}', r"data.spans\[0\] has no attributes"),
-        ("[" * 100_000, "nested too deep"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_is_no_trace_is_said(document: str, why: str) -> None:

@@ -112,15 +112,15 @@ RUBRIC = {"rubric_id": "short", "rubric_content": {"text_property": "It is short
     [
         (
             eval_set(case("a", TURN), case("a", TURN)),
-            "FILE: eval_cases.1.eval_id: 'a' is that of eval_cases.0; give each its own",
+            "FILE: eval_cases.1.eval_id: 'a' is also the id of eval_cases.0; use a different id for each case",
         ),
         (
             eval_set({"eval_id": "a"}),
-            "FILE: case 'a': exactly one of conversation and conversation_scenario is needed; neither of them stands there",
+            "FILE: case 'a': exactly one of conversation and conversation_scenario is needed; the case has neither",
         ),
         (
             eval_set({**scenario("a"), "conversation": []}),
-            "FILE: case 'a': exactly one of conversation and conversation_scenario is needed; both stand there",
+            "FILE: case 'a': exactly one of conversation and conversation_scenario is needed; the case has both",
         ),
         (
             eval_set(case("a", rubrics=[{"rubric_content": {"text_property": "x"}}])),
@@ -128,7 +128,7 @@ RUBRIC = {"rubric_id": "short", "rubric_content": {"text_property": "It is short
         ),
         (
             eval_set(case("a", rubrics=[RUBRIC, RUBRIC])),
-            "FILE: case 'a': rubrics: rubric_id 'short' stands there twice; give each its own",
+            "FILE: case 'a': rubrics: rubric_id 'short' occurs twice; use a different id for each rubric",
         ),
         (
             eval_set(case("a", TURN, {**TURN, "intermediate_data": {"tool_use": []}})),

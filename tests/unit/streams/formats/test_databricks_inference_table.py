@@ -125,7 +125,7 @@ def test_request_logs_have_the_whole_request_beside_its_text(tmp_path: Path) -> 
         ),
         ({"timestamp_ms": "yesterday"}, "row 1, column 'timestamp_ms': must be milliseconds since 1970"),
         ({"timestamp_ms": 1e300}, "row 1, column 'timestamp_ms': must be milliseconds since 1970"),
-        ({"trace": TRACE[:30]}, "row 1, column 'trace': must contain valid serialized traces: it is cut off"),
+        ({"trace": TRACE[:30]}, "row 1, column 'trace': must contain valid serialized traces: it is truncated"),
         ({"response": None}, "row 1, columns 'response' and 'trace': Missing required field(s): response or trace"),
         ({"request": None}, "row 1, column 'request': Either column 'request' or 'inputs' is required"),
         (
