@@ -207,5 +207,5 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     if len(vector) != expected or not np.isfinite(vector).all():
         raise RecordRejected(
             "unreadable_candidate",
-            f"embedding: must have {expected} finite values, as the other vectors of its scope, not {len(vector)}",
+            f"embedding: must have {expected} values, as its scope has, all of them finite; it has {len(vector)}",
         )
