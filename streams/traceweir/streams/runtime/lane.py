@@ -1,4 +1,4 @@
-"""A lane: one owned partition, with a stage object of each stage that runs here, and what they share."""
+"""A lane: one owned partition, with one object of each stage that runs here, their positions and their checkpoint."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.stages.base import Cut, End, Output, Read, Record, Stage, StageSpec
 
 OFFSETS = b"checkpoint/offsets"
-"""Row of the input offsets, written with everything else: no broker can answer with older ones than the rows."""
+"""Row of the input offsets. It is part of the checkpoint, so its offsets always belong to the other rows."""
 FORMAT_ROW = b"checkpoint/format"
-"""Row of the format of all rows of the partition; without it they are of format 1."""
+"""Row with the format of all rows of the partition. Without this row the format is 1."""
 
 TICK_S = 0.02
 STALE_S = 1.0
-"""From this age on the time of the last tick is too old to judge records by."""
+"""Age in seconds at which the time of the last tick is too old to check timestamps of records."""
 SLICE = 2_000
-"""How many records a stage takes before others get their turn."""
+"""Number of records that a stage takes before other tasks run."""
 GROUP_OFFSETS_EVERY_S = 1.0
-"""How often the consumer group is told the offsets. They are for those who watch its lag: what counts is the row."""
+"""Interval at which offsets are committed to the consumer group. They serve lag monitoring only; the row decides."""
 QUEUE = 4_000
-"""How many records of an input may wait for another input that is behind."""
+"""Number of records of an input that can wait for another input that is behind."""
 QUEUE_BYTES = 16 << 20
-"""And how many bytes of values."""
+"""Bytes of values of an input that can wait for another input that is behind."""
 
 
 class StateTable(Protocol):
@@ -36,45 +36,45 @@ class StateTable(Protocol):
 
     @property
     def changelog(self) -> str:
-        """Name of the topic that the rows can be rebuilt from."""
+        """Name of the topic from which the rows can be rebuilt."""
 
     def rows(self, partition: int) -> Mapping[bytes, bytes]:
-        """All rows of a partition."""
+        """Returns all rows of a partition."""
 
     def read(self, partition: int, key: bytes) -> bytes | None:
-        """One row."""
+        """Returns one row, or None."""
 
 
 class Inbox:
-    """The inputs of a stage. While one of them is behind, records come in the order of their timestamps, then of the inputs.
+    """Orders the records of a stage's inputs. While an input is behind, records come by timestamp, then by input.
 
-    So a backlog reaches the stage as it would have live, however far the broker lets one input run ahead of another. Records of one
-    topic stay in their order, whatever their timestamps. One from the future has no place in that order and is handed on as it comes:
-    to wait for its time would let the other inputs run ahead of all that stands behind it.
+    A backlog therefore reaches the stage in the same order as live records, even if the broker returns one input faster than another.
+    Records of one topic keep their order, whatever their timestamps. A record from the future is handed on at once: if the record
+    waited for its time, the other inputs would overtake all records behind it.
     """
 
     def __init__(self, stage: Stage, topics: Sequence[str]) -> None:
         self.stage = stage
         self.latest = math.inf
-        """Timestamps beyond this one are of the future. Milliseconds since 1970."""
+        """A later timestamp lies in the future. Milliseconds since 1970."""
         self.behind: Collection[str] = topics
         self.waiting: dict[str, deque[Record]] = {topic: deque() for topic in topics}
         self._seen = dict.fromkeys(topics, 0)
 
     def put(self, topic: str, records: Sequence[Record]) -> None:
-        """Queue records of a topic."""
+        """Queues records of a topic."""
         self.waiting[topic].extend(records)
         if records[-1].timestamp <= self.latest:
             self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
 
     def full(self, topic: str) -> bool:
-        """Whether so much of a topic waits that no more should be fetched."""
+        """Returns whether so many records of a topic wait that no more should be fetched."""
         queue = self.waiting[topic]
-        # Hardly ever is there a queue at all, so its bytes are not counted as it grows and shrinks.
+        # The queue is nearly always empty, so its bytes are counted only here.
         return len(queue) >= QUEUE or (bool(queue) and sum(len(r.value or b"") for r in queue) >= QUEUE_BYTES)
 
     def feed(self) -> int:
-        """Hand a run of records of one topic to the stage, `SLICE` at most; gives how many. 0: the rest has to wait for another input."""
+        """Hands a run of at most `SLICE` records of one topic to the stage. Returns their number; 0 if all records must wait."""
         turn = min(
             ((self._due(queue), place) for place, queue in enumerate(self.waiting.values()) if queue), default=None
         )
@@ -96,34 +96,34 @@ class Inbox:
         return len(run)
 
     def _next_of(self, topic: str) -> float:
-        """The timestamp that a topic's next record will have, at least."""
+        """Returns the lowest timestamp that the next record of a topic can have."""
         if self.waiting[topic]:
             return self._due(self.waiting[topic])
         return self._seen[topic] if topic in self.behind else math.inf
 
     def _due(self, queue: deque[Record]) -> float:
-        """The timestamp by which the first of a queue has its turn."""
+        """Returns the timestamp that orders the first record of a queue."""
         at = queue[0].timestamp
         return at if at <= self.latest else 0.0
 
 
 class Lane:
-    """The stages of one partition and their memory. It lives exactly as long as the partition is owned."""
+    """The stages of one partition and their memory. A lane lives exactly as long as the partition is owned."""
 
     def __init__(
         self, number: int, specs: Sequence[StageSpec], table: StateTable, beginnings: Mapping[str, int], now: float
     ) -> None:
-        """Load the stages from the table.
+        """Loads the stages from the table.
 
         Args:
             number: The partition.
-            specs: The stages, in the order of the path.
-            table: Caught up with its changelog.
-            beginnings: By input topic, the first offset that there is.
+            specs: The stages, in the order in which a trace passes them.
+            table: The restored table.
+            beginnings: The first available offset by input topic.
             now: Seconds since 1970.
 
         Raises:
-            StateDirectoryError: the rows are of a format that cannot be read.
+            StateDirectoryError: this version cannot read the format of the rows.
         """
         self.number, self._specs = number, specs
         self.wake, self.lock = asyncio.Event(), asyncio.Lock()
@@ -131,7 +131,7 @@ class Lane:
         self.dead = False
         self.pending = 0
         self.rounds = 0
-        """How many checkpoints have ended, those included that had nothing to write."""
+        """Number of finished checkpoints, including those without changes."""
         self.committed: dict[str, int] = {}
         self.stages: dict[str, Stage] = {}
         self._inboxes: dict[str, Inbox] = {}
@@ -141,7 +141,7 @@ class Lane:
         self._asked: dict[str, int] = {}
         self._ticked = 0.0
         self.lag = 0
-        """Records that were there and not read when the last fetch returned."""
+        """Number of unread records in the inputs when the last fetch returned."""
         self._group_offsets: dict[str, int] = {}
         self._group_offsets_at = -math.inf
         rows = table.rows(number)
@@ -157,35 +157,35 @@ class Lane:
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
-        # Without an offset: the first record there is, else records that were lost in a rebalance would not be missed.
+        # Without an offset the position is the first available record; otherwise a gap after a rebalance would not be noticed.
         self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
         self._pending_seeks.update(self.position)
 
     def full(self, topic: str, limit: int) -> bool:
-        """Whether to leave this topic's records where they are."""
+        """Returns whether the consumer should leave this topic's records at the broker."""
         inbox = self._inbox_of[topic]
         return self.pending >= limit or inbox.full(topic) or inbox.stage.full()
 
     def busy(self) -> bool:
-        """Whether a stage has as much to do as it takes."""
+        """Returns whether a stage takes no further records."""
         return any(stage.full() for stage in self.stages.values())
 
     def pending_seeks(self) -> dict[str, int]:
-        """Where the consumer has to go, by topic, before it reads on; asked for once."""
+        """Returns, by topic, the offsets to which the consumer must seek before it reads on; each is returned once."""
         places = {topic: self.position[topic] for topic in self._pending_seeks}
         self._pending_seeks.clear()
         return places
 
     def lose(self, topic: str) -> None:
-        """A batch of this topic was dropped: it has to be read again."""
+        """Notes that a batch of this topic was dropped and must be read again."""
         self._trusted.discard(topic)
         self._pending_seeks.add(topic)
 
     def has_gap_before(self, topic: str, first: int) -> bool:
-        """Whether records are missing before `first`; they are then asked for again.
+        """Returns whether records are missing before the offset `first`; the lane then asks for them again.
 
-        Only the first batch after a change of hands or a dropped batch is questioned: afterwards the consumer's own sequence holds, in
-        which transaction markers and compaction leave holes. The same answer twice is such a hole.
+        Only the first batch after an assignment or a dropped batch is checked. Afterwards the consumer reads in sequence, and
+        transaction markers and compaction leave gaps in the offsets. The same first offset twice is such a gap.
         """
         if first > self.position[topic] and topic not in self._trusted and self._asked.get(topic) != first:
             self._asked[topic] = first
@@ -195,9 +195,9 @@ class Lane:
         return False
 
     def observe_clock(self, now: float) -> None:
-        """The time, before records come: after a pause of the process they would seem to be from the future.
+        """Passes the time to the stages before records arrive. After a pause of the process records would seem to be from the future.
 
-        As nothing is known of how far the inputs are read, nothing is closed by the clock.
+        All inputs count as behind, because their ends are not known here. So the clock closes no session.
         """
         if now - self._ticked > STALE_S:
             self._ticked = now
@@ -206,7 +206,7 @@ class Lane:
                 self.stages[spec.name].tick(now, spec.inputs)
 
     async def take(self, topic: str, records: Sequence[Record]) -> None:
-        """Apply records, as far as they need not wait for another input, and let others have their turn in between."""
+        """Applies records that need not wait for another input, and lets other tasks run in between."""
         expected = self.position[topic]
         if records[0].offset < expected:
             records = [record for record in records if record.offset >= expected]
@@ -219,14 +219,15 @@ class Lane:
         while not self.dead and (count := inbox.feed()):
             self._fed(count)
             taken += count
-            if taken >= SLICE:  # not after each run: inputs that alternate make short ones
+            if taken >= SLICE:  # not after each run: alternating inputs make short runs
                 taken = 0
                 await asyncio.sleep(0)
 
     def fetched(self, ends: Mapping[tuple[str, int], End], now: float) -> None:
-        """Tell the stages how far their inputs are read, by topic and partition, and the time.
+        """Passes the time and the read positions of their inputs to the stages, after a fetch.
 
-        An input is at its end as of the moment at which the broker said so; that, and not now, is the time when all are.
+        If all inputs are read to their end, the stages get the time of the broker's answer instead of the current time: records can have
+        arrived since then.
         """
         due = now - self._ticked >= TICK_S
         self._set_latest(now)
@@ -250,14 +251,14 @@ class Lane:
 
     def _set_latest(self, now: float) -> None:
         for inbox in self._inboxes.values():
-            inbox.latest = (now + STALE_S) * 1000  # it is told again before it is as old
+            inbox.latest = (now + STALE_S) * 1000  # the next call comes before this time is out of date
 
     def _fed(self, count: int) -> None:
         self.pending += count
         self.wake.set()
 
     def cut(self) -> Cut:
-        """What all stages cut, in one moment: nothing awaits in here."""
+        """Cuts all stages at one point in time: this method does not await."""
         rows: list[tuple[bytes, bytes | None]] = []
         outputs: list[Output] = []
         offsets: dict[str, int] = {}
@@ -277,14 +278,14 @@ class Lane:
         return Cut(rows, outputs, offsets)
 
     def offsets_to_commit(self, now: float, *, last: bool = False) -> dict[str, int]:
-        """The offsets that the consumer group is to be told with this checkpoint: what has changed, every
-        `GROUP_OFFSETS_EVERY_S`, and with the last one.
+        """Returns the offsets to commit to the consumer group with this checkpoint: the changed ones, once per interval.
 
-        To tell them takes two requests of the five that a small transaction takes.
+        The interval is `GROUP_OFFSETS_EVERY_S`; the last checkpoint always commits. Committing offsets takes two of the five requests of a
+        small transaction.
 
         Args:
-            now: Seconds of any clock.
-            last: Whether it is the last checkpoint.
+            now: Seconds of a monotonic clock.
+            last: Whether this is the last checkpoint.
         """
         if not last and now - self._group_offsets_at < GROUP_OFFSETS_EVERY_S:
             return {}
@@ -294,7 +295,7 @@ class Lane:
         return found
 
     def drop(self) -> None:
-        """Forget everything: memory must not outlive ownership, least of all under a new producer."""
+        """Drops all stages: their memory must not outlive the ownership of the partition."""
         self.dead = True
         if self.task is not None and self.task is not asyncio.current_task():
             self.task.cancel()
@@ -303,7 +304,7 @@ class Lane:
 
 
 def _shares(rows: Mapping[bytes, bytes]) -> dict[bytes, dict[bytes, bytes]]:
-    """The rows of each stage, by its name, under their keys without it."""
+    """Returns the rows of each stage by its name, under their keys without the name."""
     shares: dict[bytes, dict[bytes, bytes]] = defaultdict(dict)
     for key, row in rows.items():
         name, _, own = key.partition(b"/")
