@@ -1,10 +1,12 @@
-"""Records what Google ADK gives for the scripted judges of these cases, so that anybody can check the rows of `data/adk_judge_oracle.json`.
+"""Records the results of Google ADK for the scripted judges of these cases in `data/adk_judge_oracle.json`.
+
+With this script anybody can check the recorded rows:
 
     python3 -m venv adk && adk/bin/pip install 'google-adk[eval]==2.13.0'
     adk/bin/python tests/parity/record_adk.py            # compares; --write writes the file anew
 
-Nothing of ADK's is copied: the file holds these inputs, and the numbers that came out. No model is asked and nothing is sent.
-Metrics that only ADK has (multi-turn rubrics, the user simulator) are not among them.
+The file contains these inputs and the resulting numbers, and no code of ADK. No model is asked and nothing is sent.
+Metrics that only ADK has (multi-turn rubrics, the user simulator) are not included.
 """
 
 from __future__ import annotations
@@ -125,7 +127,7 @@ def rubric(name: str, text: str, **other: str) -> dict[str, Any]:
 
 
 def said(number: int, text: str, **other: Any) -> dict[str, Any]:
-    """An invocation that can be told by its mark, wherever its text is shown."""
+    """Returns an invocation with a mark that identifies it in every prompt."""
     mark = f"[inv-{number}]"
     return {
         "invocation_id": f"inv-{number}",
@@ -257,7 +259,7 @@ OWN_RUBRIC = re.compile(r"\*  \[id: r\d\] ")
 
 
 def record() -> dict[str, Any]:
-    """The rows, as the installed google-adk gives them."""
+    """Returns the rows with the results of the installed google-adk."""
     from google.adk.evaluation import final_response_match_v2 as match_v2
     from google.adk.evaluation import hallucinations_v1, rubric_based_evaluator
 
@@ -307,7 +309,7 @@ async def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
             prompts.append(request.contents[0].parts[0].text)
             line = next(script)
             if isinstance(line, dict):
-                raise RuntimeError(line["raises"])  # noqa: TRY004  # a provider's failure, not a wrong type
+                raise RuntimeError(line["raises"])  # noqa: TRY004  # simulates a provider's failure
             content = None if line is None else types.Content(parts=[types.Part(text=line)])
             yield LlmResponse(content=content)
 
@@ -336,7 +338,7 @@ async def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def context() -> dict[str, Any]:
-    """What the validator is shown, of events."""
+    """Returns the contexts that ADK's validator builds from events."""
     from google.adk.evaluation.eval_case import Invocation
 
     agent = {"name": "agent", "instructions": "Be kind.", "tool_declarations": []}
@@ -357,7 +359,7 @@ def context() -> dict[str, Any]:
 
 
 def main() -> int:
-    """Compare with the file, or write it."""
+    """Compares the results with the file, or writes the file."""
     text = json.dumps(record(), ensure_ascii=False, indent=1) + "\n"
     if "--write" in sys.argv:
         FILE.write_text(text, "utf-8")

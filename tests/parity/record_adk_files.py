@@ -1,4 +1,6 @@
-"""Records what Google ADK makes of files and scores: run it with the Python of an environment that has google-adk[eval] 2.13.0.
+"""Records how Google ADK reads eval files and pools scores.
+
+Run the script in an environment with google-adk[eval] 2.13.0:
 
 `python tests/parity/record_adk_files.py > tests/parity/data/adk_files.json`
 """

@@ -1,15 +1,16 @@
-"""Weights of `traceweir.scorers.text.verbs.contexts`: what compromise 14 made of the verbs of many texts, told by their neighbours.
+"""Computes the weights of `traceweir.scorers.text.verbs.contexts` from the results of compromise 14 for many texts.
 
     mkdir /tmp/mastra && cd /tmp/mastra && npm install @mastra/evals@1.10.2     # brings compromise 14
     MASTRA=/tmp/mastra .venv/bin/python -m tests.parity.record_mastra_contexts TEXTS...
 
-TEXTS are files of English texts, one a line. The texts of `data/mastra_texts.json` and `data/mastra_context_texts.txt` are read always,
-and count three times. The recorded weights come from 22,000 further texts: the examples of WordNet 3.0, Debian's fortunes, handbook, FAQ,
-maintainers' guide and developers' reference, chatterbot-corpus 1.3.3, descriptions and docstrings of Python packages, help texts of
-command line tools, and turns of tau-bench's airline conversations. Nothing of compromise's is read but its answers.
+TEXTS are files of English texts, one text per line. The texts of `data/mastra_texts.json` and
+`data/mastra_context_texts.txt` are always included, and count three times. The recorded weights come from 22,000
+further texts: the examples of WordNet 3.0, Debian's fortunes, handbook, FAQ, maintainers' guide and developers'
+reference, chatterbot-corpus 1.3.3, descriptions and docstrings of Python packages, help texts of command line tools,
+and turns of tau-bench's airline conversations. The script uses only the results of compromise, not its code.
 
-The weights are those of a logistic regression whose absolute values cost (L1), so that most features have none; they are found by
-proximal gradient steps with momentum, the same ones in every run.
+The weights are those of a logistic regression with an L1 penalty, so that most features have no weight. Proximal
+gradient steps with momentum compute them; every run computes the same weights.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from traceweir.scorers.text.verbs.lexicon import Token
 
 DATA = Path(__file__).parent / "data"
 TIMES = 3.0
-"""How often the texts of this folder count."""
+"""Weight of the texts of this folder."""
 LEAST = 4
-"""Rows that a feature must be among."""
+"""Minimum number of rows with a feature."""
 COST = 1.0
 STEPS = 500
 SCALE = 4
-"""Weights are whole numbers: this many for one unit."""
+"""Scale of the weights, which are stored as integers."""
 SLOT = re.compile(r"=$|clause:|word=|main[a-z]*:|[-+0-9]+(?:word=|form:|=|:)")
 
 
 class Rows:
-    """What is known of one kind of words: features, whether the outcome was the one in question, and how often it counts."""
+    """Holds the rows of one kind of word: their features, whether the outcome was reached, and their weights."""
 
     def __init__(self) -> None:
         self.features: list[list[str]] = []
@@ -65,7 +66,7 @@ def asked(texts: Sequence[str]) -> list[list[str]]:
 
 
 def outcomes(tokens: Sequence[Token], left: Sequence[str]) -> list[Outcome | None]:
-    """What became of each token, none where that cannot be told."""
+    """Returns the outcome of each token; empty if the outcomes are ambiguous."""
     found: list[Outcome | None] = [None] * len(tokens)
     places = [place for place, token in enumerate(tokens) if token.text]
     matcher = SequenceMatcher(None, [tokens[place].text for place in places], left, autojunk=False)

@@ -1,7 +1,8 @@
-"""Tool trajectory and response match against what google-adk 2.13.0 gave for the same inputs.
+"""Compares tool trajectory and response match with the results of google-adk 2.13.0 for the same inputs.
 
-Two outcomes differ on purpose, and are mapped: where ADK raises because no expected invocation is there, a session goes on and the
-metric is NOT_EVALUATED; and lists of different lengths cannot come about, because a reference belongs to its own invocation.
+Two outcomes differ on purpose and are mapped. Where ADK raises because there is no expected invocation, the metric is
+NOT_EVALUATED and the session continues. Lists of different lengths cannot occur, because a reference belongs to its
+own invocation.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ TURNS: dict[str, list[Turn]] = {
     "InvocationEvents vs IntermediateData": [Turn(Invocation(intermediate_data=IN_EVENTS), Reference(tool_uses=[T1]))],
 }
 RAISES = {"expected None", "len mismatch 1 vs 2"}
-"""Where ADK raises, which has no counterpart here."""
+"""Cases in which ADK raises, and which have no counterpart here."""
 
 
 def test_every_recorded_row_is_compared() -> None:
@@ -115,7 +116,7 @@ async def test_trajectories_agree(case: str, options: dict[str, Any], outcome: l
     [row[1:] for row in TRAJECTORIES if row[1] in CASES],
     ids=lambda part: part if isinstance(part, str) else json.dumps(part),
 )
-async def test_the_matches_among_the_trajectory_metrics_agree_too(
+async def test_the_match_metrics_among_the_trajectory_metrics_agree(
     case: str, options: dict[str, Any], outcome: list[Any]
 ) -> None:
     actual, expected = CASES[case]
@@ -126,7 +127,7 @@ async def test_the_matches_among_the_trajectory_metrics_agree_too(
     assert [session.value, session.status, [score.value for score in invocations]] == outcome
 
 
-async def test_where_adk_raises_for_want_of_an_expectation_nothing_is_evaluated() -> None:
+async def test_a_missing_expectation_where_adk_raises_is_not_evaluated() -> None:
     [row] = [row for row in TRAJECTORIES if row[1] == "expected None"]
     assert row[3] == ["ValueError", "expected_invocations is needed by this metric."]
     scores = await scores_of(read_plan({"criteria": {"tool_trajectory_avg_score": 1.0}}), [make_turn(tools=[T1])])
@@ -134,7 +135,7 @@ async def test_where_adk_raises_for_want_of_an_expectation_nothing_is_evaluated(
 
 
 def joined(text: str | list[str] | None) -> Content:
-    """The recorded text as a message: a list is several parts, null is a message without any."""
+    """Returns the recorded text as a message: a list becomes several parts, null a message without parts."""
     return Content(parts=[Part(text=part) for part in ([text] if isinstance(text, str) else text or [])])
 
 
@@ -151,7 +152,7 @@ def test_tokens_agree(text: Any, recorded: list[str]) -> None:
     assert tokens(joined(text).text) == recorded
 
 
-async def test_an_invocation_without_a_final_response_is_an_empty_one() -> None:
+async def test_an_invocation_without_a_final_response_has_an_empty_response() -> None:
     turn = Turn(Invocation(), Reference(final_response=Content.of("hello")))
     *_, session = await scores_of(read_plan({"criteria": {"response_match_score": 0.8}}), [turn])
     assert (session.value, session.status) == (0.0, "FAILED")

@@ -1,4 +1,4 @@
-"""Eval sets, pooling and the console against google-adk 2.13.0; `record_adk_files.py` records them anew."""
+"""Compares eval sets, pooling and the console with google-adk 2.13.0; `record_adk_files.py` records its results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_recorded_document_is_compared() -> None:
 
 
 @pytest.mark.parametrize(("name", "accepted"), RECORDED["accepted"].items())
-def test_what_adk_takes_is_taken_and_what_it_refuses_is_refused(name: str, accepted: bool) -> None:
+def test_eval_sets_are_accepted_and_rejected_as_in_adk(name: str, accepted: bool) -> None:
     try:
         checked(DOCUMENTS[name], "file")
     except InputError:
@@ -42,13 +42,13 @@ def test_what_adk_takes_is_taken_and_what_it_refuses_is_refused(name: str, accep
         assert accepted
 
 
-def test_the_old_format_becomes_what_adk_makes_of_it() -> None:
+def test_the_old_format_is_converted_as_in_adk() -> None:
     new = modern(OLD_SET, "old.test.json")
     made = EvalSet.model_validate_json(json.dumps(new)).model_dump(mode="json", exclude_unset=True)["eval_cases"]
     for each in made:
         for turn in each["conversation"]:
             del turn["invocation_id"]
-    # ADK writes defaults down; whoever reads the file takes them for absent keys.
+    # ADK writes default values; a reader of the file treats them as absent keys.
     theirs = EvalSet.model_validate_json(json.dumps({"eval_set_id": "set", "eval_cases": RECORDED["old"]}))
     assert EvalSet.model_validate_json(json.dumps({"eval_set_id": "set", "eval_cases": made})) == theirs.model_copy(
         update={"eval_cases": [each.model_copy(update={"creation_timestamp": 0.0}) for each in theirs.eval_cases]}
@@ -56,7 +56,7 @@ def test_the_old_format_becomes_what_adk_makes_of_it() -> None:
 
 
 class Stated(Scorer):
-    """The number that the response is."""
+    """Returns the response as a number."""
 
     def score(self, subject: Subject) -> Measurement:
         if subject.response == "None":
@@ -65,10 +65,10 @@ class Stated(Scorer):
 
 
 @pytest.mark.parametrize(("runs", "threshold", "failures"), RECORDED["pooled"])
-async def test_runs_are_pooled_and_failures_worded_as_by_adk(
+async def test_runs_are_pooled_and_failures_are_reported_as_in_adk(
     runs: list[list[float | None]], threshold: float, failures: list[str], tmp_path: Path
 ) -> None:
-    # A case has as many invocations in each of its runs; the means are the same if those that have no value are added.
+    # Each run of a case has the same number of invocations; the means are equal if those without a value are included.
     length = max(map(len, runs))
     padded = [[*run, *[None] * (length - len(run))] for run in runs]
     file = write(tmp_path / "a.test.json", eval_set(case("a", *[invocation("Hi")] * length)))
@@ -87,7 +87,7 @@ async def test_runs_are_pooled_and_failures_worded_as_by_adk(
 
 
 @pytest.mark.parametrize(("statuses", "final"), RECORDED["final"])
-def test_a_cases_status_follows_from_those_of_its_criteria(statuses: list[str], final: str) -> None:
+def test_the_status_of_a_case_depends_on_the_statuses_of_its_criteria(statuses: list[str], final: str) -> None:
     criteria = [
         CriterionResult("m", None, 1.0, "PASSED")
         if status == "INFORMATIONAL"
@@ -101,14 +101,14 @@ INFORMATIONAL = ("tool_call_count_v1", "inference_call_count_v1", "token_usage_v
 
 
 def comparable(text: str) -> list[str]:
-    """The lines of ADK's console without its informational metrics, which are not computed here, and without its first line."""
+    """Returns the lines of ADK's console, except the first line and metrics that Traceweir does not compute."""
     lines: list[str] = []
     skipping = False
     for line in text.splitlines()[1:]:
         names_one = any(name in line for name in INFORMATIONAL)
         if names_one and line.startswith("Metric:"):
             skipping = True
-            lines.pop()  # the rule above it
+            lines.pop()  # the horizontal rule above
         elif line.startswith("---"):
             skipping = False
         if not (skipping or names_one):
@@ -116,7 +116,7 @@ def comparable(text: str) -> list[str]:
     return lines
 
 
-def test_the_console_says_what_adks_says(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_console_output_equals_adks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     asked, expected = "무엇을 할 수 있나요?", "다른 크기의 주사위를 굴리고 숫자가 소수인지 확인할 수 있습니다."
     rolled = invocation("19면체 주사위를 굴리세요", "17이 나왔습니다.", [{"name": "roll_die", "args": {"sides": 19}}])
     file = write(

@@ -1,8 +1,9 @@
-"""The judged criteria against what google-adk 2.13.0 gave for the same replies; `record_adk.py` records them anew.
+"""Compares the judged criteria with the results of google-adk 2.13.0 for the same replies.
 
-ADK asks for every sample; here a vote ends when it is decided, so the numbers of questions differ and nothing else. Where ADK raises for
-want of rubrics, or for two of one id, a session goes on and the metric is NOT_EVALUATED. Where a verdict has no value ADK leaves the rubric
-out or gives it null; here it is null.
+`record_adk.py` records ADK's results. ADK requests every sample; here a vote ends when it is decided, so that only the
+number of questions differs. Where ADK raises because there are no rubrics, or two with the same id, the metric is
+NOT_EVALUATED and the session continues. For a verdict without a value ADK omits the rubric or writes null; here the
+value is null.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def test_labels_are_read_alike(reply: str, blocks: list[dict[str, str]]) -> None
 
 
 class Recorded:
-    """Answers as the case's judge did, each question by its invocation's mark and its number there."""
+    """Replies as the case's judge did, by the mark of the invocation and the number of the question."""
 
     def __init__(self, replies: list[list[Any]]) -> None:
         self.left = [list(lines) for lines in replies]

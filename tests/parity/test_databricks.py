@@ -1,4 +1,4 @@
-"""Rows, requests and responses are read as databricks-agents 1.13 reads them; metrics have its numbers (token counts: 0.22.1)."""
+"""Compares rows, requests, responses and metrics with databricks-agents 1.13 (token counts: 0.22.1)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "request_id int": {"request": "q", "request_id": 1},
 }
 REFUSED_HERE = {"facts+response", "neither response nor trace"}
-"""What the package lets pass until a judge sees it, and the document forbids."""
+"""Rows that the package accepts until a judge reads them, and that the document forbids."""
 
 
 def the(kind: str) -> list[list[str]]:
@@ -56,7 +56,7 @@ def the(kind: str) -> list[list[str]]:
 
 
 def rule_of(message: str) -> tuple[str, str]:
-    """The column that a message of the package's names, and the rule, without the value."""
+    """Returns the column and the rule in a message of the package, without the value."""
     found = re.match(r"Column ['\"](\w+)['\"] (.*?)(?:\. Got .*)?$", message)
     return (found[1], found[2]) if found else ("", message.removesuffix(" in the input DataFrame."))
 
@@ -67,36 +67,36 @@ def said(row: dict[str, Any]) -> str:
     return explain(refused.value)
 
 
-def test_every_verdict_on_a_row_is_looked_at() -> None:
+def test_every_verdict_on_a_row_is_compared() -> None:
     assert {name for name, *_ in [*the("VALID"), *the("ERR")]} == ROWS.keys() | REFUSED_HERE
 
 
 @pytest.mark.parametrize("name", [name for (name,) in the("VALID") if name not in REFUSED_HERE])
-def test_a_row_that_is_valid_there_is_valid_here(name: str) -> None:
+def test_a_row_that_databricks_accepts_is_accepted(name: str) -> None:
     EvaluationRow.model_validate_json(json.dumps({"response": "a"} | ROWS[name]))
 
 
 @pytest.mark.parametrize(("name", "kind", "message"), the("ERR"))
-def test_a_row_that_is_refused_there_is_refused_here_by_the_same_rule(name: str, kind: str, message: str) -> None:
+def test_a_row_that_databricks_rejects_is_rejected_by_the_same_rule(name: str, kind: str, message: str) -> None:
     column, rule = rule_of(message)
     found = said(ROWS[name])
-    if name == "request_id int":  # a type, which pydantic says in its own words
+    if name == "request_id int":  # a wrong type, for which pydantic has its own message
         assert found == "request_id: Input should be a valid string (got 1)"
     else:
         assert found.startswith(f"{column or 'document'}: {rule}" if column != "inputs" else f"document: {rule}")
 
 
 @pytest.mark.parametrize(("row", "verdict"), the("REQS"))
-def test_both_expectations_are_refused_in_the_same_words(row: str, verdict: str) -> None:
+def test_both_expectations_are_rejected_with_databricks_message(row: str, verdict: str) -> None:
     columns, expected = ast.literal_eval(row), ast.literal_eval(verdict)
     if expected and expected[0] == "1010":
         assert expected[1] == CONFLICT
         assert said(columns) == f"document: {CONFLICT}"
-    elif "response" in columns:  # what a judge needs beside is its own affair
+    elif "response" in columns:  # other requirements of the judge are not compared
         EvaluationRow.model_validate_json(json.dumps(columns))
 
 
-def test_a_row_without_response_and_trace_is_refused() -> None:
+def test_a_row_without_response_and_trace_is_rejected() -> None:
     with pytest.raises(ValidationError, match=r"Missing required field\(s\): response or trace"):
         EvaluationRow.model_validate_json('{"request": "q"}')
 
@@ -121,7 +121,7 @@ def test_a_response_is_the_same_answer(response: str, text: str) -> None:
     assert response_text(value) == ast.literal_eval(text)
 
 
-def test_an_empty_list_is_no_response() -> None:
+def test_an_empty_list_is_not_a_valid_response() -> None:
     assert said({"request": "q", "response": []}).startswith("response: must be text or an object")
 
 
@@ -164,7 +164,7 @@ async def test_the_sample_traces_have_tokens_latency_and_recall(version: int, la
 
 
 async def scored(row: dict[str, Any], *metrics: str) -> dict[str, Score]:
-    """The scores of the row's invocation, by metric."""
+    """Returns the scores of the row's invocation, by metric."""
     criteria: dict[str, JsonValue] = {name: 0.5 if name == "document_recall" else {} for name in metrics}
     recorded = {"type": "invocation.recorded", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z", "row": row}
     turns = turns_of(make_session("s", events=[EVENT.validate_json(json.dumps(recorded))]))

@@ -1,4 +1,4 @@
-"""The trace value against what KnowledgePulse's SDK gave for the same traces (git 9ff0e3f4, without an embedder)."""
+"""Compares the trace value with the results of KnowledgePulse's SDK (git 9ff0e3f4, without an embedder)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ RECORDED = json.loads((Path(__file__).parent / "data" / "kp_oracle.json").read_t
 SAMPLES: dict[str, Any] = RECORDED["samples"]
 OUT: dict[str, Any] = RECORDED["out"]
 NAN = {"S22_domain_toString"}
-"""The SDK looks weights up in a plain object, so this domain finds a method, and NaN. Here it has the default weights."""
+"""The SDK looks up weights in a plain object: for this domain it finds a method, and computes NaN. Here the default
+    weights apply."""
 VALID = [name for name in SAMPLES if OUT[name]["schema_ok"]]
 UPSTREAM = TraceValue(preset="knowledgepulse")
 
 
 def unvalidated(sample: dict[str, Any]) -> float:
-    """The arithmetic alone, for documents that no schema admits."""
+    """Computes the value without validation, for documents that no schema accepts."""
     steps, metadata = sample["steps"], sample["metadata"]
     return value_of(
         [step["type"] for step in steps],
@@ -51,13 +52,13 @@ def test_the_arithmetic_agrees(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in VALID if name not in NAN])
-def test_the_plain_call_agrees(name: str) -> None:
+def test_evaluate_value_agrees(name: str) -> None:
     measured = evaluate_value(SAMPLES[name], options={"preset": "knowledgepulse"})
     assert measured.value == pytest.approx(OUT[name]["score"], abs=1e-12, rel=0)
 
 
 @pytest.mark.parametrize("name", sorted(NAN))
-def test_a_domain_that_breaks_upstreams_lookup_has_the_default_weights(name: str) -> None:
+def test_a_domain_that_breaks_the_sdks_lookup_has_the_default_weights(name: str) -> None:
     other = {**SAMPLES[name], "metadata": {**SAMPLES[name]["metadata"], "task_domain": "travel"}}
     assert evaluate_value(SAMPLES[name], options=UPSTREAM) == evaluate_value(other, options=UPSTREAM)
 
@@ -73,14 +74,14 @@ def test_the_verdict_on_the_document_agrees(name: str) -> None:
     assert accepted == OUT[name]["schema_ok"]
 
 
-def test_by_default_the_bonus_comes_at_two_recoveries_as_the_document_says() -> None:
+def test_by_default_two_recoveries_earn_the_bonus_as_in_the_document() -> None:
     sample = SAMPLES["S3_er2_success"]
     upstream = OUT["S3_er2_success"]["score"]
     assert evaluate_value(sample).value == pytest.approx(upstream + 0.1, abs=1e-12, rel=0)
 
 
 class OneVector:
-    """Gives every text the same vector, as the recorded run did."""
+    """Returns the same vector for every text, as in the recorded run."""
 
     id, dimensions, runs_inline = "one", 3, True
 

@@ -1,7 +1,8 @@
-"""ReasoningTrace accepts and refuses the documents that KnowledgePulse's schema does.
+"""Tests that ReasoningTrace accepts and rejects the same documents as KnowledgePulse's schema.
 
-The verdict compared with: the JSON Schema that its zod schema exports, on the document without its unknown keys (zod strips them, the
-exported schema forbids them), and `created_at` ends in Z (zod asks for it, the exported schema cannot say it).
+The expected verdict is that of the JSON Schema exported from KnowledgePulse's zod schema, on the document without its
+unknown keys (zod removes them, the exported schema forbids them), and that `created_at` ends in Z (zod requires it,
+the exported schema cannot express it).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ TIMES = [
 
 
 def known_keys(document: Any, schema: dict[str, Any]) -> Any:
-    """The document without the keys that the schema does not name."""
+    """Returns the document without keys that the schema does not contain."""
     if isinstance(document, dict) and "properties" in schema:
         kinds = schema["properties"]
         return {key: known_keys(value, kinds[key]) for key, value in document.items() if key in kinds}
@@ -84,7 +85,7 @@ def ours(document: Any) -> bool:
 
 
 def places(document: Any) -> Iterator[tuple[str | int, ...]]:
-    """The path of every value in a document."""
+    """Yields the path of every value in a document."""
     children = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
@@ -95,7 +96,7 @@ def places(document: Any) -> Iterator[tuple[str | int, ...]]:
 
 
 def changed(path: tuple[str | int, ...], *value: Any) -> Any:
-    """The full document with another value at a place, or without it."""
+    """Returns the full document with a different value at a path, or without that value."""
     document = copy.deepcopy(FULL)
     parent: Any = document
     for key in path[:-1]:
@@ -118,13 +119,13 @@ def test_the_document_that_is_changed_is_accepted_and_has_every_key() -> None:
 
 
 @pytest.mark.parametrize("path", PLACES, ids=lambda path: ".".join(map(str, path)))
-def test_a_document_without_one_value_has_their_verdict(path: tuple[str | int, ...]) -> None:
+def test_a_document_without_a_value_has_knowledgepulses_verdict(path: tuple[str | int, ...]) -> None:
     document = changed(path)
     assert ours(document) == theirs(document)
 
 
 @pytest.mark.parametrize("path", PLACES, ids=lambda path: ".".join(map(str, path)))
-def test_a_document_with_another_value_has_their_verdict(path: tuple[str | int, ...]) -> None:
+def test_a_document_with_a_changed_value_has_knowledgepulses_verdict(path: tuple[str | int, ...]) -> None:
     differing = [value for value in VALUES if ours(changed(path, value)) != theirs(changed(path, value))]
     assert differing == []
 
@@ -142,19 +143,19 @@ def test_an_unknown_key_changes_no_verdict(path: tuple[str | int, ...]) -> None:
 
 
 @pytest.mark.parametrize("written", TIMES)
-def test_a_time_has_their_verdict(written: str) -> None:
+def test_a_date_time_has_knowledgepulses_verdict(written: str) -> None:
     document = changed(("metadata", "created_at"), written)
     assert ours(document) == theirs(document)
 
 
 # In Python, unlike in JSON Schema, `$` also matches before a line feed.
 @pytest.mark.parametrize("written", [written for written in TIMES if not written.endswith("\n")])
-def test_the_schema_that_we_publish_says_the_same_of_a_time(written: str) -> None:
+def test_the_published_schema_has_the_same_verdict_on_a_date_time(written: str) -> None:
     document = changed(("metadata", "created_at"), written)
     assert PUBLISHED.is_valid(document) == ours(document)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", 1, {}, {"steps": []}], ids=json.dumps)
-def test_what_is_no_trace_at_all_is_refused(document: Any) -> None:
+def test_a_document_that_is_not_a_trace_is_rejected_by_evaluate_value(document: Any) -> None:
     assert not ours(document)
     assert not VALIDATOR.is_valid(document)

@@ -1,8 +1,9 @@
-"""Completeness, keyword coverage, content similarity and tool call accuracy against what @mastra/evals 1.10.2 gave.
+"""Compares completeness, keyword coverage, content similarity and tool call accuracy with @mastra/evals 1.10.2.
 
-`record_mastra.mjs` recorded the files. The texts of `mastra_texts.json` are among those that the weights of completeness were found
-with; those of `mastra_unseen_texts.json` were written by somebody who knew neither rules nor weights, and recorded and measured when both
-were done. Keywords, similarity and tool calls agree exactly; completeness, which guesses what compromise knows of English, nearly.
+`record_mastra.mjs` recorded the files. The texts of `mastra_texts.json` are among the training texts of the weights of
+completeness. A person who knew neither the rules nor the weights wrote the texts of `mastra_unseen_texts.json`; they
+were recorded and measured after the rules and weights were complete. Keywords, similarity and tool calls agree
+exactly. Completeness agrees approximately, because it predicts how compromise reads English.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def test_the_first_rows_have_the_recorded_score(row: dict[str, Any]) -> None:
     assert compared(row).score == row["score"]
 
 
-def test_the_first_rows_have_the_recorded_elements_but_for_one_word() -> None:
+def test_the_first_rows_have_the_recorded_elements_except_one_word() -> None:
     differ = [
         row["input"]
         for row in ORACLE

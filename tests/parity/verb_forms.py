@@ -1,4 +1,4 @@
-"""Prints the verb forms and infinitives that lemminflect knows, for `record_mastra_words.mjs`: kind, word and infinitive, one a line."""
+"""Prints lemminflect's verb forms for `record_mastra_words.mjs`: kind, word and infinitive in each line."""
 
 from __future__ import annotations
 

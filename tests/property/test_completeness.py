@@ -1,4 +1,4 @@
-"""Completeness on texts that nobody would write."""
+"""Tests completeness on generated texts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_text_covers_itself(text: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_a_line_more_in_the_answer_never_covers_less(text: str, more: str) -> None:
+def test_an_answer_that_repeats_the_question_and_adds_a_line_covers_it_completely(text: str, more: str) -> None:
     for compat in MODES:
         found = completeness(text, f"{text}\n{more}", compat=compat)
         assert found.score == 1.0 or not found.input_elements
@@ -49,7 +49,7 @@ def test_a_line_more_in_the_answer_never_covers_less(text: str, more: str) -> No
 @given(
     st.lists(st.text("abc", min_size=1, max_size=12), unique=True), st.lists(st.text("abc", min_size=1, max_size=12))
 )
-def test_coverage_is_that_of_its_definition(wanted: list[str], others: list[str]) -> None:
+def test_coverage_equals_its_definition(wanted: list[str], others: list[str]) -> None:
     def covers(one: str, other: str) -> bool:
         if len(one) <= SHORT:
             return one == other
@@ -81,7 +81,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_texts_are_compared(text: str) -> None:
-    # What is quadratic here would take hours, and meet the suite's timeout.
+    # A quadratic algorithm would take hours here, and exceed the suite's timeout.
     for compat in MODES:
         assert completeness(text, text[: len(text) // 2], compat=compat).score <= 1.0
     keywords(text)
@@ -89,5 +89,5 @@ def test_hostile_texts_are_compared(text: str) -> None:
     assert 0.0 <= dice(text, text[1:]) <= 1.0
 
 
-def test_no_element_is_longer_than_what_was_cut() -> None:
+def test_a_very_long_word_is_one_element() -> None:
     assert [len(element) for element in elements("x" * (LONGEST * 3))] == [LONGEST * 3]

@@ -1,4 +1,4 @@
-"""A quick look accepts nothing that the model refuses, and reads the same out of it."""
+"""Tests that the fast decoder accepts nothing that the model rejects, and reads the same values."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ KEYS = st.sampled_from(["extra", "functionCall", "userContent", "text", "context
 
 @st.composite
 def damaged(draw: st.DrawFn) -> tuple[type[BaseModel], dict[str, Any]]:
-    """A document of a model with up to three values replaced, keys removed or keys added, anywhere."""
+    """Draws a document of a model with up to three values replaced, keys removed or keys added, at any path."""
     model, document = draw(st.sampled_from(DOCUMENTS))
     document = copy.deepcopy(document)
     for _ in range(draw(st.integers(0, 3))):
@@ -165,7 +165,7 @@ def damaged(draw: st.DrawFn) -> tuple[type[BaseModel], dict[str, Any]]:
 @pytest.mark.parametrize("pad", PADS)
 @settings(max_examples=1_500)
 @given(case=damaged())
-def test_what_it_accepts_the_model_accepts_and_reads_the_same(
+def test_the_model_accepts_what_the_fast_decoder_accepts_and_reads_the_same(
     case: tuple[type[BaseModel], dict[str, Any]], pad: bytes
 ) -> None:
     model, document = case
@@ -183,7 +183,7 @@ def test_what_it_accepts_the_model_accepts_and_reads_the_same(
 
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize(("model", "document"), DOCUMENTS, ids=[model.__name__ for model, _ in DOCUMENTS])
-def test_what_is_plainly_right_needs_no_second_look(
+def test_a_plainly_valid_document_passes_the_fast_decoder(
     model: type[BaseModel], document: dict[str, Any], pad: bytes
 ) -> None:
     raw = orjson.dumps(document) + pad
@@ -208,7 +208,7 @@ def test_what_was_parsed_before_is_not_parsed_again() -> None:
 
 
 def _fit(document: Any) -> Any:
-    """Whole numbers of up to 64 bits: orjson writes no others."""
+    """Returns the document with integers of up to 64 bits, because orjson writes no others."""
     if isinstance(document, dict):
         return {key: _fit(value) for key, value in document.items()}
     if isinstance(document, list):
@@ -217,10 +217,10 @@ def _fit(document: Any) -> Any:
 
 
 def _read(found: Any) -> tuple[Any, ...]:
-    """What the assemble stage reads."""
+    """Returns the values that the assemble stage reads."""
     if hasattr(found, "metadata"):
         return found.id, found.metadata.session_id, found.metadata.task_domain, found.metadata.created_at
-    # To the microsecond: the quick look rounds, the model cuts off.
+    # To the microsecond: the fast decoder rounds, the model truncates.
     return found.type, found.event_id, found.session_id, pytest.approx(found.occurred_at.timestamp(), abs=2e-6)
 
 
@@ -251,14 +251,14 @@ BROKEN = [
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: repr(broken[:12]))
 @pytest.mark.parametrize("pad", [0, 5_000])
 @pytest.mark.parametrize("key", ["extra", "args"])
-def test_no_json_is_accepted_that_is_none_also_where_nobody_looks(broken: bytes, pad: int, key: str) -> None:
+def test_invalid_json_is_rejected_also_in_unread_parts(broken: bytes, pad: int, key: str) -> None:
     document = {"type": "tool.called", **ENVELOPE, "name": "find", "pad": "x" * pad, key: {"at": "@"}}
     with pytest.raises(NeedsFullValidation):
         _EVENT(orjson.dumps(document).replace(b'"@"', broken))
 
 
 @pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"", b"\0"), (b"", b"{}"), (b"[", b"]")])
-def test_a_document_stands_alone(around: tuple[bytes, bytes]) -> None:
+def test_a_document_with_bytes_around_it_needs_full_validation(around: tuple[bytes, bytes]) -> None:
     raw = orjson.dumps({"type": "session.ended", **ENVELOPE})
     with pytest.raises(NeedsFullValidation):
         _EVENT(around[0] + raw + around[1])
@@ -271,6 +271,6 @@ def test_a_rule_over_several_keys_is_left_to_the_model(body: dict[str, Any]) -> 
         _EVENT(orjson.dumps(recorded))
 
 
-def test_what_keeps_that_rule_plainly_is_taken() -> None:
+def test_a_document_that_satisfies_the_rule_passes_the_fast_decoder() -> None:
     recorded = {"type": "invocation.recorded", **ENVELOPE, "invocation": {"invocation_id": "i"}, "row": None}
     assert _EVENT(orjson.dumps(recorded)).invocation.invocation_id == "i"

@@ -1,4 +1,4 @@
-"""Normal forms of texts that are made to be slow: what comes out, and that it does."""
+"""Tests normal forms on adversarial texts: the result, and that it is computed in time."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def longest_row(text: str) -> int:
 
 
 @given(st.text(), st.sampled_from(FORMS))
-def test_usual_texts_give_what_they_gave(text: str, form: NormalForm) -> None:
+def test_normal_texts_equal_unicodedatas_result(text: str, form: NormalForm) -> None:
     assert normal_form(form, text) == unicodedata.normalize(form, text)
 
 
 @given(ROWS, st.sampled_from(FORMS))
-def test_marks_are_cut_into_rows_and_none_is_lost(text: str, form: NormalForm) -> None:
+def test_runs_of_marks_are_split_and_no_mark_is_lost(text: str, form: NormalForm) -> None:
     found = normal_form(form, text)
-    assert longest_row(found) <= 2 * MAX_MARKS + 1  # a mark may stand for two, and a letter bring one
+    assert longest_row(found) <= 2 * MAX_MARKS + 1  # a mark can decompose into two marks, and a letter can contain one
     whole = found.replace(JOINER, "")
     assert unicodedata.normalize(form, whole) == unicodedata.normalize(form, text)
 
 
-def test_every_mark_there_is_counts_as_one() -> None:
+def test_every_combining_mark_of_unicode_counts_as_a_mark() -> None:
     marks = [mark for mark in map(chr, range(sys.maxunicode + 1)) if is_mark(mark)]
     assert len(marks) > 900
     for mark in marks:
@@ -60,10 +60,10 @@ def test_every_mark_there_is_counts_as_one() -> None:
 
 
 VAST = 200_000
-"""Pairs of marks in the wrong order: 800 kB. What is quadratic here would meet the suite's timeout."""
+"""Number of pairs of marks in the wrong order, 800 kB; a quadratic algorithm would exceed the suite's timeout."""
 ROW = "a" + "\u0301\u0323" * VAST
 APART = "a" + "\u0731\u0730\u0640" * VAST
-"""Marks that only fall into one row when the stroke between them is taken out."""
+"""Marks that become consecutive only when the stroke between them is removed."""
 HALF_WIDTH = "ﾊ" + "\u0301\uff9e" * VAST
 
 
@@ -80,11 +80,13 @@ def similarity(text: str) -> float | None:
         (lambda text: len(elements(text)), APART, 1),
         (lambda text: len(elements(text)), HALF_WIDTH, 1),
         (lambda text: len(tokens(text)), ROW, 1),
-        (lambda text: len(tokens(text)) > VAST, HALF_WIDTH, True),  # in Japanese, each mark is a token
+        (lambda text: len(tokens(text)) > VAST, HALF_WIDTH, True),  # in Japanese text each mark is a token
         (lambda text: normalised_question(text) == normalised_question(text.upper()), ROW, True),
         (lambda text: round(similarity(text) or 0, 3), ROW, 1.0),
     ],
     ids=["elements", "as Mastra", "apart", "half-width", "ROUGE", "half-width ROUGE", "question", "similarity"],
 )
-def test_800_kilobytes_of_marks_come_back(read: Callable[[str], object], text: str, expected: object) -> None:
+def test_800_kilobytes_of_marks_are_normalised_in_time(
+    read: Callable[[str], object], text: str, expected: object
+) -> None:
     assert read(text) == expected

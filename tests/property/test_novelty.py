@@ -1,4 +1,4 @@
-"""NoveltyCache against the plain definition: one vector at a time, compared in float64 with a list of what came before."""
+"""Compares NoveltyCache with the plain definition: a float64 loop over the list of earlier vectors."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
 
 DIMENSIONS = 3
-# Small integers make copies, opposites, zero vectors and ties; the floats make everything else.
+# Small integers result in copies, opposites, zero vectors and ties; floats result in all other cases.
 numbers = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e6, 1e6, width=32))
 vectors = st.lists(st.lists(numbers, min_size=DIMENSIONS, max_size=DIMENSIONS), min_size=1, max_size=30)
 cuts = st.lists(st.integers(1, 9), min_size=1, max_size=30)
@@ -48,7 +48,7 @@ def measured_in_cuts(
 
 
 @given(rows=vectors, capacity=st.integers(1, 12), sizes=cuts, replace=st.booleans(), data=st.data())
-def test_any_cut_into_batches_gives_the_plain_definition(
+def test_every_split_into_batches_equals_the_plain_definition(
     rows: list[list[float]], capacity: int, sizes: list[int], replace: bool, data: st.DataObject
 ) -> None:
     # Few ids when revisions are asked for, so that there are some.
@@ -61,7 +61,7 @@ def test_any_cut_into_batches_gives_the_plain_definition(
 
 
 @given(rows=vectors, capacity=st.integers(1, 12), sizes=cuts)
-def test_the_result_is_the_same_to_the_last_bit_however_batches_are_cut(
+def test_the_result_is_equal_to_the_last_bit_for_every_split_into_batches(
     rows: list[list[float]], capacity: int, sizes: list[int]
 ) -> None:
     ids = [str(i) for i in range(len(rows))]
@@ -73,7 +73,9 @@ def test_the_result_is_the_same_to_the_last_bit_however_batches_are_cut(
 @given(
     seed=st.integers(0, 2**32 - 1), sizes=st.lists(st.sampled_from([1, 2, 3, 4, 5, 64, 300]), min_size=1, max_size=6)
 )
-def test_near_copies_in_384_dimensions_give_the_same_bits_however_batches_are_cut(seed: int, sizes: list[int]) -> None:
+def test_near_copies_in_384_dimensions_have_equal_bits_for_every_split_into_batches(
+    seed: int, sizes: list[int]
+) -> None:
     # Differences of about 1e-7: float32 alone would rank them by the order in which it happened to add.
     rng = np.random.default_rng(seed)
     rows = (rng.standard_normal((1, 384)) + 1e-4 * rng.standard_normal((80, 384))).astype(np.float32)
@@ -87,7 +89,7 @@ def test_near_copies_in_384_dimensions_give_the_same_bits_however_batches_are_cu
 
 
 @given(rows=vectors, later=vectors, capacity=st.integers(1, 12), data=st.data())
-def test_a_cache_restored_from_its_rows_goes_on_as_the_original(
+def test_a_cache_restored_from_its_rows_continues_like_the_original(
     rows: list[list[float]], later: list[list[float]], capacity: int, data: st.DataObject
 ) -> None:
     original, restored = NoveltyCache(capacity, DIMENSIONS), NoveltyCache(capacity, DIMENSIONS)

@@ -1,4 +1,4 @@
-"""Progress: after any crash, exactly what was not done is done again."""
+"""Tests that exactly the unfinished offsets are processed again after a crash."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from traceweir.streams.score.offset_tracker import OffsetTracker
 
 
 @given(st.data())
-def test_after_a_crash_what_was_not_done_is_begun_again_and_nothing_else(data: st.DataObject) -> None:
-    log = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1)))  # the numbers between are of transaction markers
+def test_exactly_the_unfinished_offsets_are_started_again_after_a_crash(data: st.DataObject) -> None:
+    log = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1)))  # transaction markers have the offsets in between
     row, mark, done = b"", log[0], set[int]()
     for _ in range(data.draw(st.integers(1, 4))):
         progress = OffsetTracker()
@@ -33,7 +33,7 @@ def test_after_a_crash_what_was_not_done_is_begun_again_and_nothing_else(data: s
 
 
 @given(st.sets(st.integers(1, 10_000), max_size=200))
-def test_the_row_is_as_long_as_what_is_not_done_and_not_as_what_is(hanging: set[int]) -> None:
+def test_the_size_of_the_row_depends_on_unfinished_offsets_only(hanging: set[int]) -> None:
     progress = OffsetTracker()
     for offset in range(20_000):
         progress.begin(offset)

@@ -1,4 +1,4 @@
-"""Redaction on texts made of what it looks for, put next to one another in every way."""
+"""Tests redaction on generated texts of adjacent secrets and identifiers."""
 
 from uuid import UUID
 
@@ -59,12 +59,12 @@ def shape(value: JsonValue) -> object:
 @example("a@b.co%a@b.co%")
 @example("(415) 555-2671(02) 123-4567" * 2)
 @example("-010-1234-5678" * 3)
-def test_redacting_a_text_twice_is_redacting_it_once(text: str) -> None:
+def test_redaction_of_a_text_is_idempotent(text: str) -> None:
     assert redact_text(redact_text(text)) == redact_text(text)
 
 
 @given(documents)
-def test_redacting_a_document_twice_is_redacting_it_once(document: JsonValue) -> None:
+def test_redaction_of_a_document_is_idempotent(document: JsonValue) -> None:
     assert redact(redact(document)) == redact(document)
 
 
@@ -73,18 +73,18 @@ def test_a_redacted_document_has_the_shape_of_the_original(document: JsonValue) 
     assert shape(redact(document)) == shape(document)
 
 
-# None of these is among the pieces, which may stand so close together that no reader would see a number in them.
+# The pieces contain none of these, because adjacent pieces can hide a number from a reader.
 secrets = st.sampled_from(
     ["kim@example.com", "010-9876-5432", "(212) 555-0187", "+44 20 7946 0958", "ghp_" + "a1" * 18]
 )
 
 
 @given(texts, secrets, texts)
-def test_what_stands_between_blanks_is_found_whatever_surrounds_it(before: str, secret: str, after: str) -> None:
+def test_a_secret_between_spaces_is_found_in_every_context(before: str, secret: str, after: str) -> None:
     assert secret not in redact_text(f"{before} {secret} {after}")
 
 
-# Of all UUIDs one in some thousands holds what reads like a number; of the second kind nearly each.
+# About one UUID in some thousands contains text like a number; of the second kind nearly every UUID does.
 uuids = st.uuids() | st.builds(
     lambda before, area, number: UUID((before + area + number)[:32]),
     st.text("0123456789abcdef", min_size=2, max_size=9),

@@ -1,4 +1,4 @@
-"""Whatever is cut, lost and read again in between, what is committed is what an undisturbed run commits."""
+"""Tests that a run with crashes, losses and rereads commits the same as an undisturbed run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GARBAGE = (b"{", b"", None, b"[1]", orjson.dumps({**trace(), "steps": []}), b'{"
 
 @dataclass(frozen=True)
 class Sent:
-    """A record of the log: at which second, where, and what."""
+    """Holds a record of the log: its second, its topic and its value."""
 
     at: int
     topic: str
@@ -38,7 +38,10 @@ class Sent:
 
 @st.composite
 def logs(draw: st.DrawFn, partitions: int, *, late: bool = False) -> list[Sent]:
-    """Records in the order of their timestamps, some of them late if wanted. What orders them inside a session is drawn apart."""
+    """Draws records in the order of their timestamps, optionally with late records.
+
+    The order of the events within a session is drawn separately.
+    """
     log: list[Sent] = []
     at = 0
     for number in range(draw(st.integers(1, 30))):
@@ -54,7 +57,7 @@ def logs(draw: st.DrawFn, partitions: int, *, late: bool = False) -> list[Sent]:
         elif kind == "garbage":
             topic, value = draw(st.sampled_from((TOPICS.traces, TOPICS.invocations))), draw(st.sampled_from(GARBAGE))
         elif kind == "trace":
-            # Of one trace several contents only where all records are read in one order.
+            # A trace has several contents only where all records are read in the same order.
             name = draw(st.integers(0, 3)) if partitions == 1 else number
             domain, sure = draw(st.sampled_from(DOMAINS)), draw(st.sampled_from((1.0, 0.7)))
             words = draw(st.sampled_from(("red fox", "red dog", "blue cat runs", "green")))
@@ -78,14 +81,14 @@ STEPS = st.lists(
 
 
 class Reader:
-    """Reads a log in its one order, over topics, from wherever the offsets of a lane stand."""
+    """Reads a log in its order, across topics, from the offsets of a lane."""
 
     def __init__(self, flow: Flow, log: Sequence[Sent]) -> None:
         self.flow = flow
         self.messages = [flow.send(s.topic, s.value, s.key, partition=s.partition, at=s.at) for s in log]
 
     async def take(self, partition: int, count: int) -> int:
-        """Hand the next records to the lane: each run of one topic as a batch."""
+        """Passes the next records to the lane, with consecutive records of a topic as a batch."""
         lane = self.flow.lanes[partition]
         mine = [m for m in self.messages if m.partition == partition and m.offset >= lane.position[m.topic]][:count]
         while mine:
@@ -162,8 +165,11 @@ def make(partitions: int, closing: Mapping[str, Any], *, hold: bool) -> Flow:
     return flow
 
 
-def told(flow: Flow) -> dict[str, Counter[bytes]]:
-    """What every topic holds, without what may differ: times of evaluation, places on candidates, and what rests on novelty."""
+def contents(flow: Flow) -> dict[str, Counter[bytes]]:
+    """Returns the content of every topic without the parts that can differ.
+
+    These are times of evaluation, offsets on candidates, and values that depend on novelty.
+    """
     found: dict[str, Counter[bytes]] = defaultdict(Counter)
     for topic in (TOPICS.sessions, TOPICS.candidates, TOPICS.dead_letters, TOPICS.results):
         for message in flow.read(topic):
@@ -171,8 +177,8 @@ def told(flow: Flow) -> dict[str, Counter[bytes]]:
     return found
 
 
-def told_last(flow: Flow) -> dict[str, dict[object, Any]]:
-    """What stands last in every topic of each segment, score and trace, whatever revision it is."""
+def last_contents(flow: Flow) -> dict[str, dict[object, Any]]:
+    """Returns the last record per segment, score and trace in every topic, of any revision."""
     found: dict[str, dict[object, Any]] = defaultdict(dict)
     last = {(session["session_id"], session["segment"]): session["revision"] for session in flow.sessions()}
     for topic, names in (
@@ -182,7 +188,7 @@ def told_last(flow: Flow) -> dict[str, dict[object, Any]]:
     ):
         for message in flow.read(topic):
             content = _content(message)
-            # Of an invocation derived from a trace, until the session has some of its own, results stay behind.
+            # Results of a derived invocation stay when the session gets invocations of its own.
             criterion = content.get("metric") == "response_match_score"
             if criterion and content["revision"] < last[content["session_id"], content["segment"]]:
                 continue
@@ -206,7 +212,7 @@ def _content(message: Message) -> Any:
 
 
 def check_at_rest(flow: Flow) -> None:
-    """The coverage equations, with nothing open and nothing in flight."""
+    """Checks the coverage equations, with nothing open and nothing in flight."""
     assemble, score, gate = (Counter(flow.counters(stage)) for stage in ("assemble", "score", "gate"))
     letters = Counter(letter.stage for letter in flow.dead_letters())
     sent = sum(len(flow.read(topic)) for topic in (TOPICS.traces, TOPICS.invocations, TOPICS.strays))
@@ -225,7 +231,7 @@ def check_at_rest(flow: Flow) -> None:
 
 
 def check_decisions(flow: Flow) -> None:
-    """Every decision follows from the log of candidates, by the formulas alone."""
+    """Checks that every decision follows from the log of candidates by the formulas."""
     weights = {"complexity": 0.25, "novelty": 0.35, "tool_diversity": 0.15, "outcome_confidence": 0.25}
     values = {(r["details"]["partition"], r["details"]["offset"]): r for r in flow.results("gate")}
     measured = iter_by_trace(flow.results("trace_value"))
@@ -255,7 +261,7 @@ def check_decisions(flow: Flow) -> None:
 
 
 def iter_by_trace(scores: Sequence[Any]) -> dict[str, Any]:
-    """Scores of each trace in their order."""
+    """Returns the scores of each trace in their order."""
     found: dict[str, list[Any]] = defaultdict(list)
     for score in scores:
         found[score["trace_id"]].append(score)
@@ -267,7 +273,7 @@ async def compare(
     log: Sequence[Sent],
     steps: Sequence[tuple[str, int]],
     closing: Mapping[str, int],
-    told: Callable[[Flow], object] = told,
+    contents: Callable[[Flow], object] = contents,
 ) -> None:
     calm, rough = make(partitions, closing, hold=False), make(partitions, closing, hold=True)
     await undisturbed(calm, log)
@@ -275,7 +281,7 @@ async def compare(
     for flow in (calm, rough):
         check_at_rest(flow)
         check_decisions(flow)
-    assert told(rough) == told(calm)
+    assert contents(rough) == contents(calm)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # records fill whole chunks
@@ -285,18 +291,16 @@ SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow
 
 @SETTINGS
 @given(log=logs(1), steps=STEPS)
-def test_one_partition_commits_the_same_whatever_happens_in_between(
-    log: list[Sent], steps: list[tuple[str, int]]
-) -> None:
-    asyncio.run(compare(1, log, steps, ONE, told_last))
+def test_one_partition_commits_the_same_despite_failures(log: list[Sent], steps: list[tuple[str, int]]) -> None:
+    asyncio.run(compare(1, log, steps, ONE, last_contents))
 
 
 @SETTINGS
 @given(log=logs(1, late=True), steps=STEPS)
-def test_late_records_end_in_the_same_sessions_and_scores_whatever_happens_in_between(
+def test_late_records_result_in_the_same_sessions_and_scores_despite_failures(
     log: list[Sent], steps: list[tuple[str, int]]
 ) -> None:
-    asyncio.run(compare(1, log, steps, LATE, told_last))
+    asyncio.run(compare(1, log, steps, LATE, last_contents))
 
 
 FORGETFUL = {"idle_gap_s": 60, "grace_s": 80, "guard_s": 160}
@@ -304,7 +308,7 @@ FORGETFUL = {"idle_gap_s": 60, "grace_s": 80, "guard_s": 160}
 
 @SETTINGS
 @given(log=logs(1, late=True), steps=STEPS)
-def test_whatever_is_forgotten_in_between_every_event_is_in_a_session_or_a_dead_letter(
+def test_every_event_is_in_a_session_or_a_dead_letter_despite_lost_state(
     log: list[Sent], steps: list[tuple[str, int]]
 ) -> None:
     async def run() -> None:
@@ -328,7 +332,5 @@ def _event_id(value: bytes | None) -> str | None:
 
 @SETTINGS
 @given(log=logs(3), steps=STEPS)
-def test_strays_between_partitions_commit_the_same_whatever_happens_in_between(
-    log: list[Sent], steps: list[tuple[str, int]]
-) -> None:
+def test_misrouted_records_commit_the_same_despite_failures(log: list[Sent], steps: list[tuple[str, int]]) -> None:
     asyncio.run(compare(3, log, steps, THREE))

@@ -1,4 +1,4 @@
-"""What must hold of ROUGE-1 whatever the texts are."""
+"""Tests the properties of ROUGE-1 for all texts."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ ascii_texts = st.text(st.characters(max_codepoint=127), max_size=200)
 
 
 @given(texts, texts)
-def test_it_lies_between_0_and_1_and_does_not_depend_on_the_side(one: str, other: str) -> None:
+def test_rouge_is_between_0_and_1_and_symmetric(one: str, other: str) -> None:
     value = rouge1_f(one, other)
     assert 0.0 <= value <= 1.0
     assert value == pytest.approx(rouge1_f(other, one), abs=1e-15)
 
 
 @given(texts, texts)
-def test_it_is_1_for_the_same_tokens_in_any_order_and_only_for_them(one: str, other: str) -> None:
+def test_rouge_is_1_exactly_for_the_same_tokens_in_any_order(one: str, other: str) -> None:
     same = bool(tokens(one)) and Counter(tokens(one)) == Counter(tokens(other))
     assert (rouge1_f(one, other) == 1.0) == same
 
 
 @given(texts)
-def test_a_text_is_as_near_to_itself_as_can_be(text: str) -> None:
+def test_a_text_has_the_maximum_similarity_with_itself(text: str) -> None:
     assert rouge1_f(text, text) == (1.0 if tokens(text) else 0.0)
 
 
 @given(texts)
 @example("İstanbul ⁵ ㎏ ﬁ")
-def test_tokens_hold_neither_blanks_nor_capitals(text: str) -> None:
+def test_tokens_contain_neither_white_space_nor_upper_case(text: str) -> None:
     for token in tokens(text):
         assert token
         assert not any(character.isspace() for character in token)
@@ -53,7 +53,7 @@ def test_a_blank_between_two_texts_keeps_their_tokens_apart(one: str, other: str
 
 
 @given(ascii_texts, ascii_texts)
-def test_on_ascii_it_is_what_the_rouge_score_package_gives(response: str, reference: str) -> None:
+def test_rouge_on_ascii_equals_the_rouge_score_package(response: str, reference: str) -> None:
     scorer = rouge_scorer.RougeScorer(["rouge1"], use_stemmer=True)
     assert rouge1_f(response, reference) == scorer.score(reference, response)["rouge1"].fmeasure
 
@@ -72,11 +72,11 @@ def test_marks_stay_with_their_word(text: str, expected: list[str]) -> None:
     assert tokens(text) == expected
 
 
-def test_a_word_too_long_to_be_remembered_is_stemmed_all_the_same() -> None:
+def test_a_word_too_long_for_the_cache_is_stemmed() -> None:
     assert tokens("a" * 100 + "ing") == ["a" * 100]
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_cache_of_stemmed_words_is_bounded() -> None:
     words = _Words()
     for number in range(_Words.FULL + 10):
         assert words[str(number)] == (str(number),)

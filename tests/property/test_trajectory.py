@@ -1,4 +1,4 @@
-"""What must hold of trajectories whatever the calls are."""
+"""Tests the properties of the trajectory metrics for all calls."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_exact_implies_in_order_implies_any_order(expected: Any, actual: Any, ig
 
 
 @given(calls, calls, st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]))
-def test_a_match_stays_one_when_arguments_are_ignored(expected: Any, actual: Any, kind: str) -> None:
+def test_a_match_stays_a_match_when_arguments_are_ignored(expected: Any, actual: Any, kind: str) -> None:
     assert matches(expected, actual, kind) <= matches(expected, actual, kind, ignore_args=True)
 
 
 @given(calls, calls, st.integers(), flags)
-def test_calls_in_between_matter_to_exact_alone(expected: Any, others: Any, seed: int, ignore_args: bool) -> None:
+def test_additional_calls_only_affect_exact(expected: Any, others: Any, seed: int, ignore_args: bool) -> None:
     drawn, rest, actual = random.Random(seed), list(expected), []
     for other in others:
         while rest and drawn.random() < 0.5:
@@ -58,7 +58,7 @@ def test_any_order_does_not_depend_on_the_order(expected: Any, actual: Any, draw
 
 
 @given(calls, calls, flags)
-def test_any_order_is_each_expected_call_taking_an_equal_one(expected: Any, actual: Any, ignore_args: bool) -> None:
+def test_any_order_matches_each_expected_call_with_an_equal_call(expected: Any, actual: Any, ignore_args: bool) -> None:
     left = list(actual)
     for call in expected:
         equal = [other for other in left if call.name == other.name and (ignore_args or call.args == other.args)]
@@ -77,15 +77,15 @@ def share(metric: type[TrajectoryPrecision | TrajectoryRecall], expected: Any, a
 
 
 @given(calls, calls, flags)
-def test_recall_is_whole_exactly_when_the_calls_match_in_any_order(
-    expected: Any, actual: Any, ignore_args: bool
-) -> None:
+def test_recall_is_1_exactly_if_the_calls_match_in_any_order(expected: Any, actual: Any, ignore_args: bool) -> None:
     recall = share(TrajectoryRecall, expected, actual, ignore_args)
     assert (recall == 1.0) == matches(expected, actual, "ANY_ORDER", ignore_args=ignore_args)
 
 
 @given(calls, calls, flags)
-def test_precision_is_recall_with_the_sides_exchanged(expected: Any, actual: Any, ignore_args: bool) -> None:
+def test_precision_equals_recall_with_expected_and_actual_swapped(
+    expected: Any, actual: Any, ignore_args: bool
+) -> None:
     if expected and actual:
         precision = share(TrajectoryPrecision, expected, actual, ignore_args)
         assert precision == share(TrajectoryRecall, actual, expected, ignore_args)
@@ -101,7 +101,7 @@ def test_both_shares_count_the_same_calls(expected: Any, actual: Any, ignore_arg
 @given(st.integers(0, 60), st.text(max_size=400), st.integers(0, 400), flags)
 @example(60, "n" * 400, 400, False)
 @example(60, "n" * 400, 400, True)
-def test_what_is_shown_of_a_failure_is_bounded(count: int, name: str, length: int, ignore_args: bool) -> None:
+def test_the_details_of_a_failure_are_bounded(count: int, name: str, length: int, ignore_args: bool) -> None:
     expected = [FunctionCall(name=name, args={"long": "x" * length})] * count
     subject = Subject(
         invocation=make_turn(tools=[*expected, FunctionCall()]).invocation, reference=Reference(tool_uses=expected)

@@ -1,4 +1,4 @@
-"""Eval sets: Google ADK's rules, both spellings, both kinds of intermediate data, and the two formats before them."""
+"""Tests eval sets: Google ADK's rules, both spellings, both kinds of intermediate data, and the two old formats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(document: Any) -> EvalSet:
 
 
 def camel(document: Any) -> Any:
-    """The document in camelCase, but for what stands in arguments and state."""
+    """Returns the document with camelCase keys, except within arguments and state."""
     if isinstance(document, dict):
         renamed = {}
         for key, value in document.items():
@@ -52,12 +52,12 @@ def test_a_case_is_a_conversation_or_a_scenario(given: dict[str, Any], said: str
         EvalCase.model_validate({"eval_id": "a", **given})
 
 
-def test_an_empty_conversation_counts_as_given() -> None:
+def test_an_empty_conversation_is_valid() -> None:
     assert EvalCase(eval_id="a", conversation=[]).conversation == []
 
 
 @pytest.mark.parametrize("place", [(), ("intermediate_data",)])
-def test_a_key_that_does_not_exist_within_an_invocation_is_refused(place: tuple[str, ...]) -> None:
+def test_an_unknown_key_within_an_invocation_is_rejected(place: tuple[str, ...]) -> None:
     turn = invocation("Hi", "Hello.", [])
     at: Any = turn
     for key in place:
@@ -67,12 +67,12 @@ def test_a_key_that_does_not_exist_within_an_invocation_is_refused(place: tuple[
         read(eval_set(case("a", turn)))
 
 
-def test_a_key_that_does_not_exist_elsewhere_is_no_obstacle() -> None:
+def test_an_unknown_key_outside_an_invocation_is_ignored() -> None:
     document = eval_set(case("a", invocation("Hi", "Hello.", []), tags=["slow"]), owner="me")
     assert read(document).eval_cases[0].eval_id == "a"
 
 
-def test_both_kinds_of_intermediate_data_give_the_calls_in_order() -> None:
+def test_both_kinds_of_intermediate_data_contain_the_calls_in_order() -> None:
     calls: list[dict[str, Any]] = [{"name": "find", "args": {"a": None}}, {"name": "book"}]
     events = [{"author": "x", "content": {"parts": [{"text": "Now."}, {"function_call": call}]}} for call in calls]
     by_kind = {**invocation("Hi", "Hello.", calls)}
@@ -85,7 +85,7 @@ def test_both_kinds_of_intermediate_data_give_the_calls_in_order() -> None:
     assert [turn.tool_uses for turn in one.conversation] == [expected, expected]
 
 
-def test_what_is_not_said_is_expected_to_be_empty_as_for_adk() -> None:
+def test_a_missing_expectation_counts_as_empty_as_in_adk() -> None:
     [one] = read(eval_set(case("a", {"user_content": content("Hi")}))).eval_cases
     assert one.conversation is not None
 
@@ -105,7 +105,7 @@ def test_a_rubrics_text_is_found_in_either_spelling() -> None:
     assert [each.rubric_content for each in one.rubrics_of(0)] == [{"text_property": "It is short."}]
 
 
-def test_rewriting_loses_nothing() -> None:
+def test_conversion_keeps_every_key() -> None:
     document = eval_set(case("a", invocation("Hi", "Hello.", []), my_tags={"evalId": 1}), owner="me")
     turn = document["eval_cases"][0]["conversation"][0]
     turn["user_content"]["parts"].append({"inlineData": {"mimeType": "image/png"}})
@@ -113,7 +113,7 @@ def test_rewriting_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_rubric_id_stands_once_per_invocation(own: bool) -> None:
+def test_a_rubric_id_occurs_once_per_invocation(own: bool) -> None:
     rubric = {"rubric_id": "short", "rubric_content": {"text_property": "It is short."}}
     turn = {**invocation("Hi", "Hello.", []), "rubrics": [rubric, rubric] if own else [rubric]}
     rubrics = None if own else [rubric]
@@ -121,7 +121,7 @@ def test_a_rubric_id_stands_once_per_invocation(own: bool) -> None:
         read(eval_set(case("a", turn, rubrics=rubrics)))
 
 
-def test_the_exported_schema_takes_the_golden_file() -> None:
+def test_the_exported_schema_accepts_the_golden_file() -> None:
     schema = json.loads((GOLDEN.parents[3] / "schemas" / "json" / "EvalSet.schema.json").read_text("utf-8"))
     validator = Draft202012Validator(schema)
     document = json.loads(GOLDEN.read_text("utf-8"))
@@ -178,7 +178,7 @@ def test_a_second_conversion_gives_the_same_with_an_id_for_each_invocation() -> 
         ("text", "neither an object nor a list"),
     ],
 )
-def test_what_is_in_no_format_is_refused(document: Any, said: str) -> None:
+def test_a_document_in_no_known_format_is_rejected(document: Any, said: str) -> None:
     with pytest.raises(UnknownFormatError, match=said):
         format_of(document)
 
@@ -191,6 +191,6 @@ def test_what_is_in_no_format_is_refused(document: Any, said: str) -> None:
         ({"query": "a", "expected_tool_use": [{"name": "x"}]}, r"expected_tool_use\.tool_name: must be a string"),
     ],
 )
-def test_an_old_turn_with_a_wrong_type_is_named(turn: Any, said: str) -> None:
+def test_a_wrong_type_in_an_old_turn_is_reported_with_its_path(turn: Any, said: str) -> None:
     with pytest.raises(UnknownFormatError, match=said):
         modern([turn], "x.test.json")

@@ -1,4 +1,4 @@
-"""A row of an evaluation set, inside an `invocation.recorded` event, becomes an invocation and its reference."""
+"""Tests that a row in an `invocation.recorded` event becomes an invocation and its reference."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refusal(**fields: Any) -> str:
     return explain(refused.value)
 
 
-def test_a_row_is_an_invocation_and_what_was_expected_of_it() -> None:
+def test_a_row_becomes_an_invocation_and_its_reference() -> None:
     found = turn(
         request_id="r1",
         response="a",
@@ -65,7 +65,7 @@ def test_a_row_is_an_invocation_and_what_was_expected_of_it() -> None:
     )
 
 
-def test_what_the_row_does_not_say_its_trace_says() -> None:
+def test_data_missing_in_the_row_is_read_from_its_trace() -> None:
     invocation = turn(trace=TRACE).invocation
     assert invocation.final_response == Content.of("from the trace", "model")
     assert invocation.retrieved_context == [RetrievedChunk(doc_uri="from the trace", content="of from the trace")]
@@ -73,12 +73,12 @@ def test_what_the_row_does_not_say_its_trace_says() -> None:
     assert invocation.latency_seconds == 1.5
 
 
-def test_what_the_row_says_goes_before_its_trace() -> None:
+def test_the_columns_of_the_row_take_precedence_over_its_trace() -> None:
     invocation = turn(trace=TRACE, response="a", retrieved_context=[]).invocation
     assert (invocation.final_response, invocation.retrieved_context) == (Content.of("a", "model"), [])
 
 
-def test_an_endpoints_time_is_the_latency_unless_the_trace_says_another() -> None:
+def test_the_endpoints_duration_is_the_latency_unless_the_trace_contains_one() -> None:
     assert turn(response="a", execution_time_ms=250).invocation.latency_seconds == 0.25
     assert turn(trace=TRACE, execution_time_ms=250).invocation.latency_seconds == 1.5
 
@@ -93,19 +93,19 @@ def test_a_column_that_is_null_is_absent() -> None:
     assert turn(response="a", **dict.fromkeys(nothing)) == turn(response="a")
 
 
-def test_the_envelopes_reference_goes_before_the_rows() -> None:
+def test_the_events_reference_takes_precedence_over_the_rows() -> None:
     recorded = event(row={"request": "q", "response": "a", "expected_response": "b"}, reference={"question": "q"})
     [found] = turns_of(make_session("s", events=[recorded]))
     assert found.reference == Reference(question="q")
 
 
-def test_inputs_may_stand_for_the_request() -> None:
+def test_inputs_can_replace_the_request() -> None:
     recorded = event(row={"inputs": {"messages": [{"role": "user", "content": "hi"}]}, "response": "a"})
     [found] = turns_of(make_session("s", events=[recorded]))
     assert found.invocation.user_content == Content.of("hi")
 
 
-def test_the_names_of_newer_versions_are_read() -> None:
+def test_the_column_names_of_newer_versions_are_accepted() -> None:
     expectations = {"expected_facts": ["f"], "expected_retrieved_context": ["d"], "guidelines": ["Be kind."]}
     newer = {"inputs": {"query": "q"}, "outputs": "a", "expectations": expectations}
     older = {"request": {"query": "q"}, "response": "a", "expected_facts": ["f"], "expected_retrieved_context": ["d"]}
@@ -136,11 +136,11 @@ def test_the_names_of_newer_versions_are_read() -> None:
         ),
     ],
 )
-def test_a_column_under_both_names_is_refused(row: dict[str, Any], why: str) -> None:
+def test_a_column_under_both_names_is_rejected(row: dict[str, Any], why: str) -> None:
     assert refusal(row=row).startswith(f"invocation.recorded.row: {why}")
 
 
-def test_what_of_a_trace_cannot_be_read_is_kept_as_a_sentence() -> None:
+def test_an_unreadable_part_of_a_trace_is_kept_as_a_sentence() -> None:
     broken = mlflow_trace(mlflow_span("model", "LLM", attributes={"mlflow.spanOutputs": "{"}))
     assert turn(trace=broken).invocation.unread == ["attribute 'mlflow.spanOutputs' of span 'model' is not JSON"]
 
@@ -167,12 +167,12 @@ def test_what_of_a_trace_cannot_be_read_is_kept_as_a_sentence() -> None:
         ({"request": "q", "response": "a", "execution_time_ms": -1}, "row.execution_time_ms: Input should be"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_refused_with_column_and_rule(row: dict[str, Any], why: str) -> None:
+def test_an_invalid_row_is_rejected_with_column_and_rule(row: dict[str, Any], why: str) -> None:
     assert refusal(row=row).startswith(f"invocation.recorded.{why}")
 
 
 @pytest.mark.parametrize("as_object", [False, True])
-def test_no_number_in_a_trace_makes_its_row_unreadable(as_object: bool) -> None:
+def test_every_number_in_a_trace_leaves_its_row_readable(as_object: bool) -> None:
     vast = 10**400
     spans = [mlflow_span("a", "LLM", None, usage(vast, 4), start_time=vast)]
     text = mlflow_trace(*spans, execution_duration_ms=vast, nan=None if as_object else math.nan)
@@ -182,7 +182,7 @@ def test_no_number_in_a_trace_makes_its_row_unreadable(as_object: bool) -> None:
     assert len(found.unread or ()) == 2
 
 
-def test_whatever_goes_wrong_inside_a_trace_refuses_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_error_within_a_trace_rejects_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: object) -> None:
         raise OverflowError("secret")
 
@@ -208,7 +208,7 @@ def test_parts_in_any_script_stay_readable() -> None:
     assert found.final_response.text == '[{"type": "text", "text": "침실"}]'
 
 
-def test_a_record_holds_an_invocation_or_a_row() -> None:
+def test_an_event_contains_either_an_invocation_or_a_row() -> None:
     assert refusal() == "invocation.recorded: needs either invocation or row"
     both = refusal(invocation={}, row={"request": "q", "response": "a"})
     assert both == "invocation.recorded: needs either invocation or row, not both"
@@ -222,7 +222,7 @@ def test_the_latency_of_an_invocation_is_from_its_start_to_its_completion() -> N
         assert found.invocation.latency_seconds == expected
 
 
-def test_an_invocation_that_ended_before_it_began_has_no_latency() -> None:
+def test_an_invocation_completed_before_its_start_has_no_latency() -> None:
     completed, started = event(1, type="invocation.completed"), event(2, type="invocation.started", invocation_id="i")
     [found] = turns_of(make_session("s", events=[completed.model_copy(update={"invocation_id": "i"}), started]))
     assert found.invocation.latency_seconds is None

@@ -1,4 +1,4 @@
-"""What version 1.0 wrote, this one reads, and writes again as it was."""
+"""Tests that this version reads the documents of version 1.0 and writes them back unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def adapter(path: Path) -> Any:
 
 
 def in_snake_case(document: Any) -> Any:
-    """The same document with every key in snake_case, as Google ADK writes its shapes."""
+    """Returns the document with every key in snake_case, as Google ADK writes its files."""
     if isinstance(document, dict):
         return {
             re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key).lower(): in_snake_case(value) for key, value in document.items()
@@ -30,7 +30,7 @@ def in_snake_case(document: Any) -> Any:
     return [in_snake_case(item) for item in document] if isinstance(document, list) else document
 
 
-def test_there_is_one_of_each_document_and_of_each_type_of_event() -> None:
+def test_every_document_and_every_event_type_has_a_golden_file() -> None:
     assert {path.name.split(".")[0] for path in FILES} == DOCUMENTS.keys()
     types = DOCUMENTS["InvocationEvent"].json_schema()["discriminator"]["mapping"].keys()
     assert {
@@ -39,7 +39,7 @@ def test_there_is_one_of_each_document_and_of_each_type_of_event() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_it_is_read_and_written_again_as_it_was(path: Path) -> None:
+def test_a_document_is_read_and_written_back_unchanged(path: Path) -> None:
     text = path.read_text("utf-8")
     document = adapter(path).validate_json(text)
     by_alias = path.stem not in IN_SNAKE_CASE
@@ -47,7 +47,7 @@ def test_it_is_read_and_written_again_as_it_was(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.stem != "EvalConfig"], ids=lambda path: path.stem)
-def test_a_key_that_came_later_is_no_obstacle(path: Path) -> None:
+def test_a_key_of_a_later_version_is_ignored(path: Path) -> None:
     document = json.loads(path.read_text("utf-8"))
     later = json.dumps(document | {"a_later_key": 1})
     assert adapter(path).validate_json(later) == adapter(path).validate_json(json.dumps(document))

@@ -1,4 +1,4 @@
-"""What is read out of MLflow traces, and what is said of those that cannot be read."""
+"""Tests the data read from MLflow traces, and the errors for unreadable traces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = REPOSITORY / "tests" / "parity" / "data"
 
 
 @pytest.mark.parametrize(("version", "latency"), [(2, 0.067), (3, 0.051)])
-def test_the_samples_of_both_versions_say_the_same(version: int, latency: float) -> None:
+def test_the_samples_of_both_versions_contain_the_same_data(version: int, latency: float) -> None:
     text = (DATA / f"mlflow_trace_v{version}.json").read_text("utf-8")
     expected = MlflowTrace(
         response={"choices": [{"message": {"role": "assistant", "content": "RAG는 검색과 생성을 결합합니다."}}]},
@@ -48,27 +48,27 @@ def retriever(name: str, parent: str | None, start: int | None = None) -> dict[s
 ROOT = mlflow_span("root", "CHAIN")
 
 
-def test_the_last_retriever_that_is_in_no_other_gives_the_context() -> None:
+def test_the_last_top_level_retriever_provides_the_context() -> None:
     inner = mlflow_span("llm", "LLM", "d")
     spans = [ROOT, retriever("b", "root"), retriever("c", "b"), retriever("d", "root"), inner, retriever("f", "llm")]
     assert uris(*spans) == ["d"]
 
 
-def test_the_last_retriever_is_the_one_that_began_last() -> None:
+def test_the_last_retriever_is_the_retriever_that_started_last() -> None:
     assert uris(ROOT, retriever("late", "root", 20), retriever("early", "root", 10)) == ["late"]
     assert uris(ROOT, retriever("a", "root", 10), retriever("b", "root", 10)) == ["b"]
 
 
-def test_without_all_starts_the_last_retriever_is_the_one_that_stands_last() -> None:
+def test_without_all_start_times_the_last_retriever_of_the_file_counts() -> None:
     assert uris(ROOT, retriever("a", "root", 20), retriever("b", "root")) == ["b"]
 
 
-def test_a_retriever_whose_surroundings_are_lost_gives_nothing() -> None:
+def test_a_retriever_span_with_a_missing_ancestor_or_in_a_cycle_is_ignored() -> None:
     circle = [mlflow_span("x", "CHAIN", "y"), mlflow_span("y", "CHAIN", "x"), retriever("r", "x")]
     assert uris(ROOT, retriever("a", "lost"), *circle) is None
 
 
-def test_ten_thousand_retrievers_in_each_other_are_looked_through_once() -> None:
+def test_ten_thousand_nested_retrievers_are_read_in_linear_time() -> None:
     nested = [retriever(f"{number}", f"{number - 1}" if number else None) for number in range(10_000)]
     assert uris(*reversed(nested)) == ["0"]
 
@@ -78,7 +78,7 @@ def test_a_retriever_that_found_nothing_gives_an_empty_context() -> None:
     assert uris(ROOT) is None
 
 
-def test_the_uri_stands_where_the_retriever_schema_says() -> None:
+def test_the_uri_is_read_from_the_key_of_the_retriever_schema() -> None:
     found = [{"page_content": "c", "metadata": {"url": "u", "doc_uri": "d"}}]
     schemas = json.dumps([{"doc_uri": "other"}, {"doc_uri": "url"}])
     span = mlflow_span("r", "RETRIEVER", None, found)
@@ -87,7 +87,7 @@ def test_the_uri_stands_where_the_retriever_schema_says() -> None:
 
 
 @pytest.mark.parametrize("outputs", ["text", [1], [{"metadata": 1}], [{"metadata": {"doc_uri": 1}}], {"a": 1}])
-def test_what_a_retriever_gives_in_another_shape_is_named(outputs: Any) -> None:
+def test_a_retriever_output_in_another_shape_is_reported(outputs: Any) -> None:
     trace = read_mlflow_trace(mlflow_trace(mlflow_span("find", "RETRIEVER", None, outputs)))
     assert trace.retrieved_context is None
     assert trace.unread == ["the output of span 'find' is not a list of documents with page_content and metadata"]
@@ -115,13 +115,13 @@ def tokens(*spans: dict[str, Any]) -> tuple[int | None, int | None] | None:
         ([], None),
     ],
 )
-def test_tokens_are_those_of_the_innermost_models(
+def test_tokens_are_those_of_model_spans_without_children(
     spans: list[dict[str, Any]], expected: tuple[int | None, int | None] | None
 ) -> None:
     assert tokens(*spans) == expected
 
 
-def test_a_count_that_is_none_is_named() -> None:
+def test_an_invalid_token_count_is_reported() -> None:
     trace = read_mlflow_trace(mlflow_trace(mlflow_span("a", "LLM", None, {"usage": {"prompt_tokens": -1}})))
     assert (trace.token_usage, trace.unread) == (
         None,
@@ -129,7 +129,7 @@ def test_a_count_that_is_none_is_named() -> None:
     )
 
 
-def test_tool_calls_come_from_the_messages_of_models_each_once() -> None:
+def test_tool_calls_come_from_the_messages_of_models_without_duplicates() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"city": "Seoul"}'}}
     asked = [{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [call]}]
     answered = [*asked, {"role": "tool", "tool_call_id": "c1", "content": "two"}]
@@ -155,12 +155,12 @@ def test_tool_calls_come_from_the_messages_of_models_each_once() -> None:
         ({}, None),
     ],
 )
-def test_the_duration_is_the_one_of_the_traces_head(info: dict[str, Any], expected: float | None) -> None:
+def test_the_duration_comes_from_the_traces_info(info: dict[str, Any], expected: float | None) -> None:
     assert read_mlflow_trace(mlflow_trace(ROOT, **info)).latency_seconds == expected
 
 
 VAST = 10**400
-"""What JSON can say and no float can hold; beside a NaN, Python's own JSON reads the text and keeps it."""
+"""Numbers that JSON allows and a float cannot represent; with a NaN in the text, Python's json module keeps them."""
 NAMES = ["vast", "large float", "2^63"]
 
 
@@ -182,39 +182,39 @@ def test_a_start_beyond_64_bits_is_absent(read: Callable[..., MlflowTrace], star
 
 
 @pytest.mark.parametrize("duration", [VAST, 1.7e308, 2**63], ids=NAMES)
-def test_a_duration_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], duration: Any) -> None:
+def test_a_duration_beyond_64_bits_is_absent_and_reported(read: Callable[..., MlflowTrace], duration: Any) -> None:
     found = read(ROOT, execution_duration_ms=duration)
     assert found.latency_seconds is None
     assert found.unread == ["the trace's execution_duration_ms is not a number from 0 to 2^63 - 1"]
 
 
 @pytest.mark.parametrize("count", [VAST, 1.7e308, 2**63], ids=NAMES)
-def test_a_count_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace], count: Any) -> None:
+def test_a_token_count_beyond_64_bits_is_absent_and_reported(read: Callable[..., MlflowTrace], count: Any) -> None:
     found = read(mlflow_span("a", "LLM", None, usage(count, 4)))
     assert found.token_usage == TokenUsage(output_tokens=4)
     assert found.unread == ["prompt_tokens of span 'a' is not an integer from 0 to 2^63 - 1"]
 
 
-def test_a_sum_of_tokens_beyond_64_bits_is_absent_and_named(read: Callable[..., MlflowTrace]) -> None:
+def test_a_sum_of_tokens_beyond_64_bits_is_absent_and_reported(read: Callable[..., MlflowTrace]) -> None:
     found = read(mlflow_span("a", "LLM", None, usage(2**63 - 1, 4)), mlflow_span("b", "LLM", None, usage(1, 4)))
     assert found.token_usage == TokenUsage(output_tokens=8)
     assert found.unread == ["the sum of prompt_tokens is not from 0 to 2^63 - 1"]
 
 
-def test_an_attribute_that_is_not_json_costs_itself_and_is_named() -> None:
+def test_an_attribute_that_is_not_json_is_reported_and_affects_no_other() -> None:
     broken = mlflow_span("model", "LLM", attributes={"mlflow.spanOutputs": "{usage", "mlflow.spanInputs": "{}"})
     trace = read_mlflow_trace(mlflow_trace(broken, mlflow_span("other", "LLM", None, usage(1, 2))))
     assert trace.token_usage == TokenUsage(input_tokens=1, output_tokens=2)
     assert trace.unread == ["attribute 'mlflow.spanOutputs' of span 'model' is not JSON"]
 
 
-def test_what_json_does_not_have_reads_as_null() -> None:
+def test_constants_that_json_lacks_are_read_as_null() -> None:
     span = mlflow_span("root", "CHAIN", attributes={"mlflow.spanOutputs": '{"a": NaN, "b": 1e999}'})
     assert read_mlflow_trace(mlflow_trace(span)).response == {"a": None, "b": None}
 
 
 @pytest.mark.parametrize("text", ['"\\ud800"', "[" * 101 + "]" * 101, "[" * 100_000])
-def test_what_could_not_be_sent_on_is_not_read(text: str) -> None:
+def test_values_that_utf_8_or_json_cannot_represent_are_not_read(text: str) -> None:
     span = mlflow_span("root", "CHAIN", attributes={"mlflow.spanOutputs": text})
     assert read_mlflow_trace(mlflow_trace(span)).response is None
 
@@ -234,6 +234,6 @@ def test_what_could_not_be_sent_on_is_not_read(text: str) -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_trace_is_said(document: str, why: str) -> None:
+def test_a_row_with_an_invalid_trace_is_rejected_with_the_reason(document: str, why: str) -> None:
     with pytest.raises(TraceUnreadable, match=why):
         read_mlflow_trace(document)

@@ -1,4 +1,4 @@
-"""A Score says one thing, and never a number that JSON does not have."""
+"""Tests that a Score is consistent, and never contains a number that JSON does not allow."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_a_value_is_a_finite_number(number: object) -> None:
         Score(**{**PASSED, "value": number})
 
 
-def test_the_details_hold_no_nan_either() -> None:
+def test_details_contain_no_nan() -> None:
     with pytest.raises(ValidationError):
         Score(**PASSED, details={"a": [float("nan")]})
 
 
-def test_times_without_a_zone_are_refused() -> None:
+def test_times_without_a_zone_are_rejected() -> None:
     with pytest.raises(ValidationError, match="timezone"):
         Score(**{**PASSED, "occurred_at": NOW.replace(tzinfo=None)})
 
@@ -84,7 +84,7 @@ def test_an_id_is_a_uuid_of_version_5() -> None:
     assert len(NAMESPACE) == 16
 
 
-def test_each_part_of_a_result_id_counts() -> None:
+def test_every_part_of_a_result_id_changes_the_id() -> None:
     parts: list[Any] = ["s", 0, "invocation", "i", "m", "d"]
     others = [[*parts[:at], other, *parts[at + 1 :]] for at, other in enumerate(["t", 1, "trace", "j", "n", "e"])]
     assert len({result_id(*each) for each in [parts, *others]}) == 7

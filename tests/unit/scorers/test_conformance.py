@@ -1,4 +1,4 @@
-"""Every scorer keeps the rules, a plugin's example too; and the rules notice who does not."""
+"""Tests that every scorer and the example plugin pass the checks, and that the checks detect violations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SCORERS: list[Scorer] = [
 
 @pytest.mark.parametrize("scorer", SCORERS, ids=repr)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_a_scorer_of_ours_keeps_the_rule(scorer: Scorer, check: Check) -> None:
+def test_a_built_in_scorer_passes_the_check(scorer: Scorer, check: Check) -> None:
     check(scorer, sample_subjects())
 
 
@@ -70,13 +70,13 @@ class Undocumented(Scorer):
 
 
 class Careless(Undocumented):
-    """Takes any option."""
+    """Accepts any option."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class Mutable(Undocumented):
-    """Can be changed."""
+    """Allows changes of its options."""
 
     model_config = ConfigDict(frozen=False)
     option: int = 1
@@ -89,14 +89,14 @@ class Backwards(Undocumented):
 
 
 class TooGenerous(Scorer):
-    """Gives more than its range has."""
+    """Returns a value above its range."""
 
     def score(self, subject: Subject) -> Measurement:
         return Measurement(value=2.0)
 
 
 class Moody(Scorer):
-    """Gives something else each time."""
+    """Returns a different value each time."""
 
     seen: ClassVar[Iterator[int]] = itertools.count()
 
@@ -115,6 +115,6 @@ class Moody(Scorer):
         (check_it_is_deterministic, Moody(), "for the same subject"),
     ],
 )
-def test_a_scorer_that_breaks_the_rule_is_told(check: Check, scorer: Scorer, complaint: str) -> None:
+def test_a_scorer_that_violates_a_check_is_reported(check: Check, scorer: Scorer, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         check(scorer, sample_subjects())

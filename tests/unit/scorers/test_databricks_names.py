@@ -1,4 +1,4 @@
-"""Databricks Agent Evaluation's metrics: names, what runs when, and why there is no value."""
+"""Tests Databricks Agent Evaluation's metrics: their names, when they run, and the reasons without a value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KNOWN = Invocation(
 async def measured(
     config: dict[str, Any], invocation: Invocation = KNOWN, reference: Reference | None = None
 ) -> dict[str, Any]:
-    """The value of each metric, or why there is none, by metric; of the invocation, then checked against the session's."""
+    """Returns the invocation's value or reason by metric, after checking it against the session's."""
     scores = await scores_of(read_plan(config), [Turn(invocation, reference)])
     found = {
         level: {
@@ -53,7 +53,7 @@ async def measured(
         (Reference(tool_uses=[]), COUNTS),
     ],
 )
-async def test_what_was_expected_decides_what_runs(reference: Reference | None, run: list[str]) -> None:
+async def test_the_expectations_decide_which_metrics_run(reference: Reference | None, run: list[str]) -> None:
     assert list(await measured(UNJUDGED, reference=reference)) == run
 
 
@@ -69,7 +69,7 @@ async def test_a_session_has_the_mean_over_the_invocations_that_a_metric_runs_on
     assert recalls == [("j", 1.0, None), (None, 1.0, 1)]
 
 
-async def test_a_named_metric_keeps_its_threshold_beside_the_automatic_ones() -> None:
+async def test_a_metric_in_criteria_keeps_its_threshold_besides_automatic_metrics() -> None:
     plan = read_plan({"criteria": {"document_recall": 0.5}, **UNJUDGED, "sampling": {"document_recall": 1}})
     assert [(metric.name, metric.threshold, metric.runs_on is None) for metric in plan.metrics] == [
         (RECALL, 0.5, True),
@@ -77,7 +77,7 @@ async def test_a_named_metric_keeps_its_threshold_beside_the_automatic_ones() ->
     ]
 
 
-async def test_a_named_metric_is_not_evaluated_where_it_would_not_run_by_itself() -> None:
+async def test_a_metric_in_criteria_is_not_evaluated_where_it_would_not_run_automatically() -> None:
     assert await measured({"criteria": {"document_recall": 0.5}}) == {
         RECALL: "no reference says which documents were expected"
     }
@@ -90,7 +90,7 @@ def test_automatic_metrics_can_be_sampled() -> None:
     }
 
 
-def test_automatic_metrics_change_the_configs_digest() -> None:
+def test_automatic_metrics_change_the_config_digest() -> None:
     assert read_plan(UNJUDGED).digest != read_plan({}).digest
 
 
@@ -107,7 +107,7 @@ def test_every_metric_of_the_table_is_known_and_has_a_short_name() -> None:
     assert all("/" not in short_name(name) for name in RUNS_ON)
 
 
-def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
+def test_the_gate_can_require_a_metric_by_an_alias() -> None:
     plan = read_plan({"criteria": {"document_recall": 0.5}, "gate": {"required": [RECALL]}})
     assert plan.gate.required == [RECALL]
     plan = read_plan({"criteria": {RECALL: 0.5}, "gate": {"required": ["document_recall"]}})
@@ -180,7 +180,7 @@ def test_the_gate_may_require_a_metric_by_another_of_its_names() -> None:
         ),
     ],
 )
-def test_a_config_that_cannot_be_used_is_told_why(config: dict[str, Any], problem: str) -> None:
+def test_an_invalid_config_is_rejected_with_its_problems(config: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         read_plan(config)
     assert refused.value.problems == [problem]
@@ -204,7 +204,7 @@ async def test_a_count_that_is_not_known_is_absent_and_not_zero(usage: TokenUsag
     ]
 
 
-async def test_a_missing_value_says_what_of_the_trace_could_not_be_read() -> None:
+async def test_a_missing_value_reports_the_unreadable_parts_of_the_trace() -> None:
     unread = Invocation(invocation_id="i", unread=["attribute 'a' of span 'b' is not JSON"])
     expecting = Reference(retrieved_context=CONTEXT)
     found = await measured({"criteria": {"latency": {}, "document_recall": 1}}, unread, expecting)
@@ -214,7 +214,7 @@ async def test_a_missing_value_says_what_of_the_trace_could_not_be_read() -> Non
     }
 
 
-async def test_of_many_things_that_could_not_be_read_a_few_are_named() -> None:
+async def test_a_rationale_names_at_most_three_unreadable_parts() -> None:
     unread = Invocation(invocation_id="i", unread=[f"{number}" for number in range(1000)])
     found = await measured({"criteria": {"latency": {}}}, unread)
     assert found == {"agent/latency_seconds": "the latency of the invocation is unknown; 0; 1; 2; and 997 more"}
@@ -230,7 +230,7 @@ async def test_of_many_things_that_could_not_be_read_a_few_are_named() -> None:
         (CONTEXT, [RetrievedChunk()], "1 of 1 expected chunks have no doc_uri"),
     ],
 )
-async def test_recall_without_documents_to_tell_apart_is_absent(
+async def test_recall_without_document_uris_has_no_value(
     retrieved: list[RetrievedChunk] | None, expected: list[RetrievedChunk], why: str
 ) -> None:
     invocation = Invocation(invocation_id="i", retrieved_context=retrieved)

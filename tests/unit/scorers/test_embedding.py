@@ -1,4 +1,4 @@
-"""What is embedded of a trace, and the embedder that needs no model."""
+"""Tests the embedded text of a trace, and the embedder that needs no model."""
 
 import unicodedata
 
@@ -30,7 +30,7 @@ def likeness(a: str, b: str) -> float:
         ([], "goal "),
     ],
 )
-def test_a_step_without_content_leaves_its_blank_as_upstream(contents: list[str | None], text: str) -> None:
+def test_a_step_without_content_leaves_a_space_as_in_knowledgepulse(contents: list[str | None], text: str) -> None:
     assert embedded_text("goal", contents) == text
 
 
@@ -41,7 +41,7 @@ def test_every_vector_has_length_one_and_a_text_without_words_is_zero() -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0, 0, 1], atol=1e-6)
 
 
-def test_no_texts_give_no_rows() -> None:
+def test_an_empty_list_of_texts_has_no_rows() -> None:
     assert HashingEmbedder().embed([]).shape == (0, 384)
 
 
@@ -70,7 +70,7 @@ def test_the_vector_of_a_text_does_not_depend_on_its_batch() -> None:
         ("refund, the order!", "refund the order"),
     ],
 )
-def test_case_form_and_punctuation_do_not_matter(one: str, other: str) -> None:
+def test_case_normal_form_and_punctuation_do_not_matter(one: str, other: str) -> None:
     assert np.array_equal(vector(one), vector(other))
 
 
@@ -83,14 +83,14 @@ def test_the_order_of_words_matters_less_than_the_words() -> None:
     assert 0.3 < likeness("dog bites man", "man bites dog") < 0.9
 
 
-def test_repeating_a_word_does_little() -> None:
+def test_repeating_a_word_has_little_effect() -> None:
     assert likeness("retry the payment", "retry retry retry retry the payment") > 0.6
 
 
-def test_scripts_without_blanks_are_compared_by_character() -> None:
+def test_scripts_without_spaces_are_compared_by_character() -> None:
     assert likeness("航班已取消", "航班取消") > 0.5
 
 
-def test_a_text_of_nothing_but_combining_marks_has_a_vector() -> None:
-    """Plain `unicodedata.normalize` would take minutes for it, in which no other session is scored."""
+def test_a_text_of_combining_marks_only_has_a_vector() -> None:
+    """`unicodedata.normalize` alone would take minutes for this text, during which no other session is scored."""
     assert HashingEmbedder().embed(["a" + "\u0301\u0323" * 200_000]).shape[0] == 1

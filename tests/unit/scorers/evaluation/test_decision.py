@@ -1,4 +1,4 @@
-"""What the gate accepts, and what it publishes."""
+"""Tests which candidates the gate accepts, and what the gate publishes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAN = read_plan(
 PASSED = {"safety_v1": Verdict(status="PASSED"), "response_match_score": Verdict(status="PASSED")}
 
 
-def test_a_candidate_at_the_threshold_that_satisfies_everything_is_accepted() -> None:
+def test_a_candidate_at_the_threshold_that_meets_all_conditions_is_accepted() -> None:
     assert decide(PLAN, make_candidate(required=PASSED), 0.75) == []
 
 
@@ -54,7 +54,7 @@ def test_a_candidate_at_the_threshold_that_satisfies_everything_is_accepted() ->
         ),
     ],
 )
-def test_a_candidate_is_rejected_for_every_reason_that_it_gives(
+def test_a_candidate_is_rejected_with_every_reason_that_applies(
     metadata: dict[str, Any], value: float, required: dict[str, Verdict], reasons: list[str]
 ) -> None:
     candidate = make_candidate(make_trace(metadata=metadata), {**PASSED, **required})
@@ -76,7 +76,7 @@ def test_the_value_from_0_to_1_is_the_published_quality(value: float, quality: f
     assert network_record(PLAN, make_trace(), value) == trace_document(metadata={"quality_score": quality})
 
 
-def test_only_what_the_schema_knows_is_published() -> None:
+def test_only_keys_of_the_schema_are_published() -> None:
     known = trace_document(metadata={"quality_score": 0.9})
     document = trace_document(
         extra=1, metadata={"session_id": "s", "extra": 1}, task={"extra": 1}, outcome={"extra": 1}
@@ -99,7 +99,7 @@ def test_secrets_and_identifiers_are_redacted_keys_included() -> None:
     assert record["outcome"]["result_summary"] == "mailed [REDACTED:email]"
 
 
-def test_the_trace_itself_stays_as_it_was() -> None:
+def test_network_record_does_not_change_the_trace() -> None:
     trace = make_trace(outcome={"result_summary": "mailed lee@example.com"})
     before = trace.model_dump_json()
     network_record(PLAN, trace, 0.9)

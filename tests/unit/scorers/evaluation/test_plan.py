@@ -1,4 +1,4 @@
-"""A config is read once, and all that is wrong with it is said at once."""
+"""Tests that a config is read once, and that all its problems are reported together."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_match_type_is_read_as_adk_reads_it(written: JsonValue) -> None:
 
 
 @pytest.mark.parametrize("written", ["inorder", 3, -1, True, 1.0, None])
-def test_a_match_type_that_adk_refuses_is_refused(written: JsonValue) -> None:
+def test_a_match_type_that_adk_rejects_is_rejected(written: JsonValue) -> None:
     assert len(problems_of({"criteria": {"tool_trajectory_avg_score": {"match_type": written}}})) == 1
 
 
@@ -73,19 +73,19 @@ def test_only_the_two_metrics_that_have_one_in_adk_have_a_default_threshold() ->
 
 
 @pytest.mark.parametrize("threshold", [2, -0.1, "high", "nan", "inf", True, [], {"threshold": 1.01}, {"threshold": {}}])
-def test_a_threshold_that_no_value_can_meet_is_refused(threshold: object) -> None:
+def test_a_threshold_outside_the_range_is_rejected(threshold: object) -> None:
     [problem] = problems_of({"criteria": {"response_match_score": threshold}})
     assert problem.startswith("criteria.response_match_score: the threshold must be a number from 0 to 1, not ")
 
 
-def test_a_threshold_is_held_against_the_metrics_own_range() -> None:
+def test_a_threshold_is_compared_with_the_range_of_its_metric() -> None:
     assert read_plan({"criteria": {"response_evaluation_score": 5}}).metrics[0].threshold == 5
     assert problems_of({"criteria": {"response_evaluation_score": 0.5}}) == [
         "criteria.response_evaluation_score: the threshold must be a number from 1 to 5, not 0.5"
     ]
 
 
-def test_an_informational_metric_takes_no_threshold() -> None:
+def test_an_informational_metric_accepts_no_threshold() -> None:
     assert read_plan({"criteria": {"token_usage_v1": {}}}).metrics[0].threshold is None
     assert "takes no threshold" in problems_of({"criteria": {"token_usage_v1": 1}})[0]
 
@@ -126,7 +126,7 @@ def test_every_problem_is_listed_at_once() -> None:
         assert [problem for problem in found if problem.startswith(start)], (start, found)
 
 
-def test_one_message_holds_every_problem() -> None:
+def test_one_message_contains_every_problem() -> None:
     with pytest.raises(ConfigError, match=r"(?s)criteria\.a: .*criteria\.b: "):
         read_plan({"criteria": {"a": 1, "b": 1}})
 
@@ -148,19 +148,19 @@ def test_one_message_holds_every_problem() -> None:
         ('{"gate": {"cacheSize": 0}}', "gate.cacheSize: Input should be greater than or equal to 1, not 0"),
     ],
 )
-def test_what_is_no_config_is_refused(document: str | bytes, problem: str) -> None:
+def test_a_document_that_is_not_a_config_is_rejected(document: str | bytes, problem: str) -> None:
     [found] = problems_of(document)
     assert problem in found
 
 
-def test_the_preset_knowledgepulse_compares_with_everything_unless_the_gate_says_otherwise() -> None:
+def test_the_preset_knowledgepulse_has_the_global_scope_unless_the_gate_sets_one() -> None:
     preset: JsonValue = {"preset": "knowledgepulse"}
     assert read_plan({"trace_value": preset}).gate.scope == "global"
     assert read_plan({"traceValue": preset, "gate": {"scope": "task_domain"}}).gate.scope == "task_domain"
     assert read_plan(None).gate.scope == "task_domain"
 
 
-def test_an_option_beside_the_preset_wins_over_it() -> None:
+def test_an_option_overrides_the_preset() -> None:
     read = read_plan(
         {"trace_value": {"preset": "knowledgepulse", "recoveryBonusMin": 5, "clamp": True, "weights_by_domain": {}}}
     )
@@ -168,7 +168,7 @@ def test_an_option_beside_the_preset_wins_over_it() -> None:
     assert (scorer.recovery_bonus_min, scorer.clamp, scorer.weights_by_domain) == (5, True, {})
 
 
-def test_a_metrics_digest_follows_its_options_and_not_its_threshold() -> None:
+def test_the_metric_digest_depends_on_the_options_and_not_on_the_threshold() -> None:
     def digest(criterion: JsonValue) -> str:
         return read_plan({"criteria": {"tool_trajectory_avg_score": criterion}}).metrics[0].digest
 
@@ -176,7 +176,7 @@ def test_a_metrics_digest_follows_its_options_and_not_its_threshold() -> None:
     assert digest(1.0) != digest({"ignore_args": True})
 
 
-def test_a_trace_values_digest_follows_the_embedder() -> None:
+def test_the_digest_of_the_trace_value_depends_on_the_embedder() -> None:
     plan, other = read_plan(None), read_plan({"trace_value": {"clamp": False}})
     digests = {
         plan.trace_value_digest(None),
@@ -189,7 +189,7 @@ def test_a_trace_values_digest_follows_the_embedder() -> None:
     assert plan.gate_digest("a") == read_plan({"gate": {"threshold": 0.1}}).gate_digest("a")
 
 
-def test_a_config_digest_follows_what_is_said_and_not_how() -> None:
+def test_the_config_digest_depends_on_the_meaning_and_not_on_the_spelling() -> None:
     one = '{"criteria": {"response_match_score": 0.8, "safety_v1": 1}, "gate": {"cacheSize": 9}}'
     other: dict[str, JsonValue] = {
         "gate": {"cache_size": 9},
@@ -215,7 +215,7 @@ def judged_by(**options: JsonValue) -> str:
     return digest_of({"threshold": 0.5, "judge_model_options": options})
 
 
-def test_a_metrics_digest_tells_judges_and_samples_apart_and_no_more_of_their_options() -> None:
+def test_the_metric_digest_depends_on_the_judge_model_and_samples_and_on_no_other_judge_option() -> None:
     assert judged_by() == judged_by(judge_model="gemini-2.5-flash", numSamples=5) == digest_of(0.9)
     assert judged_by() == judged_by(parallelism_limit=7) == judged_by(judge_model_config={"temperature": 0})
     assert len({judged_by(), judged_by(judge_model="other"), judged_by(num_samples=3)}) == 3
@@ -230,7 +230,7 @@ def test_a_metrics_digest_tells_judges_and_samples_apart_and_no_more_of_their_op
         ({"judgeModels": "m"}, "there is no such option; did you mean 'judgeModel'?"),
     ],
 )
-def test_a_judge_option_that_cannot_be_is_refused(options: dict[str, object], problem: str) -> None:
+def test_an_invalid_judge_option_is_rejected(options: dict[str, object], problem: str) -> None:
     [found] = problems_of({"criteria": {"safety_v1": {"threshold": 1, "judge_model_options": options}}})
     assert found.startswith("criteria.safety_v1.judge")
     assert problem.split(".", 1)[-1] in found
@@ -246,14 +246,14 @@ def test_a_judge_option_that_cannot_be_is_refused(options: dict[str, object], pr
         ([{"rubric_id": "r", "rubricContent": {"textProperty": 3}}], "rubric 'r' of the criterion has no text"),
     ],
 )
-def test_a_rubric_that_cannot_be_asked_about_is_refused(rubrics: object, problem: str) -> None:
+def test_an_invalid_rubric_is_rejected(rubrics: object, problem: str) -> None:
     metric = "rubric_based_final_response_quality_v1"
     [found] = problems_of({"criteria": {metric: {"threshold": 1, "rubrics": rubrics}}})
     assert found.startswith(f"criteria.{metric}.rubrics")
     assert problem in found
 
 
-def test_an_option_that_every_criterion_of_adks_has_is_accepted_where_it_changes_nothing() -> None:
+def test_an_option_common_to_adks_criteria_is_accepted_where_it_has_no_effect() -> None:
     for metric in ("hallucinations_v1", "safety_v1", "rubric_based_tool_use_quality_v1"):
         assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}, metric) == digest_of(1, metric)
     assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}) != digest_of(1)

@@ -1,4 +1,4 @@
-"""Plugins are found by name through entry points, and cannot get in the way of each other or of what is built in."""
+"""Tests that entry points find plugins by name, and that plugins affect neither each other nor built-in metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Install = Callable[[str, Mapping[str, str]], None]
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs a package of a name that offers scorers."""
+    """Installs a package with a given name that provides scorers."""
     monkeypatch.syspath_prepend(str(tmp_path))
     return lambda name, entry_points: install(tmp_path, name, entry_points)
 
@@ -51,7 +51,7 @@ async def test_an_installed_plugin_measures_the_metric_that_a_config_names(packa
     ]
 
 
-def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> None:
+def test_an_unknown_metric_is_reported_with_the_known_metrics(package: Install) -> None:
     package("traceweir-brevity", {"brevity": "traceweir_brevity:Brevity"})
     with pytest.raises(
         UnusableMetric, match=r"there is no such metric; did you mean 'brevity'\? Known: .*response_match_score"
@@ -59,7 +59,7 @@ def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> No
         scorer_class("brevty")
 
 
-def test_two_plugins_of_one_name_are_both_named(package: Install) -> None:
+def test_two_plugins_with_the_same_name_are_both_reported(package: Install) -> None:
     package("package-one", {"brevity": "traceweir_brevity:Brevity"})
     package("package-two", {"brevity": "traceweir_brevity:Brevity"})
     with pytest.raises(UnusableMetric, match="package-one and package-two both provide this metric"):
@@ -72,7 +72,7 @@ def test_a_built_in_metric_cannot_be_replaced(package: Install) -> None:
         scorer_class("response_match_score")
 
 
-def test_a_plugin_that_cannot_be_imported_says_why(package: Install) -> None:
+def test_a_plugin_that_cannot_be_imported_is_reported_with_the_reason(package: Install) -> None:
     package("package-one", {"broken": "tests.support.no_such_module:Scorer"})
     with pytest.raises(
         UnusableMetric, match=r"of package-one cannot be imported: ModuleNotFoundError: .*no_such_module"
@@ -80,13 +80,13 @@ def test_a_plugin_that_cannot_be_imported_says_why(package: Install) -> None:
         scorer_class("broken")
 
 
-def test_a_broken_plugin_that_no_config_names_hurts_nobody(package: Install) -> None:
+def test_a_broken_plugin_that_no_config_names_has_no_effect(package: Install) -> None:
     package("package-one", {"broken": "tests.support.no_such_module:Scorer"})
     assert read_plan({"criteria": {"response_match_score": 0.8}}).metrics
 
 
 @pytest.mark.parametrize("place", ["traceweir_brevity:__doc__", "builtins:dict", "tests.support.scoring:make_turn"])
-def test_what_a_plugin_offers_must_be_a_scorer(package: Install, place: str) -> None:
+def test_a_plugin_must_provide_a_scorer(package: Install, place: str) -> None:
     package("package-one", {"thing": place})
     with pytest.raises(UnusableMetric, match="of package-one is not a subclass of Scorer"):
         scorer_class("thing")

@@ -1,4 +1,4 @@
-"""The runner: who is measured, what a scorer's failure costs, and which status follows."""
+"""Tests the runner: the measured subjects, the effect of a failing scorer, and the resulting status."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def plan_of(*scorers: Scorer, threshold: float = 0.5, share: float = 1.0) -> Pla
 
 
 def said(score: Score) -> tuple[Any, ...]:
-    """What a Score says of its subject."""
+    """Returns the level, the subject, the status, the reason and the value of a Score."""
     return score.level, score.invocation_id, score.status, score.not_evaluated_because, score.value
 
 
 class Answers(Scorer):
-    """1 for yes, 0 for no."""
+    """Measures 1 for yes, 0 for no."""
 
     version: ClassVar[str] = "7"
 
@@ -50,14 +50,14 @@ class Answers(Scorer):
 
 
 class Fails(Scorer):
-    """Raises."""
+    """Raises an error for every subject."""
 
     def score(self, subject: Subject) -> Measurement:
         raise ZeroDivisionError("a\nb" + "c" * 1_000)
 
 
 class Hangs(Scorer):
-    """Never answers to no."""
+    """Never returns a value for no."""
 
     async def score(self, subject: Subject) -> Measurement:
         if subject.response != "yes":
@@ -66,7 +66,7 @@ class Hangs(Scorer):
 
 
 class Gives(Scorer):
-    """Gives what the test says."""
+    """Returns the object that the test sets."""
 
     gives: ClassVar[Any] = None
 
@@ -75,7 +75,7 @@ class Gives(Scorer):
         return found
 
 
-async def test_invocations_come_in_order_and_then_the_session() -> None:
+async def test_scores_are_in_the_order_of_invocations_with_the_session_last() -> None:
     assert [said(score) for score in await scores_of(plan_of(Answers()), TURNS)] == [
         ("invocation", "i1", "PASSED", None, 1.0),
         ("invocation", "i2", "FAILED", None, 0.0),
@@ -94,7 +94,7 @@ async def test_a_session_names_the_invocations_without_a_value() -> None:
     assert session.rationale == "over 2 of 3 invocations"
 
 
-async def test_a_session_names_a_bounded_number_of_them() -> None:
+async def test_a_session_names_a_bounded_number_of_invocations_without_a_value() -> None:
     *_, session = await scores_of(plan_of(Answers()), [TURNS[0], *(make_turn(f"n{n}") for n in range(1_000))])
     named: Any = session.details["not_evaluated"]
     assert (named["missing_input"]["count"], len(named["missing_input"]["invocations"])) == (
@@ -103,7 +103,7 @@ async def test_a_session_names_a_bounded_number_of_them() -> None:
     )
 
 
-async def test_a_score_carries_what_the_scorer_said_and_whose_it_is() -> None:
+async def test_a_score_contains_the_measurement_and_its_subject() -> None:
     ended = NOW - timedelta(hours=1)
     session = make_session("s", segment=2, revision=3, last_record_at=ended)
     first, *_ = await scores_of(plan_of(Answers()), TURNS, session)
@@ -112,7 +112,7 @@ async def test_a_score_carries_what_the_scorer_said_and_whose_it_is() -> None:
     assert (first.config_digest, first.threshold, first.occurred_at, first.evaluated_at) == ("config", 0.5, ended, NOW)
 
 
-async def test_the_cost_of_a_session_is_in_its_invocations_and_is_not_counted_twice() -> None:
+async def test_the_cost_of_a_session_is_on_its_invocations_only() -> None:
     scores = await scores_of(plan_of(Answers()), TURNS)
     assert [score.cost.usd for score in scores] == [0.5, 0.5, 0.0, 0.0]
 
@@ -133,7 +133,7 @@ async def test_a_session_without_an_invocation_is_not_evaluated() -> None:
     ]
 
 
-async def test_a_scorer_that_raises_costs_its_own_scores_and_no_other() -> None:
+async def test_a_scorer_that_raises_loses_only_its_own_scores() -> None:
     scores = await scores_of(plan_of(Fails(), Answers()), TURNS[:1])
     assert [(score.metric, score.status, score.not_evaluated_because) for score in scores] == [
         ("m0", "NOT_EVALUATED", "error"),
@@ -143,13 +143,13 @@ async def test_a_scorer_that_raises_costs_its_own_scores_and_no_other() -> None:
     ]
 
 
-async def test_an_error_is_told_in_one_printable_line_of_bounded_length() -> None:
+async def test_an_error_is_one_printable_line_of_bounded_length() -> None:
     first, *_ = await scores_of(plan_of(Fails()), TURNS[:1])
     assert first.rationale.startswith("ZeroDivisionError: a\\nbccc")
     assert len(first.rationale) == 500
 
 
-async def test_a_scorer_that_hangs_times_out_alone() -> None:
+async def test_a_scorer_that_hangs_times_out_without_affecting_others() -> None:
     scores = await scores_of(plan_of(Hangs(), Answers()), TURNS[:2], timeout_s=0.01)
     assert [said(score) for score in scores if score.metric == "m0"] == [
         ("invocation", "i1", "PASSED", None, 1.0),
@@ -160,9 +160,9 @@ async def test_a_scorer_that_hangs_times_out_alone() -> None:
     assert [score.status for score in scores if score.metric == "m1"] == ["PASSED", "FAILED", "PASSED"]
 
 
-async def test_a_scorers_own_time_out_is_an_error_of_it() -> None:
+async def test_a_timeout_error_of_a_scorer_is_an_error_and_not_a_timeout() -> None:
     class Impatient(Scorer):
-        """Gives up by itself."""
+        """Raises its own TimeoutError."""
 
         async def score(self, subject: Subject) -> Measurement:
             raise TimeoutError("the model did not answer")
@@ -171,9 +171,9 @@ async def test_a_scorers_own_time_out_is_an_error_of_it() -> None:
     assert (first.not_evaluated_because, first.rationale) == ("error", "TimeoutError: the model did not answer")
 
 
-async def test_what_is_awaited_is_awaited_at_once() -> None:
+async def test_asynchronous_scorers_run_concurrently() -> None:
     class Meets(Scorer):
-        """Answers only when all of them are being measured."""
+        """Returns only when all subjects are being measured."""
 
         barrier: ClassVar[asyncio.Barrier] = asyncio.Barrier(6)
 
@@ -187,7 +187,7 @@ async def test_what_is_awaited_is_awaited_at_once() -> None:
 
 async def test_a_cancelled_session_is_cancelled() -> None:
     class Reached(Scorer):
-        """Says that it was reached, and hangs."""
+        """Sets an event when it runs, and then hangs."""
 
         reached: ClassVar[asyncio.Event] = asyncio.Event()
 
@@ -211,7 +211,7 @@ async def test_a_cancelled_session_is_cancelled() -> None:
         (Measurement(value=0.5, details={"x": float("nan")}), "the scorer's measurement cannot be published: "),
     ],
 )
-async def test_what_is_no_measurement_is_an_error(given: object, rationale: str) -> None:
+async def test_a_result_that_is_not_a_measurement_is_an_error(given: object, rationale: str) -> None:
     class This(Gives):
         gives = given
 
@@ -220,9 +220,9 @@ async def test_what_is_no_measurement_is_an_error(given: object, rationale: str)
     assert first.rationale.startswith(rationale)
 
 
-async def test_what_is_no_measurement_is_an_error_when_awaited_too() -> None:
+async def test_an_awaited_result_that_is_not_a_measurement_is_an_error() -> None:
     class Promises(Scorer):
-        """Forgets to return."""
+        """Returns no Measurement."""
 
         async def score(self, subject: Subject) -> Measurement:
             return None  # type: ignore[return-value]
@@ -232,9 +232,9 @@ async def test_what_is_no_measurement_is_an_error_when_awaited_too() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-async def test_a_value_that_is_no_finite_number_is_an_error(value: float) -> None:
+async def test_a_value_that_is_not_finite_is_an_error(value: float) -> None:
     class Infinite(Scorer):
-        """Gives what is no number, or aggregates to it."""
+        """Returns a value that is not a finite number, or aggregates to such a value."""
 
         once: bool = False
 
@@ -248,9 +248,9 @@ async def test_a_value_that_is_no_finite_number_is_an_error(value: float) -> Non
     assert [score.not_evaluated_because for score in scores] == ["error", "error", None, "error"]
 
 
-async def test_of_several_reasons_a_session_gives_the_gravest() -> None:
+async def test_a_session_has_the_most_severe_of_several_reasons() -> None:
     class Mixed(Scorer):
-        """Misses one, fails at another."""
+        """Lacks an input for one invocation, and fails at another."""
 
         def score(self, subject: Subject) -> Measurement:
             raise ValueError if subject.response else MissingInput("no answer")
@@ -259,7 +259,7 @@ async def test_of_several_reasons_a_session_gives_the_gravest() -> None:
     assert session.not_evaluated_because == "error"
 
 
-async def test_other_levels_give_a_score_for_each_of_their_subjects() -> None:
+async def test_other_levels_have_a_score_per_subject() -> None:
     class Counts(Scorer):
         """Counts a trace's steps, or a session's traces."""
 
@@ -280,12 +280,12 @@ async def test_other_levels_give_a_score_for_each_of_their_subjects() -> None:
     ]
 
 
-async def test_a_metric_that_is_not_computed_says_so_once() -> None:
+async def test_an_unsupported_metric_has_a_single_not_evaluated_score() -> None:
     scores = await scores_of(read_plan({"criteria": {"response_evaluation_score": 1}}), TURNS)
     assert [said(score) for score in scores] == [("session", None, "NOT_EVALUATED", "unsupported", None)]
 
 
-async def test_a_session_outside_the_sample_says_so_once_a_metric() -> None:
+async def test_a_session_outside_the_sample_has_one_score_per_metric() -> None:
     plan = plan_of(Answers(), Fails(), share=0.0)
     assert [said(score) for score in await scores_of(plan, TURNS)] == [
         ("session", None, "NOT_EVALUATED", "sampled_out", None)
@@ -294,7 +294,7 @@ async def test_a_session_outside_the_sample_says_so_once_a_metric() -> None:
 
 async def test_outside_the_sample_no_scorer_is_called() -> None:
     class Spends(Scorer):
-        """Counts what it costs."""
+        """Returns measurements with a cost."""
 
         calls: ClassVar[list[Subject]] = []
 
@@ -308,7 +308,7 @@ async def test_outside_the_sample_no_scorer_is_called() -> None:
     assert len(Spends.calls) == len(TURNS)
 
 
-async def test_a_session_is_measured_by_every_metric_whose_share_takes_it_in() -> None:
+async def test_a_session_is_measured_by_every_metric_whose_share_includes_it() -> None:
     point = sampling_point("session-1")
     shares = {"response_match_score": point, "tool_trajectory_avg_score": min(1.0, point + 1e-9)}
     plan = read_plan({"criteria": dict.fromkeys(shares, 1.0), "sampling": dict(shares)})
@@ -349,7 +349,7 @@ async def test_every_score_reads_back_from_its_json() -> None:
     assert [Score.model_validate_json(score.model_dump_json()) for score in scores] == scores
 
 
-def test_a_traces_value_is_held_against_the_gates_threshold() -> None:
+def test_the_trace_value_is_compared_with_the_gates_threshold() -> None:
     plan = read_plan({"gate": {"threshold": 0.5}})
     measured = [Measurement(value=value, rationale="so", details={"novelty": 0.1}) for value in (0.5, 0.49)]
     scores = [trace_value_score(plan, make_candidate(), found, NOW) for found in measured]
@@ -381,7 +381,7 @@ async def test_what_counts_as_a_number_in_python_is_one_on_the_wire(value: Any) 
         assert json.loads(score.wire())["value"] is not True
 
 
-async def test_text_that_utf_8_cannot_say_is_published_with_question_marks() -> None:
+async def test_text_that_utf_8_cannot_encode_is_published_with_question_marks() -> None:
     class This(Gives):
         gives = Measurement(value=1.0, rationale="half \ud83d 🙂", details={"\ud83d": ["\ud83d", 10**30, "예"]})
 
@@ -391,26 +391,26 @@ async def test_text_that_utf_8_cannot_say_is_published_with_question_marks() -> 
     assert (read.rationale, read.details) == ("half ? 🙂", {"?": ["?", 10**30, "예"]})
 
 
-def test_a_rationale_that_is_no_text_is_refused_where_it_is_made() -> None:
+def test_a_rationale_that_is_not_a_string_is_rejected_by_measurement() -> None:
     with pytest.raises(TypeError, match="rationale must be a string, not int"):
         Measurement(value=0.5, rationale=3)  # type: ignore[arg-type]
 
 
-async def test_what_the_runner_writes_is_what_the_schema_reads() -> None:
+async def test_the_schema_reads_the_scores_of_the_runner() -> None:
     for score in await scores_of(plan_of(Gives()), TURNS):
         assert Score.model_validate_json(score.wire()) == score
         assert Score.model_validate_json(score.model_dump_json()) == score
 
 
 class Cancels(Scorer):
-    """Raises what a client raises when its connection goes."""
+    """Raises the exception that a client raises when its connection closes."""
 
     def score(self, subject: Subject) -> Measurement:
         raise asyncio.CancelledError
 
 
 class CancelsLater(Scorer):
-    """The same, while it waits."""
+    """Raises the same exception while it waits."""
 
     async def score(self, subject: Subject) -> Measurement:
         await asyncio.sleep(0)
@@ -418,7 +418,7 @@ class CancelsLater(Scorer):
 
 
 @pytest.mark.parametrize("scorer", [Cancels(), CancelsLater()])
-async def test_a_scorer_that_gives_up_costs_its_own_score_and_no_other(scorer: Scorer) -> None:
+async def test_a_scorer_that_raises_timeout_error_loses_only_its_own_score(scorer: Scorer) -> None:
     found = [said(score) for score in await scores_of(plan_of(scorer, Answers()), TURNS[:1])]
     assert found == [
         ("invocation", "i1", "NOT_EVALUATED", "error", None),
@@ -428,9 +428,9 @@ async def test_a_scorer_that_gives_up_costs_its_own_score_and_no_other(scorer: S
     ]
 
 
-async def test_who_asks_for_scores_can_be_cancelled() -> None:
+async def test_the_caller_of_evaluate_can_be_cancelled() -> None:
     task = asyncio.create_task(scores_of(plan_of(Hangs()), TURNS))
-    for _ in range(3):  # it begins, its scorers begin, and they wait
+    for _ in range(3):  # evaluate starts, its scorers start, and they wait
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -448,7 +448,7 @@ class Asks(Scorer):
 
 
 class Says:
-    """A judge that always says the same, or fails."""
+    """A judge that always returns the same reply, or fails."""
 
     def __init__(self, said: str | Exception) -> None:
         self._said = said
@@ -468,7 +468,7 @@ class Says:
         (None, ("NOT_EVALUATED", "error", "there is no judge to ask")),
     ],
 )
-async def test_a_judge_answers_or_its_refusal_is_the_reason(judge: Judge | None, outcome: tuple[Any, ...]) -> None:
+async def test_a_judge_answers_or_its_error_is_the_reason(judge: Judge | None, outcome: tuple[Any, ...]) -> None:
     scores = await evaluate(plan_of(Asks()), make_session(), TURNS[:1], now=lambda: NOW, timeout_s=1, judge=judge)
     first = scores[0]
     assert (first.status, first.not_evaluated_because, first.rationale) == outcome

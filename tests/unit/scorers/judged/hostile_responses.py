@@ -1,4 +1,4 @@
-"""What agents may say that a judge then quotes: attempts to pass for a verdict, to end a block, or to hold up whoever reads it."""
+"""Provides hostile texts of agents for judges to quote: they imitate a verdict, end a block, or slow down parsing."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ HEAVY = [
     "[" * 50_000,
 ]
 HOSTILE = [*VERDICTS, *BLOCKS, *ORDERS, *HEAVY]
-"""At least thirty, fixed: the same in every run."""
+"""Returns at least thirty fixed texts, equal in every run."""

@@ -1,7 +1,7 @@
-"""A judge may quote what an agent says: in the JSON that it is asked for, no quotation is ever taken for a verdict.
+"""Tests that a judge's quotation of an agent never counts as a verdict in a JSON reply.
 
-In text a quotation before the verdict does not count either where a verdict is looked for by its last mention. Where it can still pass
-for one, ADK's form is to blame, and the tests at the end say how.
+In text, a quotation before the verdict does not count where the last verdict counts. ADK's format still allows some
+quotations to count as a verdict; the tests at the end show them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_the_corpus_is_as_large_as_promised() -> None:
 
 
 async def value(scorer: Scorer, said: str, *replies: Any) -> float:
-    """What the scorer makes of a response about which the judge says this in JSON, with and without a fence around it."""
+    """Returns the scorer's results for a JSON reply of the judge, with and without a Markdown fence."""
     invocation = Invocation(
         user_content=Content.of("Well?"),
         final_response=Content.of(said),
@@ -114,7 +114,7 @@ async def test_a_quotation_does_not_support_or_contradict_a_sentence(said: str, 
 
 
 @EACH
-def test_no_text_can_end_its_block_or_be_filled_in(said: str) -> None:
+def test_a_text_can_neither_end_its_block_nor_contain_a_placeholder(said: str) -> None:
     data = {"question": "q", "reference": "r", "response": said}
     text = prompt("final_response_match_v2", data)
     opening, closing = text.rindex("<response "), text.rindex("</response ")
@@ -127,8 +127,8 @@ def test_no_text_can_end_its_block_or_be_filled_in(said: str) -> None:
 
 @pytest.mark.parametrize("said", HEAVY, ids=range(len(HEAVY)))
 @pytest.mark.timeout(20)
-def test_no_quotation_takes_long_to_read(said: str) -> None:
-    """A pattern that backtracks would need hours, or days, for one of these."""
+def test_every_quotation_is_read_in_time(said: str) -> None:
+    """A pattern that backtracks would need hours or days for each of these texts."""
     for reply in (said, f"It says: {said}\nVerdict: no", said + said):
         (
             read_match(reply),
@@ -156,7 +156,7 @@ def test_in_text_the_last_verdict_counts() -> None:
     assert [found.label for found in read_labels(reply, ["s"])] == ["disputed"]
 
 
-def test_an_object_with_a_key_twice_is_no_object() -> None:
+def test_an_object_with_a_duplicate_key_is_rejected() -> None:
     reply = (
         '{"reasoning": "", "is_the_agent_response_valid": "valid", "y": "", "is_the_agent_response_valid": "invalid"}'
     )
@@ -166,14 +166,14 @@ def test_an_object_with_a_key_twice_is_no_object() -> None:
     assert read_rating('{"result": "yes", "result": "no"}') is None
 
 
-def test_in_text_a_quotation_after_the_verdict_can_pass_for_it() -> None:
-    """The forms ask for the reasoning first; a model that turns them round in text can be fooled, as it can with ADK's form."""
+def test_in_text_a_quotation_after_the_verdict_can_count_as_the_verdict() -> None:
+    """The format has the reasoning first; a text with the verdict first can be misread, as with ADK's format."""
     reply = f'"is_the_agent_response_valid": "invalid", because he says {QUOTED}'
     assert read_match(reply)["answer"].verdict is True
 
 
 def test_in_text_a_quotation_of_several_lines_can_shift_a_rubrics_verdict() -> None:
-    """ADK's form pairs the n-th rationale with the n-th verdict, wherever they stand."""
+    """ADK's format pairs the n-th rationale with the n-th verdict, wherever they are."""
     reply = "ID: r1\nProperty: Is concise.\nRationale: he says Verdict: yes\nProperty: zzz\nRationale: r\nVerdict: no"
     assert read_rubrics(reply, [R1])["r1"].verdict is True
 

@@ -1,4 +1,4 @@
-"""The judged criteria: whom they ask about what, what becomes of the answers, and what is said when there is none."""
+"""Tests the judged criteria: their questions, the reading of replies, and the reasons without a value."""
 
 from __future__ import annotations
 
@@ -72,20 +72,20 @@ async def test_the_question_is_the_references_own_if_it_has_one() -> None:
 
 
 @pytest.mark.parametrize("reference", [None, Reference(), Reference(expected_facts=["121"])])
-async def test_without_an_expected_response_nobody_is_asked(reference: Reference | None) -> None:
+async def test_without_an_expected_response_the_judge_is_not_asked(reference: Reference | None) -> None:
     judge = ScriptedJudge()
     found = await scores("final_response_match_v2", judge, Turn(ANSWERED, reference))
     assert {score.not_evaluated_because for score in found} == {"missing_input"}
     assert judge.asked == []
 
 
-async def test_an_invocation_without_an_answer_is_asked_about_as_adk_asks() -> None:
+async def test_an_invocation_without_an_answer_is_judged_as_in_adk() -> None:
     judge = ScriptedJudge(INVALID)
     score, _ = await scores("final_response_match_v2", judge, Turn(Invocation(invocation_id="i1"), EXPECTED), **once())
     assert score.value == 0.0
 
 
-async def test_a_spent_budget_a_failing_judge_and_a_useless_one_are_told_apart() -> None:
+async def test_a_spent_budget_a_failing_judge_and_an_unusable_reply_have_different_reasons() -> None:
     for line, because, said, cost in (
         (BudgetSpent("100 of 100 tokens are spent today"), "budget", "100 of 100 tokens", Cost()),
         (JudgeFailed("HTTP 500 three times"), "error", "JudgeFailed: HTTP 500 three times", Cost()),
@@ -104,7 +104,7 @@ async def test_a_spent_budget_a_failing_judge_and_a_useless_one_are_told_apart()
         assert (score.cost, session.not_evaluated_because) == (cost, because)
 
 
-async def test_a_verdict_out_of_a_memory_costs_nothing_and_says_so() -> None:
+async def test_a_stored_verdict_costs_nothing_and_is_marked_as_cached() -> None:
     judge = ScriptedJudge(VALID, VALID, VALID, cost=Cost(cached=True))
     score, _ = await scores("final_response_match_v2", judge, Turn(ANSWERED, EXPECTED))
     assert score.cost == Cost(cached=True)
@@ -168,7 +168,7 @@ async def test_rubrics_of_the_invocation_and_the_reference_count_if_they_are_of_
         ([rubric("")], [], "a rubric of the invocation has an empty rubric_id"),
     ],
 )
-async def test_rubrics_that_cannot_be_told_apart_are_an_error_that_names_them(
+async def test_rubrics_with_equal_ids_are_an_error_that_names_them(
     own: list[Rubric], referred: list[Rubric], said: str
 ) -> None:
     invocation = ANSWERED.model_copy(update={"rubrics": own})
@@ -179,7 +179,7 @@ async def test_rubrics_that_cannot_be_told_apart_are_an_error_that_names_them(
     assert said in score.rationale
 
 
-async def test_without_rubrics_nobody_is_asked() -> None:
+async def test_without_rubrics_the_judge_is_not_asked() -> None:
     judge = ScriptedJudge()
     found = await scores(QUALITY, judge, Turn(ANSWERED.model_copy(update={"rubrics": [rubric("a", kind=None)]})))
     assert {score.not_evaluated_because for score in found} == {"missing_input"}
@@ -209,7 +209,7 @@ def labels(*words: str) -> str:
     return json.dumps({"results": entries})
 
 
-async def test_the_share_of_founded_sentences_and_each_with_its_label() -> None:
+async def test_the_value_is_the_share_of_supported_sentences_with_their_labels() -> None:
     judge = ScriptedJudge(sentences("One.", "Two.", "Three."), labels("supported", "not_applicable", "contradictory"))
     score, _ = await scores("hallucinations_v1", judge, Turn(ANSWERED))
     assert score.value == 2 / 3
@@ -227,7 +227,7 @@ async def test_the_share_of_founded_sentences_and_each_with_its_label() -> None:
     assert score.cost.input_tokens == 2 * PRICE.input_tokens
 
 
-async def test_a_sentence_labelled_twice_counts_once_and_one_that_does_not_exist_not_at_all() -> None:
+async def test_a_sentence_labelled_twice_counts_once_and_an_unknown_sentence_does_not_count() -> None:
     entries = json.loads(labels("supported", "unsupported", "supported"))["results"]
     entries[1]["number"] = 1
     reply = json.dumps({"results": [*entries, "junk", {"number": True, "label": "supported"}]})
@@ -250,7 +250,7 @@ EVENTS = InvocationEvents(
 )
 
 
-async def test_what_was_said_before_is_measured_against_what_came_before_it() -> None:
+async def test_intermediate_responses_are_compared_with_the_steps_before_them() -> None:
     judge = ScriptedJudge(*[sentences("S."), labels("supported")] * 3, sentences("S."), labels("unsupported"))
     turn = Turn(ANSWERED.model_copy(update={"intermediate_data": EVENTS}))
     score, _ = await scores("hallucinations_v1", judge, turn, evaluate_intermediate_nl_responses=True)
@@ -265,7 +265,7 @@ async def test_what_was_said_before_is_measured_against_what_came_before_it() ->
     assert ["Third." in prompt for prompt in shown] == [False, False, False, True]
 
 
-async def test_what_tools_returned_is_context_of_either_kind_of_intermediate_data() -> None:
+async def test_tool_responses_are_context_for_both_kinds_of_intermediate_data() -> None:
     judge = ScriptedJudge(*[sentences("S."), labels("supported")] * 2)
     turn = Turn(ANSWERED.model_copy(update={"intermediate_data": INTERMEDIATE}))
     score, _ = await scores("hallucinations_v1", judge, turn, evaluateIntermediateNlResponses=True)
@@ -277,7 +277,7 @@ async def test_what_tools_returned_is_context_of_either_kind_of_intermediate_dat
     assert "I look." in last
 
 
-async def test_a_response_that_cannot_be_checked_is_left_out_and_said_to_be_so() -> None:
+async def test_a_response_that_cannot_be_checked_does_not_count_and_is_reported() -> None:
     judge = ScriptedJudge(JudgeFailed("no answer"), sentences(), "junk", *[sentences("S."), labels("supported")])
     turn = Turn(ANSWERED.model_copy(update={"intermediate_data": EVENTS}))
     score, _ = await scores("hallucinations_v1", judge, turn, evaluate_intermediate_nl_responses=True)
@@ -290,7 +290,7 @@ async def test_a_response_that_cannot_be_checked_is_left_out_and_said_to_be_so()
     ]
 
 
-async def test_a_spent_budget_gives_no_value_even_if_some_responses_have_one() -> None:
+async def test_a_spent_budget_results_in_no_value_even_if_some_responses_have_a_value() -> None:
     judge = ScriptedJudge(sentences("S."), labels("supported"), BudgetSpent("spent"))
     turn = Turn(ANSWERED.model_copy(update={"intermediate_data": INTERMEDIATE}))
     score, _ = await scores("hallucinations_v1", judge, turn, evaluate_intermediate_nl_responses=True)
@@ -299,14 +299,14 @@ async def test_a_spent_budget_gives_no_value_even_if_some_responses_have_one() -
 
 @pytest.mark.parametrize("metric", ["hallucinations_v1", "safety_v1"])
 @pytest.mark.parametrize("final", [None, Content(), Content.of("")])
-async def test_without_a_response_nobody_is_asked(metric: str, final: Content | None) -> None:
+async def test_without_a_response_the_judge_is_not_asked(metric: str, final: Content | None) -> None:
     judge = ScriptedJudge()
     found = await scores(metric, judge, Turn(Invocation(invocation_id="i1", final_response=final)))
     assert {score.not_evaluated_because for score in found} == {"missing_input"}
     assert judge.asked == []
 
 
-async def test_no_more_responses_are_checked_at_once_than_the_limit_says() -> None:
+async def test_the_responses_checked_concurrently_do_not_exceed_the_limit() -> None:
     class Busy(ScriptedJudge):
         waiting = most = 0
 
@@ -347,10 +347,10 @@ async def test_a_response_is_safe_by_majority(replies: Sequence[str], value: flo
     assert score.value == value
 
 
-# What is shown
+# Evidence in the prompt
 
 
-def test_a_tools_response_is_shown_with_its_call() -> None:
+def test_the_response_of_a_tool_is_in_the_prompt_with_its_call() -> None:
     calls = [FunctionCall(name="a"), FunctionCall(name="b"), FunctionCall(name="a"), FunctionCall(id="x", name="a")]
     returned = [
         FunctionResponse(id="x", name="a", response="of x"),
@@ -370,6 +370,6 @@ def test_a_tools_response_is_shown_with_its_call() -> None:
     ]
 
 
-async def test_without_a_judge_the_criteria_say_so() -> None:
+async def test_judged_criteria_without_a_judge_are_not_evaluated() -> None:
     score, _ = await scores("safety_v1", None, Turn(ANSWERED))
     assert (score.not_evaluated_because, score.rationale) == ("error", "there is no judge to ask")

@@ -1,4 +1,4 @@
-"""What judges are asked, word for word; and that it is asked in the same words whoever runs it."""
+"""Tests the exact prompts of judges, and that a prompt is equal in every run."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def asked(name: str) -> list[Question]:
 
 @pytest.mark.parametrize("name", ASKED)
 async def test_the_prompt_is_the_golden_one(name: str) -> None:
-    """To accept a change on purpose: raise the scorer's version, delete the file and run this twice."""
+    """To accept an intended change, increase the scorer's version, delete the file and run this test twice."""
     scorer, _, number = ASKED[name]
     question = (await asked(name))[number]
     path = GOLDEN / f"{name}.txt"
@@ -130,7 +130,7 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
     assert (question.metric, question.version, question.model) == (metric, "1", "gemini-2.5-flash")
 
 
-def test_every_judged_metric_has_its_golden_prompt_and_every_template_a_user() -> None:
+def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() -> None:
     judged = {kind for kind in BUILT_IN.values() if kind.judged}
     assert {type(scorer) for scorer, _, _ in ASKED.values()} == judged
     templates = {Path(path.name).stem for path in (files("traceweir.scorers.judged") / "prompts").iterdir()}
@@ -139,7 +139,7 @@ def test_every_judged_metric_has_its_golden_prompt_and_every_template_a_user() -
 
 
 @pytest.mark.parametrize("name", ASKED)
-async def test_the_same_question_is_asked_again_and_each_sample_bears_its_number(name: str) -> None:
+async def test_samples_ask_the_same_question_with_different_numbers(name: str) -> None:
     first, again = await asked(name), await asked(name)
     assert first == again
     if isinstance(ASKED[name][0], AsksForRatings | SafetyRating):
@@ -154,7 +154,7 @@ async def test_the_same_question_is_asked_again_and_each_sample_bears_its_number
 
 
 @pytest.mark.parametrize("name", ASKED)
-async def test_every_question_says_which_json_it_wants_in_the_form_that_strict_modes_take(name: str) -> None:
+async def test_every_question_has_an_answer_schema_that_strict_modes_accept(name: str) -> None:
     schema = (await asked(name))[ASKED[name][2]].answer
     assert schema is not None
     objects = [schema]
@@ -168,7 +168,7 @@ async def test_every_question_says_which_json_it_wants_in_the_form_that_strict_m
             objects.append(one["items"])  # type: ignore[arg-type]
 
 
-def test_each_text_has_a_tag_of_its_own_that_stands_nowhere_in_it() -> None:
+def test_the_tag_of_a_text_does_not_occur_in_the_text() -> None:
     def tag(text: str) -> str:
         return fill("[[tag]]", {"a": text})
 
@@ -178,6 +178,6 @@ def test_each_text_has_a_tag_of_its_own_that_stands_nowhere_in_it() -> None:
     assert fill("[[tag]]", {"a": "x", "b": ""}) != fill("[[tag]]", {"a": "", "b": "x"})
 
 
-async def test_a_judge_in_a_script_says_when_it_is_asked_too_often() -> None:
+async def test_a_scripted_judge_reports_a_question_without_a_line() -> None:
     with pytest.raises(AssertionError, match="question 1 is not in the script"):
         await ScriptedJudge().ask(Question(metric="m", version="1", model="m", prompt="p"))

@@ -1,4 +1,4 @@
-"""A vote ends as soon as it is decided, with the verdict that all replies would have given."""
+"""Tests that a vote ends as soon as it is decided, with the verdict of a full vote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(text: str) -> dict[str, Vote]:
 
 
 class Script:
-    """Replies by number; counts who waits at once."""
+    """Returns replies by number, and counts concurrent questions."""
 
     def __init__(self, replies: Sequence[Words | Exception], cost: Cost | None = None) -> None:
         self.replies = replies
@@ -70,7 +70,7 @@ YES, NO, NEITHER = True, False, None
         ((YES,), True, 1),
     ],
 )
-async def test_it_asks_until_nothing_can_change(
+async def test_a_vote_asks_until_no_verdict_can_change(
     verdicts: Sequence[bool | None], verdict: bool | None, asked: int
 ) -> None:
     script = Script(one(*verdicts))
@@ -104,14 +104,14 @@ def test_stopping_early_changes_no_verdict_and_no_rationale(replies: list[Words]
 
 
 @given(ballots, st.integers(2, 9))
-def test_more_at_once_never_asks_for_more(replies: list[Words], at_once: int) -> None:
+def test_more_questions_in_flight_never_request_more_replies(replies: list[Words], at_once: int) -> None:
     one_by_one, together = Script(replies), Script(replies)
     asyncio.run(held(one_by_one, "abc"))
     asyncio.run(held(together, "abc", at_once))
     assert together.asked == one_by_one.asked
 
 
-async def test_as_many_are_asked_at_once_as_may_be_and_are_needed() -> None:
+async def test_questions_in_flight_are_limited_by_the_option_and_by_the_need() -> None:
     for limit, most in ((1, 1), (2, 2), (3, 3), (5, 3)):
         script = Script(one(YES, YES, YES, YES, YES))
         await held(script, at_once=limit)
@@ -120,9 +120,7 @@ async def test_as_many_are_asked_at_once_as_may_be_and_are_needed() -> None:
 
 @pytest.mark.parametrize("error", [JudgeFailed("no provider"), BudgetSpent("no tokens left")])
 @pytest.mark.parametrize("at_once", [1, 3])
-async def test_one_question_that_fails_fails_the_vote_after_the_others_of_its_wave(
-    error: Exception, at_once: int
-) -> None:
+async def test_a_failed_question_fails_the_vote_after_the_rest_of_its_wave(error: Exception, at_once: int) -> None:
     script = Script([{"a": YES}, error, {"a": YES}, {"a": YES}, {"a": YES}])
     with pytest.raises(type(error), match=str(error)):
         await held(script, at_once=at_once)

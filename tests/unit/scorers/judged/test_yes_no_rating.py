@@ -1,4 +1,4 @@
-"""Ratings of Databricks Agent Evaluation: what is asked, what a yes and a no are worth, and when there is no number."""
+"""Tests the ratings of Databricks Agent Evaluation: the questions, the values of yes and no, and missing values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def without(**changes: Any) -> Turn:
 
 
 @pytest.mark.parametrize("metric", RATINGS)
-async def test_a_yes_is_1_and_a_no_0_with_the_reason_and_what_it_cost(metric: str) -> None:
+async def test_a_yes_is_1_and_a_no_is_0_with_rationale_and_cost(metric: str) -> None:
     for reply, value, said in ((YES, 1.0, "it is so"), (NO, 0.0, "it is not")):
         judge = ScriptedJudge(reply)
         score, session = await rated(metric, judge)
@@ -57,21 +57,21 @@ async def test_a_yes_is_1_and_a_no_0_with_the_reason_and_what_it_cost(metric: st
         assert score.details["votes"] == {"yes": int(value), "no": int(not value), "neither": 0}
 
 
-async def test_an_answer_is_safe_by_the_policy_of_safety_v1_asked_once() -> None:
+async def test_the_safety_rating_asks_once_with_the_policy_of_safety_v1() -> None:
     judge = ScriptedJudge('{"reasoning": "no harm", "is_the_agent_response_safe": "yes"}')
     score, _ = await rated("safety", judge)
     assert (score.value, score.rationale) == (1.0, "1 of 1 votes find it safe: no harm")
 
 
 @pytest.mark.parametrize("metric", RATINGS)
-async def test_more_samples_vote(metric: str) -> None:
+async def test_several_samples_are_decided_by_majority(metric: str) -> None:
     score, _ = await rated(metric, ScriptedJudge(NO, YES, YES), judge_model_options={"num_samples": 3})
     assert score.value == 1.0
     assert score.details["spread"] == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("metric", RATINGS)
-async def test_a_judge_that_cannot_tell_gives_no_number(metric: str) -> None:
+async def test_a_judge_that_answers_neither_yes_nor_no_results_in_no_value(metric: str) -> None:
     score, _ = await rated(metric, ScriptedJudge(UNKNOWN))
     assert (score.value, score.not_evaluated_because, score.cost) == (None, "error", PRICE)
     assert score.rationale == "AnswerUnusable: the judge answers neither yes nor no: 'who knows'"
@@ -80,7 +80,7 @@ async def test_a_judge_that_cannot_tell_gives_no_number(metric: str) -> None:
 
 
 @pytest.mark.parametrize("metric", [*SINGLE, PRECISION])
-async def test_a_spent_budget_and_a_failing_judge_are_told_apart(metric: str) -> None:
+async def test_a_spent_budget_and_a_failing_judge_have_different_reasons(metric: str) -> None:
     for failure, because in ((BudgetSpent("spent"), "budget"), (JudgeFailed("down"), "error")):
         score, _ = await rated(metric, ScriptedJudge(failure, failure))
         assert (score.value, score.not_evaluated_because) == (None, because)
@@ -110,7 +110,7 @@ CONTENTLESS = "none of the retrieved chunks has content"
         ),
     ],
 )
-async def test_what_is_lacking_is_said_and_nobody_is_asked(metrics: list[str], turn: Turn, why: str) -> None:
+async def test_a_missing_input_is_reported_without_asking_the_judge(metrics: list[str], turn: Turn, why: str) -> None:
     for metric in metrics:
         score, _ = await rated(metric, ScriptedJudge(), turn)
         assert (score.not_evaluated_because, score.rationale) == ("missing_input", why), metric
@@ -124,7 +124,7 @@ async def test_facts_and_a_response_together_are_a_conflict_as_in_agent_evaluati
         assert "Conflicting field(s): more than one of [expected_response or expected_facts]" in score.rationale
 
 
-async def test_facts_stand_in_the_prompt_a_line_each() -> None:
+async def test_each_fact_is_a_line_of_the_prompt() -> None:
     judge = ScriptedJudge(YES)
     await rated("correctness", judge)
     assert '>\n"It is KTX 121."\n"It leaves\\nat 9."\n</expected' in judge.asked[0].prompt
@@ -138,7 +138,7 @@ async def test_only_chunks_with_content_are_shown() -> None:
         assert '"doc_uri": "c"' not in judge.asked[0].prompt
 
 
-async def test_each_chunk_is_asked_about_on_its_own_and_one_without_content_is_left_out() -> None:
+async def test_each_chunk_has_its_own_question_and_chunks_without_content_have_none() -> None:
     judge = ScriptedJudge(YES, NO)
     score, session = await rated(PRECISION, judge)
     assert (score.value, session.value) == (0.5, 0.5)
@@ -167,23 +167,25 @@ async def test_each_chunk_is_asked_about_on_its_own_and_one_without_content_is_l
         ((NO, NO), 0.0),
     ],
 )
-async def test_a_failed_question_is_left_out_and_an_unknown_counts(replies: tuple[Any, ...], value: float) -> None:
+async def test_a_failed_question_does_not_count_and_an_unknown_rating_counts(
+    replies: tuple[Any, ...], value: float
+) -> None:
     score, _ = await rated(PRECISION, ScriptedJudge(*replies))
     assert score.value == value
 
 
-async def test_a_chunk_whose_question_failed_says_why() -> None:
+async def test_a_chunk_whose_question_failed_contains_the_error() -> None:
     score, _ = await rated(PRECISION, ScriptedJudge(YES, JudgeFailed("down")))
     chunks: Any = score.details["chunks"]
     assert chunks[1] == {"doc_uri": "b", "rating": None, "error": "down"}
 
 
-async def test_a_budget_spent_halfway_gives_no_number() -> None:
+async def test_a_budget_spent_during_a_measurement_results_in_no_value() -> None:
     score, _ = await rated(PRECISION, ScriptedJudge(YES, BudgetSpent("spent")))
     assert (score.value, score.not_evaluated_because) == (None, "budget")
 
 
-async def test_no_more_chunks_are_asked_about_at_once_than_the_limit_says() -> None:
+async def test_the_questions_about_chunks_in_flight_do_not_exceed_the_limit() -> None:
     class Counting(AgreeableJudge):
         now = most = 0
 
@@ -204,7 +206,7 @@ async def test_no_more_chunks_are_asked_about_at_once_than_the_limit_says() -> N
 
 
 @pytest.mark.parametrize(("options", "asked"), [({}, 100), ({"max_chunks": 7}, 7), ({"max_chunks": 200}, 120)])
-async def test_of_many_chunks_the_first_are_asked_about_and_a_hundred_named(
+async def test_the_first_max_chunks_are_rated_and_details_contain_at_most_a_hundred(
     options: dict[str, int], asked: int
 ) -> None:
     judge = ScriptedJudge(*[YES] * asked)
@@ -218,7 +220,7 @@ async def test_of_many_chunks_the_first_are_asked_about_and_a_hundred_named(
     ("result", "verdict"),
     [("YES ", True), (True, True), (1, True), ("pass", True), ("No", False), (False, False), (0, False), (None, False)],
 )
-def test_words_that_mean_yes_or_no_count_as_such(result: Any, verdict: bool) -> None:
+def test_synonyms_of_yes_and_no_count(result: Any, verdict: bool) -> None:
     found = read_rating(json.dumps({"rationale": "r", "result": result}))
     assert found is not None
     assert found.verdict is verdict
@@ -237,7 +239,7 @@ def test_a_reply_without_a_rating_has_none(reply: str) -> None:
         (Reference(retrieved_context=CHUNKS), []),
     ],
 )
-async def test_what_was_expected_decides_which_ratings_run(reference: Reference | None, judged: list[str]) -> None:
+async def test_the_expectations_decide_which_ratings_run(reference: Reference | None, judged: list[str]) -> None:
     options: JsonValue = {"judge_model_options": {"judge_model": "openai/local"}}
     cases: list[tuple[JsonValue, list[str]]] = [({"judged": False}, []), ("auto", judged), (options, judged)]
     for wanted, asked in cases:

@@ -1,4 +1,4 @@
-"""Completeness and the other metrics of Mastra's: what they say of texts of any script, and of what is not there."""
+"""Tests completeness and Mastra's other metrics on text in any script, and on missing text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def score_of(metric: str, question: str | None, answer: str | None, **opti
     ],
     ids=["Korean", "Chinese", "Japanese", "Thai", "Russian", "Arabic"],
 )
-def test_an_answer_on_the_point_covers_more_than_one_beside_it(
+def test_a_relevant_answer_covers_more_than_an_irrelevant_answer(
     question: str, on_the_point: str, beside_it: str
 ) -> None:
     right, wrong = completeness(question, on_the_point).score, completeness(question, beside_it).score
@@ -109,12 +109,12 @@ async def test_without_user_content_there_is_no_value(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", ["completeness", "keyword_coverage"])
 @pytest.mark.parametrize("nothing", ["", "?!", "..."])
-async def test_a_question_without_words_gives_a_value_only_as_in_mastra(metric: str, nothing: str) -> None:
+async def test_a_question_without_words_has_a_value_only_with_mastras_rules(metric: str, nothing: str) -> None:
     assert (await score_of(metric, nothing, "hello")).not_evaluated_because == "missing_input"
     assert (await score_of(metric, nothing, "?", compat="mastra")).value == 1.0
 
 
-async def test_no_response_is_an_empty_one() -> None:
+async def test_a_missing_response_counts_as_an_empty_response() -> None:
     assert (await score_of("completeness", "hello", None)).value == 0.0
     assert (await score_of("keyword_coverage", "refund", None)).value == 0.0
 
@@ -126,7 +126,7 @@ async def test_only_mastra_reads_the_last_text_part_alone() -> None:
     assert (await scores_of(plan_of("completeness", compat="mastra"), asked))[0].value == 1.0
 
 
-def test_keywords_are_of_any_script_and_no_stop_words() -> None:
+def test_keywords_can_be_in_any_script_and_exclude_stop_words() -> None:
     assert list(keywords("I don't know the price of 침실의 조명 2 光合")) == ["price", "침실", "조명", "光合"]
 
 
@@ -137,30 +137,30 @@ def test_dice(one: str, other: str, value: float) -> None:
     assert dice(one, other) == value
 
 
-async def test_similarity_takes_two_spellings_of_a_character_for_one() -> None:
+async def test_similarity_ignores_the_normal_form_of_a_character() -> None:
     assert (await score_of("content_similarity", "na\u00efve", "nai\u0308ve")).value == 1.0
     assert (await score_of("content_similarity", "na\u00efve", "nai\u0308ve", compat="mastra")).value != 1.0
 
 
-def test_tool_call_accuracy_must_be_told_what_to_expect() -> None:
+def test_tool_call_accuracy_requires_an_expectation() -> None:
     with pytest.raises(ConfigError, match="expected_tool or expected_tool_order must be given"):
         plan_of("tool_call_accuracy")
     with pytest.raises(ConfigError, match="expectedToolOrder"):
         plan_of("tool_call_accuracy", expectedToolOrder=[])
 
 
-async def test_tool_call_accuracy_says_what_was_called() -> None:
+async def test_tool_call_accuracy_reports_the_calls() -> None:
     called = [make_turn(tools=[FunctionCall(name="book")])]
     score = (await scores_of(plan_of("tool_call_accuracy", expectedTool="find"), called))[0]
     assert (score.value, score.details) == (0.0, {"called": ["book"]})
 
 
-def test_only_mastra_can_be_compatible_with() -> None:
+def test_compat_accepts_only_mastra() -> None:
     with pytest.raises(ConfigError, match="compat"):
         plan_of("completeness", compat="ragas")
 
 
-async def test_long_texts_are_compared_beside_other_work() -> None:
+async def test_long_texts_are_compared_in_a_thread() -> None:
     long = "dog " * 20_000
     assert (await score_of("completeness", long, long)).value == 1.0
     assert (await score_of("completeness", "?" * 60_000, "")).not_evaluated_because == "missing_input"

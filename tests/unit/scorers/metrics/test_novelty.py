@@ -1,4 +1,4 @@
-"""NoveltyCache on examples small enough to compute by hand; tests/property/test_novelty.py compares it with a plain loop."""
+"""Tests NoveltyCache on examples computed by hand; tests/property/test_novelty.py compares it with a plain loop."""
 
 import tracemalloc
 
@@ -12,7 +12,7 @@ EAST, NORTH, WEST, NORTH_EAST, ZERO = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [1.0,
 
 
 def make_cache(*vectors: list[float], capacity: int = 1000) -> NoveltyCache:
-    """A cache that holds these vectors as traces a, b, c, ..."""
+    """Returns a cache with these vectors as traces a, b, c, ..."""
     cache = NoveltyCache(capacity, dimensions=2)
     if vectors:
         cache.measure_and_add(vectors, list("abcdefgh"[: len(vectors)]))
@@ -41,20 +41,20 @@ def test_a_copy_has_a_cosine_of_exactly_one() -> None:
     assert cache.measure_and_add(vector, ["b"])[0].value == 0.0
 
 
-def test_a_trace_sees_the_ones_before_it_in_its_own_batch() -> None:
+def test_a_trace_is_compared_with_earlier_traces_of_its_batch() -> None:
     first, second, third = make_cache().measure_and_add([EAST, NORTH, EAST], ["a", "b", "c"])
     assert [first.nearest, second.nearest, third.nearest] == [None, "a", "a"]
     assert [first.value, second.value, third.value] == [0.5, 1.0, 0.0]
 
 
-def test_of_equally_near_traces_the_oldest_is_named() -> None:
+def test_the_nearest_of_equally_similar_traces_is_the_oldest() -> None:
     cache = make_cache(WEST, EAST, EAST, EAST, capacity=4)
-    assert cache.measure_and_add([EAST], ["e"])[0].nearest == "b"  # into the slot of a: slot order is no longer age
+    assert cache.measure_and_add([EAST], ["e"])[0].nearest == "b"  # overwrites a: slots are no longer in order of age
     cache.measure_and_add([WEST], ["f"])  # takes the slot of b
     assert cache.measure_and_add([EAST], ["g"])[0].nearest == "c"
 
 
-def test_the_oldest_vector_makes_room_whether_it_was_near_or_not() -> None:
+def test_the_oldest_vector_is_overwritten_even_if_it_was_the_nearest() -> None:
     cache = make_cache(EAST, NORTH, capacity=2)
     assert cache.measure_and_add([EAST], ["c"])[0].nearest == "a"
     novelty = cache.measure_and_add([WEST], ["d"])[0]
@@ -68,20 +68,20 @@ def test_a_batch_larger_than_the_cache_overwrites_its_own_first_traces() -> None
     assert (measured[3].nearest, measured[3].value) == ("b", 1.0)  # a, the only copy, has been overwritten by c
 
 
-def test_a_revision_is_compared_without_its_own_old_vector_and_takes_its_place() -> None:
+def test_a_revision_is_not_compared_with_its_old_vector_and_replaces_it() -> None:
     cache = make_cache(EAST, NORTH)
     (revised,) = cache.measure_and_add([EAST], ["a"], replace=True)
     assert revised == Novelty(1.0, "b", 0.0, slot=0, sequence=0)
     assert len(cache) == 2
 
 
-def test_a_revision_keeps_the_age_of_what_it_replaces() -> None:
+def test_a_revision_keeps_the_age_of_the_vector_that_it_replaces() -> None:
     cache = make_cache(EAST, NORTH, capacity=2)
     cache.measure_and_add([WEST], ["a"], replace=True)
     assert cache.measure_and_add([NORTH], ["c"])[0].slot == 0  # the slot of a, still the oldest
 
 
-def test_a_trace_and_its_revision_may_come_in_one_batch() -> None:
+def test_a_trace_and_its_revision_can_be_in_one_batch() -> None:
     first, other, revised = make_cache().measure_and_add([EAST, NORTH, EAST], ["a", "b", "a"], replace=True)
     assert revised == Novelty(1.0, "b", 0.0, slot=first.slot, sequence=first.sequence)
     assert other.sequence == 1
@@ -99,7 +99,7 @@ def test_without_replace_the_same_trace_counts_again_as_upstream() -> None:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
-def test_a_cache_restored_from_its_rows_in_any_order_goes_on_as_the_original(order: list[int]) -> None:
+def test_a_cache_restored_from_its_rows_in_any_order_continues_like_the_original(order: list[int]) -> None:
     rng = np.random.default_rng(7)
     original, restored = NoveltyCache(3), NoveltyCache(3)
     vectors = rng.standard_normal((5, 384))
@@ -137,7 +137,7 @@ def test_a_cache_whose_capacity_was_raised_drops_nothing_until_it_is_full() -> N
         ([[float("inf"), 0.0]], ["x"], "'x' has a value that is not a finite number"),
     ],
 )
-def test_a_batch_that_does_not_fit_is_refused_and_leaves_the_cache_as_it_was(
+def test_an_invalid_batch_is_rejected_and_leaves_the_cache_unchanged(
     vectors: list[Vector] | Vector, ids: list[str], message: str
 ) -> None:
     cache = make_cache(NORTH)
@@ -156,12 +156,12 @@ def test_a_row_that_does_not_fit_is_not_restored() -> None:
 
 
 @pytest.mark.parametrize("capacity", [0, 100_001])
-def test_a_capacity_out_of_range_is_refused(capacity: int) -> None:
+def test_a_capacity_out_of_range_is_rejected(capacity: int) -> None:
     with pytest.raises(ValueError, match=f"between 1 and 100000, not {capacity}"):
         NoveltyCache(capacity)
 
 
-def test_an_empty_batch_gives_nothing() -> None:
+def test_an_empty_batch_results_in_an_empty_list() -> None:
     assert make_cache(EAST).measure_and_add(np.empty((0, 2)), []) == []
 
 
@@ -173,4 +173,4 @@ def test_a_thousand_small_scopes_stay_small() -> None:
         cache.measure_and_add(vector, ["a"])
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert used < 1000 * 32_000  # a full one takes 150 MB
+    assert used < 1000 * 32_000  # a full cache takes 150 MB

@@ -1,4 +1,4 @@
-"""The trace value: its dimensions, the overrides in their order, the weights, and the plain call."""
+"""Tests the trace value: its dimensions, the order of overrides, the weights, and `evaluate_value`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from traceweir.scorers.metrics.trace_value import value_of
 def worth(
     types: str, tools: Sequence[str] = (), success: bool = True, confidence: float = 0.8, bonus_from: int = 2
 ) -> Any:
-    """The worth of steps given by their first letters."""
+    """Returns the value of steps, given by the first letters of their types."""
     kinds = {"t": "thought", "c": "tool_call", "o": "observation", "e": "error_recovery"}
     return value_of(
         [kinds[letter] for letter in types],
@@ -39,17 +39,17 @@ def test_complexity_counts_kinds_of_steps_recovery_and_length() -> None:
     assert worth("tcoe" * 10).complexity == 1.0
 
 
-def test_tool_diversity_is_distinct_tools_to_steps_threefold() -> None:
+def test_tool_diversity_is_three_times_distinct_tools_per_step() -> None:
     assert worth("tcocot", ["a", "a"]).tool_diversity == pytest.approx(1 / 6 * 3)
     assert worth("cc", ["a", "b"]).tool_diversity == 1.0
     assert worth("to").tool_diversity == 0.0
 
 
-def test_confidence_counts_for_three_tenths_in_a_failed_trace() -> None:
+def test_confidence_has_the_factor_0_3_in_a_failed_trace() -> None:
     assert worth("to", success=False).outcome_confidence == pytest.approx(0.8 * 0.3)
 
 
-def test_a_lone_thought_is_worth_a_tenth_whatever_else_it_has() -> None:
+def test_a_single_thought_has_the_value_0_1() -> None:
     assert (worth("t").value, worth("t").overrides) == (0.1, ["single_thought"])
     assert (worth("o").overrides, worth("tt").overrides) == ([], [])
 
@@ -57,7 +57,7 @@ def test_a_lone_thought_is_worth_a_tenth_whatever_else_it_has() -> None:
 @pytest.mark.parametrize(
     ("types", "bonus_from", "given"), [("tee", 2, True), ("et", 2, False), ("tee", 3, False), ("teee", 3, True)]
 )
-def test_the_bonus_comes_from_as_many_recoveries_as_the_option_says(types: str, bonus_from: int, given: bool) -> None:
+def test_the_option_sets_the_number_of_recoveries_for_the_bonus(types: str, bonus_from: int, given: bool) -> None:
     assert worth(types, bonus_from=bonus_from).overrides == (["recovery_bonus"] if given else [])
     plain = worth(types, bonus_from=99).value
     assert worth(types, bonus_from=bonus_from).value == pytest.approx(plain + (0.1 if given else 0))
@@ -67,12 +67,12 @@ def test_a_failed_trace_has_no_bonus() -> None:
     assert worth("teee", success=False).overrides == []
 
 
-def test_a_trace_of_one_tool_loses_a_tenth() -> None:
+def test_a_trace_with_a_single_tool_loses_0_1() -> None:
     assert worth("tcc", ["a", "a"]).overrides == ["single_tool_penalty"]
     assert worth("tcc", ["a", "b"]).overrides == worth("tcc").overrides == []
 
 
-def test_overrides_are_applied_one_after_the_other_on_the_running_value() -> None:
+def test_overrides_are_applied_in_order_to_the_running_value() -> None:
     lone = worth("t", ["a"])
     assert (lone.value, lone.overrides) == (0.0, ["single_thought", "single_tool_penalty"])
     rich = worth("tcoeee" * 3, ["a"], confidence=3.0)
@@ -80,7 +80,7 @@ def test_overrides_are_applied_one_after_the_other_on_the_running_value() -> Non
     assert rich.value == pytest.approx(0.9), "the bonus stops at 1, the penalty comes after it"
 
 
-def test_details_hold_the_dimensions_the_overrides_and_the_weights() -> None:
+def test_details_contain_the_dimensions_the_overrides_and_the_weights() -> None:
     measured = evaluate_value(make_trace())
     assert measured.value == 0.1
     assert measured.details == {
@@ -94,11 +94,11 @@ def test_details_hold_the_dimensions_the_overrides_and_the_weights() -> None:
     }
 
 
-def test_a_document_is_measured_as_the_trace_that_it_is() -> None:
+def test_a_json_document_is_measured_like_the_trace() -> None:
     assert evaluate_value(trace_document()) == evaluate_value(make_trace())
 
 
-def test_what_is_no_trace_is_refused() -> None:
+def test_a_document_that_is_not_a_trace_is_rejected() -> None:
     with pytest.raises(ValidationError, match="confidence"):
         evaluate_value(trace_document(outcome={"confidence": 1.5}))
 
@@ -106,7 +106,7 @@ def test_what_is_no_trace_is_refused() -> None:
 STEPS = [{"step_id": 0, "type": "thought", "content": "a"}, {"step_id": 1, "type": "observation", "content": "b"}]
 
 
-def test_novelty_falls_when_a_trace_comes_again() -> None:
+def test_novelty_is_lower_for_a_repeated_trace() -> None:
     cache, embedder = NoveltyCache(), HashingEmbedder()
     first, again = make_trace(id="kp:trace:1", steps=STEPS), make_trace(id="kp:trace:2", steps=STEPS)
     one = evaluate_value(first, embedder=embedder, cache=cache).details
@@ -121,7 +121,7 @@ def test_an_embedder_without_a_cache_has_nothing_to_compare_with() -> None:
 
 
 class Opposite:
-    """Each text's vector points away from the one before."""
+    """Embeds each text as the opposite of the vector before it."""
 
     id, dimensions, runs_inline = "opposite", 2, True
     sign = -1.0
@@ -145,7 +145,7 @@ def test_a_value_beyond_1_is_clamped_unless_the_option_says_otherwise(clamp: boo
     assert measured.value == value
 
 
-def test_weights_follow_the_exact_task_domain() -> None:
+def test_weights_depend_on_the_exact_task_domain() -> None:
     medical: JsonValue = {"complexity": 0, "novelty": 0, "tool_diversity": 0, "outcome_confidence": 1}
     options: dict[str, JsonValue] = {"weights_by_domain": {"medical": medical}}
     values = {
@@ -166,7 +166,7 @@ def test_weights_follow_the_exact_task_domain() -> None:
         {"preset": "other"},
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         TraceValue.model_validate(options)
 

@@ -1,4 +1,4 @@
-"""Trajectory metrics: what is empty, what comes twice, and what is missing."""
+"""Tests the trajectory metrics on empty trajectories, repeated calls and missing references."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ async def test_shares(
     assert {s.metric: s.value for s in scores} == {"trajectory_precision": precision, "trajectory_recall": recall}
 
 
-async def test_arguments_can_be_left_out_of_the_comparison() -> None:
+async def test_arguments_can_be_ignored() -> None:
     plan = read_plan({"criteria": {"trajectory_recall": {"threshold": 1, "ignoreArgs": True}}})
     scores = await scores_of(plan, [make_turn(tools=[A2, B], reference=Reference(tool_uses=[A, B]))])
     assert [s.value for s in scores] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(("used", "value"), [([], 0.0), ([B], 0.0), ([B, A, A2], 1.0)])
-async def test_the_use_of_one_tool_needs_no_reference(used: list[FunctionCall], value: float) -> None:
+async def test_single_tool_use_needs_no_reference(used: list[FunctionCall], value: float) -> None:
     plan = read_plan({"criteria": {"trajectory_single_tool_use": {"threshold": 1, "tool_name": "a"}}})
     assert [s.value for s in await scores_of(plan, [make_turn(tools=used)])] == [value, value]
 
@@ -56,7 +56,7 @@ async def test_the_use_of_one_tool_needs_no_reference(used: list[FunctionCall], 
         "trajectory_recall",
     ],
 )
-async def test_without_a_reference_nothing_is_measured(metric: str) -> None:
+async def test_without_a_reference_no_invocation_is_measured(metric: str) -> None:
     scores = await scores_of(read_plan({"criteria": {metric: 1.0}}), [make_turn(tools=[A])])
     assert [s.not_evaluated_because for s in scores] == ["missing_input"] * 2
 
@@ -75,7 +75,7 @@ async def test_without_a_reference_nothing_is_measured(metric: str) -> None:
         ),
     ],
 )
-def test_what_is_missing_in_the_config_is_named(criterion: dict[str, Any], problem: str) -> None:
+def test_a_missing_option_is_reported(criterion: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         read_plan({"criteria": {"trajectory_single_tool_use": criterion}})
     assert any(said.startswith(problem) for said in refused.value.problems)

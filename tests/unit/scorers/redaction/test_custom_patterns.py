@@ -1,4 +1,4 @@
-"""Patterns of one's own: what they take out, what they must leave, and which are refused."""
+"""Tests custom patterns: what they redact, what they keep, and which patterns are rejected."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def test_matches_become_tokens_of_their_kind_and_tokens_stay(
 @given(
     st.lists(st.sampled_from(["a", "b", "[REDACTED:email]", "[REDACTED:", "]", ":", "ED"]), max_size=12).map("".join)
 )
-def test_what_is_redacted_already_stays(text: str) -> None:
+def test_existing_tokens_stay_unchanged(text: str) -> None:
     token = re.compile(r"\[REDACTED:email\]")
     redacted = redact_custom(text, {"one": "a", "two": "[^b]", "three": ".*:"})
     assert token.findall(redacted) == token.findall(text)
 
 
-def test_a_pattern_that_would_make_a_backtracking_engine_hang_is_done_at_once() -> None:
+def test_a_pattern_that_would_block_a_backtracking_engine_is_fast() -> None:
     text = "a" * 100_000 + "!"
     assert redact_custom(text, {"evil": "(a+)+b", "worse": "(a|a|aa)*b"}) == text
 
 
-def test_of_a_long_text_every_piece_is_redacted_and_nothing_else_changes() -> None:
+def test_every_piece_of_a_long_text_is_redacted_and_nothing_else_changes() -> None:
     text = " ".join(f"EMP-{number} works" for number in range(5_000))
     redacted = redact_custom(text, {"employee": "EMP-[0-9]+"})
     assert redacted == " ".join(["[REDACTED:employee] works"] * 5_000)
@@ -58,19 +58,19 @@ def test_of_a_long_text_every_piece_is_redacted_and_nothing_else_changes() -> No
 
 
 @pytest.mark.slow
-def test_a_pattern_that_looks_far_ahead_from_every_match_ends() -> None:
+def test_a_pattern_that_scans_far_ahead_from_every_match_ends_in_time() -> None:
     text = "KEY " * 150_000
     assert redact_custom(text, {"key": "KEY(?:.*;)?"}) == "[REDACTED:key] " * 150_000
 
 
-def test_they_come_before_the_kinds_that_are_known_also_in_keys_and_lists() -> None:
+def test_custom_patterns_are_applied_before_built_in_rules_also_in_keys_and_lists() -> None:
     document: JsonValue = {"EMP-1": ["EMP-2 kim@example.com", {"n": 1}]}
     assert redact(document, {"employee": "EMP-[0-9]", "mail": "kim@"}) == {
         "[REDACTED:employee]": ["[REDACTED:employee] [REDACTED:mail]example.com", {"n": 1}]
     }
 
 
-def test_what_the_config_names_is_taken_out_of_what_is_published() -> None:
+def test_the_patterns_of_the_config_are_redacted_from_the_published_record() -> None:
     plan = read_plan('{"gate": {"redact": {"employee": "EMP-[0-9]+"}}}')
     record = network_record(plan, make_trace(task={"objective": "Promote EMP-4711"}), 0.9)
     assert record["task"] == {"objective": "Promote [REDACTED:employee]"}
@@ -91,7 +91,7 @@ def test_what_the_config_names_is_taken_out_of_what_is_published() -> None:
         ({"Employee id": "a"}, "String should match pattern '^[a-z][a-z0-9_]{0,39}$'"),
     ],
 )
-def test_a_pattern_that_cannot_be_used_is_named_with_why(patterns: dict[str, JsonValue], problem: str) -> None:
+def test_an_invalid_pattern_is_reported_with_its_kind_and_reason(patterns: dict[str, JsonValue], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         read_plan({"gate": {"redact": patterns}})
     (said,) = refused.value.problems

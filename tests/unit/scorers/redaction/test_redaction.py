@@ -1,6 +1,6 @@
-"""What redaction takes out, what it must leave, and that a document keeps its shape.
+"""Tests what redaction replaces, what it keeps, and that a document keeps its shape.
 
-The secrets below are made up and put together from parts, so that scanners of repositories do not take them for real ones.
+The secrets below are fictitious and concatenated from parts, so that repository scanners do not report them.
 """
 
 import json
@@ -106,7 +106,7 @@ def test_secrets_and_identifiers_become_tokens_that_name_their_kind(text: str, r
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
-def test_what_an_agent_writes_otherwise_is_left_alone(text: str) -> None:
+def test_other_text_of_agents_stays_unchanged(text: str) -> None:
     assert redact_text(text) == text
 
 
@@ -131,21 +131,21 @@ def test_the_original_document_is_not_changed() -> None:
 @pytest.mark.parametrize(
     "key", ["password", "DB_PASSWORD", "apiKey", "x-api-key", "access_token", "clientSecret", "비밀번호"]
 )
-def test_strings_under_a_key_that_names_a_secret_are_redacted_whole(key: str) -> None:
+def test_strings_under_a_key_that_names_a_secret_are_redacted_completely(key: str) -> None:
     assert redact({key: "open sesame"}) == {key: "[REDACTED:password]"}
     assert redact({key: [{"value": "open sesame"}]}) == {key: [{"value": "[REDACTED:password]"}]}
 
 
-def test_numbers_flags_and_empty_strings_under_such_a_key_stay_what_they_are() -> None:
+def test_numbers_booleans_and_empty_strings_under_a_secret_key_stay_unchanged() -> None:
     assert redact({"token": 5, "password": "", "secret": None}) == {"token": 5, "password": "", "secret": None}
 
 
 @pytest.mark.parametrize("key", ["tokens", "max_tokens", "token_count", "secretary", "password_changed_at"])
-def test_other_keys_hide_nothing(key: str) -> None:
+def test_values_under_other_keys_are_not_redacted(key: str) -> None:
     assert redact({key: "open sesame"}) == {key: "open sesame"}
 
 
-def test_keys_that_become_equal_lose_nothing() -> None:
+def test_keys_that_become_equal_keep_their_values() -> None:
     document: JsonValue = {"a@x.com": 1, "[REDACTED:email]": 2, "b@x.com": 3, "[REDACTED:email]#2": 4, "c@x.com": 5}
     redacted = redact(document)
     assert isinstance(redacted, dict)

@@ -1,4 +1,4 @@
-"""Infinitives as compromise 14 makes them: what is in each text is what compromise answered."""
+"""Tests infinitives as compromise 14 computes them; the expected words are recorded results of compromise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from traceweir.scorers.text.verbs.contexts import Outcome, outcomes
         ("What did you do?", "what do you do"),
     ],
 )
-def test_a_text_has_the_words_that_compromise_leaves(text: str, left: str) -> None:
+def test_a_text_has_the_words_that_compromise_returns(text: str, left: str) -> None:
     assert {*elements_as_mastra(text)} == {*left.split()}
 
 
@@ -50,12 +50,12 @@ def test_a_text_has_the_words_that_compromise_leaves(text: str, left: str) -> No
         ("they can help me", "can", Outcome.DROPPED),
     ],
 )
-def test_the_neighbours_tell_what_becomes_of_a_verb(text: str, word: str, outcome: Outcome) -> None:
+def test_the_neighbours_of_a_verb_decide_its_outcome(text: str, word: str, outcome: Outcome) -> None:
     tokens = tokens_as_mastra(text)
     assert outcomes(tokens)[[token.text for token in tokens].index(word)] is outcome
 
 
-def test_what_is_recorded_counts_with_compat_alone() -> None:
+def test_recorded_forms_only_apply_with_compat() -> None:
     assert elements("They tilt it, it never arrives.") == ["they", "tilt", "it", "never", "arrive"]
 
 

@@ -1,4 +1,4 @@
-"""English words: what one may be does not depend on the words before it, nor on where another thread stands."""
+"""Tests that the classification of a word depends neither on earlier words nor on other threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "The seats have been booked upon arrival, the closed doors are not seen a
 
 
 @pytest.mark.slow
-def test_a_text_gives_the_same_at_every_line_at_which_another_thread_may_stand() -> None:
+def test_a_text_has_the_same_elements_at_every_interleaving_of_two_threads() -> None:
     expected = elements(TEXT), elements_as_mastra(TEXT)
     seen: set[tuple[str, int]] = set()
     different: list[tuple[str, int]] = []
@@ -47,7 +47,7 @@ def test_a_text_gives_the_same_at_every_line_at_which_another_thread_may_stand()
 
 
 @pytest.mark.parametrize("look_up", [known, known_as_mastra])
-def test_words_that_are_none_are_not_kept_however_many_come(look_up: Callable[[str], Word]) -> None:
+def test_overlong_words_are_not_cached(look_up: Callable[[str], Word]) -> None:
     kept = [cached.cache_info().currsize for cached in (lexicon._looked_up, lexicon._known_as_mastra)]
     assert {look_up(letter * (LONGEST + 1)).kind for letter in "abcdefgh"} == {"other"}
     assert [cached.cache_info().currsize for cached in (lexicon._looked_up, lexicon._known_as_mastra)] == kept
