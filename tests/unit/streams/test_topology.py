@@ -84,7 +84,7 @@ def test_stages_are_built_in_one_place() -> None:
 
 @pytest.mark.parametrize("module", ["traceweir.streams.topology", "traceweir.streams.testing"])
 def test_neither_faust_nor_a_test_runner_is_needed_to_build_stages(module: str) -> None:
-    unwanted = ("faust", "confluent_kafka", "rocksdict", "pytest")
+    unwanted = ("faust", "mode", "confluent_kafka", "rocksdict", "pytest")
     code = f"import sys, {module}; print([name for name in {unwanted} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 

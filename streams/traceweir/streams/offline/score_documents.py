@@ -98,7 +98,7 @@ async def score_offline(
     topology = Topology.of(one_partition, plan, Resources(clock, resources))
     sessions, duplicates = _assemble(documents, received, topology, timestamp)
     places = {_place_of(session): number for number, session in enumerate(sessions)}
-    scored = await _score(sessions, topology, pool, progress)
+    scored = await _score(sessions, list(places), topology, pool, progress)
     if failures:
         raise failures[0]
     # Sessions finish in any order.
@@ -201,12 +201,16 @@ def _assemble(
 
 
 async def _score(
-    sessions: Sequence[bytes], topology: Topology, pool: WorkPool, progress: Callable[[int, int], None]
+    sessions: Sequence[bytes],
+    places: Sequence[tuple[str, int]],
+    topology: Topology,
+    pool: WorkPool,
+    progress: Callable[[int, int], None],
 ) -> list[Output]:
     finished = iter(range(1, len(sessions) + 1))
     stage = _stage(topology, "score", lambda: progress(next(finished), len(sessions)))
     if sessions:
-        keys = [_place_of(session)[0].encode() for session in sessions]  # what the judges said is kept by session
+        keys = [session_id.encode() for session_id, _ in places]  # what judges said is kept by session
         stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions, keys))
     await pool.idle()
     return stage.cut().outputs

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
 
 MAX_BATCH_BYTES = 1_000_000
-"""The largest batch, and so the largest record; under the 1 MiB that brokers accept by default."""
+"""Limit of a batch, and so of a record; below the 1 MiB that brokers accept by default."""
 MAX_OUTPUT_BYTES = 950_000
 """The largest value of an output. It must fit a batch together with its key and headers; a larger one would stop the worker."""
 
@@ -104,13 +104,13 @@ class StageSpec:
 
 
 class End(NamedTuple):
-    """How far an input was read when a fetch returned, and the clock of that moment."""
+    """How far a topic partition was read when a fetch returned, and the time of the fetch."""
 
     position: int
     stable: int
-    """Offset of the end of what `read_committed` may see."""
+    """Last stable offset: the end of the records that a `read_committed` reader sees."""
     at: float
-    """Seconds since 1970 when the broker said so."""
+    """Time of the broker's answer, in seconds since 1970."""
 
 
 def envelope_size(key: bytes | None, headers: Headers) -> int:
