@@ -21,9 +21,6 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WIDTH = 119
 """Maximum length in characters of a line of prose."""
 NOT_WRAPPED = {
-    "README.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
     "docs/decisions/0022-a-retry-counts-ahead-of-its-session.md",
 }
 """Pages that still have longer lines."""
