@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from traceweir.schemas.base import Identifier, NonEmpty, Timestamp, WireModel
 from traceweir.schemas.score import NotEvaluated, Status
@@ -59,9 +59,34 @@ class Candidate(WireModel):
     session_id: Identifier
     segment: Count
     revision: Count
+    # `decisive_part` relies on the order of the next four.
     scope: NonEmpty
     trace: ReasoningTrace
     required: dict[str, Verdict]
     embedding: Embedding | None = None
     novelty_missing: str | None = None
     occurred_at: Timestamp
+
+    def wire(self) -> bytes:
+        """The candidate as JSON, the way it stands on `candidates`."""
+        return _CANDIDATE.dump_json(self, by_alias=True, exclude_unset=True)
+
+
+_CANDIDATE = TypeAdapter(Candidate)
+
+
+def decisive_part(wire: bytes) -> bytes:
+    """What the gate decides by: the fields `scope`, `trace` and `required` of a candidate, as a JSON object.
+
+    The part is cut out of the candidate, because to serialise the trace a second time costs as much as the first time. In JSON a
+    quotation mark inside a string is escaped. So the first `,"scope":` and the last `,"embedding":` are the candidate's own fields: only
+    strings and numbers stand before the one, and nothing after the other has a field of that name.
+
+    Args:
+        wire: The candidate as `Candidate.wire` writes it, with every field given.
+
+    Raises:
+        ValueError: the candidate has no such fields.
+    """
+    start, end = wire.index(b',"scope":') + 1, wire.rindex(b',"embedding":')
+    return b"{" + wire[start:end] + b"}"

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.candidate import Candidate, Embedding, Verdict
+from traceweir.schemas.candidate import Candidate, Embedding, Verdict, decisive_part
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import Score, uuid5
 from traceweir.schemas.session import Session
@@ -60,13 +60,12 @@ def score_bytes(measure: Measure) -> Scoring:
 
 
 def _offered(candidate: Candidate) -> OfferedCandidate:
-    decisive = candidate.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
-    value = candidate.model_dump_json(by_alias=True, exclude_unset=True)
-    return OfferedCandidate(candidate.scope, _digest(candidate.trace.id), _digest(decisive), value.encode())
+    value = candidate.wire()
+    return OfferedCandidate(candidate.scope, _digest(candidate.trace.id.encode()), _digest(decisive_part(value)), value)
 
 
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=16).digest()
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
 
 
 def _outcome(score: Score) -> str:

@@ -1,0 +1,65 @@
+"""What the gate decides by is cut out of a serialised candidate, and is what serialising those fields alone would give."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.paths import ROOT
+from tests.support.scoring import NOW
+
+from traceweir.schemas.candidate import Candidate, Embedding, Verdict, decisive_part
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.testing import trace
+
+GOLDEN = ROOT / "tests" / "golden" / "1.0" / "Candidate.json"
+PIECES = (',"scope":', ',"embedding":', ',"occurred_at":', '\\"', '"', "\\", "}", "{", ",", "Ｔ", "\x00", "word")
+TEXT = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join)
+INPUT = st.dictionaries(
+    st.sampled_from(("scope", "embedding", "trace", "a")), TEXT | st.none() | st.lists(TEXT), max_size=3
+)
+
+
+def candidate(text: str = "a", given: dict[str, Any] | None = None, *, embedded: bool = True) -> Candidate:
+    step = {"step_id": 0, "type": "tool_call", "content": text, "tool": {"name": text}, "input": given or {}}
+    document = trace(text, text, domain=text, task={"objective": text}, steps=[step])
+    return Candidate(
+        candidate_id="c",
+        session_id=text,
+        segment=1,
+        revision=2,
+        scope=text,
+        trace=ReasoningTrace.model_validate_json(orjson.dumps(document)),
+        required={
+            text: Verdict(status="PASSED"),
+            "other": Verdict(status="NOT_EVALUATED", not_evaluated_because="error"),
+        },
+        embedding=Embedding.of(text, np.ones(3, np.float32)) if embedded else None,
+        novelty_missing=None if embedded else text,
+        occurred_at=NOW,
+    )
+
+
+@given(TEXT, INPUT, st.booleans())
+def test_the_decisive_part_is_what_serialising_its_fields_alone_would_give(
+    text: str, given: dict[str, Any], embedded: bool
+) -> None:
+    each = candidate(text, given, embedded=embedded)
+    alone = each.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
+    assert decisive_part(each.wire()) == alone.encode()
+
+
+def test_the_digest_of_a_candidate_stays_as_it_is_in_the_rows_of_former_workers() -> None:
+    golden = Candidate.model_validate_json(GOLDEN.read_bytes())
+    digest = blake2b(decisive_part(golden.wire()), digest_size=16).hexdigest()
+    assert digest == "52a519ac52214fd95ed51f12a281febc"
+
+
+def test_without_its_fields_it_has_no_decisive_part() -> None:
+    with pytest.raises(ValueError, match="not found"):
+        decisive_part(b'{"trace":{}}')
