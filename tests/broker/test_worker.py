@@ -386,4 +386,4 @@ def test_it_ends_hard_when_an_orderly_end_takes_too_long(tmp_path: Path) -> None
             time.sleep(0.05)
 
         assert worker.terminate(30) == EXIT_HARD
-        assert "did not stop within 1 s and ends hard" in worker.log.read_text()
+        assert "did not stop within 1 s and exits at once" in worker.log.read_text()

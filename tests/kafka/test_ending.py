@@ -97,7 +97,7 @@ def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the
 
     worker.process.send_signal(again or signal.SIGTERM)
     worker.until_stopping()  # two at once would be one
-    while again and "told again to stop" not in worker.log.read_text():
+    while again and "received another stop signal" not in worker.log.read_text():
         worker.process.send_signal(
             again
         )  # uvloop drops what comes while it goes from its main task to the one that stops
@@ -106,7 +106,7 @@ def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the
 
     assert worker.process.wait(30) in (0, EXIT_HARD)  # without a bound: the 40 s that the group is patient
     log = worker.log.read_text()
-    assert ("ends hard, which is as safe as a kill" in log) == (worker.process.returncode == EXIT_HARD)
+    assert ("exits at once, which is as safe as a kill" in log) == (worker.process.returncode == EXIT_HARD)
     assert "Traceback" not in log
 
 

@@ -1,4 +1,4 @@
-"""The worker: a Faust app with its one table, and the stages that it runs."""
+"""Builds the worker: a Faust app with one table, and the stages that the worker runs."""
 
 from __future__ import annotations
 
@@ -31,32 +31,35 @@ from traceweir.streams.topics import StageName, Topics, application_id
 from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of
 
 TABLE = "state"
-AHEAD = 512
-"""Sessions that the scoring process may have been asked for, those included that it has not begun: it never waits for the worker."""
-_ASK_FOR_ID_S = 30.0
+MAX_REQUESTED_SESSIONS = 512
+"""Limit of sessions that the worker has requested from the scoring process and that have no result yet.
+
+The limit counts requests that the scoring process has not started, so that the scoring process never waits for the
+worker."""
+_TOPIC_ID_TIMEOUT_S = 30.0
 
 
 class WorkerApp(NamedTuple):
-    """What a worker consists of."""
+    """The parts of a worker."""
 
     app: Any
     checkpoints: Checkpoints
     embedder_id: str | None
-    """Of what makes the vectors that novelty is measured by; None: novelty is 0.5."""
+    """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
 
 
 def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, transactions: bool) -> WorkerApp:
-    """A worker's Faust app and its checkpoints; nothing is connected yet. The scoring process is started.
+    """Returns a worker's Faust app and its checkpoints. Starts the scoring process; connects to nothing yet.
 
     Args:
         settings: Where Kafka is, and every limit.
-        plan: What is measured, and what the gate asks for.
+        plan: The metrics, and the requirements of the gate.
         stages: The stages that this process runs.
-        transactions: Whether the broker has transactions; the embedded one has not.
+        transactions: Whether the broker supports transactions; the embedded broker does not.
 
     Raises:
         EmbedderUnavailable: the embedder that the settings name cannot be loaded.
-        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
+        JudgeUnavailable: a criterion asks a judge, and the judge client is not installed.
         ScoringProcessDied: the scoring process does not start.
     """
     scoring = None
@@ -65,7 +68,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         scoring = ScoringSupervisor(Setup.of(settings, plan), folder / "scoring-attempts.json")
     options = aiokafka_options(settings)
     app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
-    # 16 MiB of cache and 8 MiB of memtable a partition: Faust's default is 2 GiB.
+    # RocksDB gets 16 MiB of block cache and 8 MiB of memtable per partition; Faust's default is 2 GiB.
     table = app.Table(
         TABLE,
         key_type=bytes,
@@ -85,7 +88,9 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         app.add_dependency(reader)
     rereading = RecordReader(options, beacon=app.beacon)
     app.add_dependency(rereading)
-    resources = scoring and ScoringResources(scoring, WorkPool(AHEAD, fail), scoring.record_spend, rereading.read)
+    resources = scoring and ScoringResources(
+        scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, rereading.read
+    )
     topology = Topology.of(settings, plan, Resources(utc_now, resources))
 
     async def commit(offsets: Offsets) -> None:
@@ -117,26 +122,28 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
 
 
 def topic_id(settings: Settings, topic: str) -> str:
-    """Give what tells a topic from any other of its name, before or after it, on this cluster or another.
+    """Returns an id that distinguishes a topic from every other topic of the same name.
 
-    An embedded broker knows no topic ids, but its topics live as long as it does. Its cluster id is a memory address, so a later one
-    may have it too; hardly ever with the same free port.
+    The other topic can be an earlier or a later topic, on this cluster or on another cluster. An embedded broker has
+    no topic ids, but its topics live exactly as long as the broker. Its cluster id is a memory address, which a later
+    broker can reuse; the id therefore contains the broker's port, because both are hardly ever reused together.
 
     Raises:
-        KafkaUnreachable: No broker told within 30 s; it may take so long while the cluster loses a node.
+        KafkaUnreachable: no broker returned the id within 30 s. A cluster that loses a node can need that long.
     """
     client = AdminClient(confluent_options(settings) | {"log_level": 0, "error_cb": lambda _: None})
     try:
-        cluster = client.list_topics(timeout=_ASK_FOR_ID_S)
+        cluster = client.list_topics(timeout=_TOPIC_ID_TIMEOUT_S)
         if is_embedded(cluster.cluster_id):
             (node,) = cluster.brokers.values()
             return f"{cluster.cluster_id}:{node.port}"
-        answers = client.describe_topics(TopicCollection([topic]), request_timeout=_ASK_FOR_ID_S)
+        answers = client.describe_topics(TopicCollection([topic]), request_timeout=_TOPIC_ID_TIMEOUT_S)
         return f"{cluster.cluster_id}/{answers[topic].result().topic_id}"
     except KafkaException as error:
         raise KafkaUnreachableError(
-            f"no Kafka broker at {settings.kafka_bootstrap_servers} told the id of topic {topic!r} ({error.args[0].str()}), without "
-            "which local rows cannot be trusted: see that it runs and allows Describe on the topic, and start the worker again"
+            f"no Kafka broker at {settings.kafka_bootstrap_servers} returned the id of topic {topic!r} "
+            f"({error.args[0].str()}). Without the id the worker cannot trust its local rows: check that the broker runs and "
+            "allows Describe on the topic, and start the worker again"
         ) from error
 
 
@@ -150,7 +157,7 @@ def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str
         datadir=str(folder),
         topic_partitions=settings.partitions,
         topic_replication_factor=settings.replication_factor,
-        topic_allow_declare=False,  # `traceweir topics create` makes them, with the right cleanup policy
+        topic_allow_declare=False,  # `traceweir topics create` creates the topics, with the right cleanup policy
         topic_disable_leader=True,
         table_standby_replicas=0,
         consumer_auto_offset_reset="earliest",

@@ -1,4 +1,4 @@
-"""The one place that reads the clock; everything else is told the time."""
+"""Reads the system clock. All other modules get the time as an argument or a callable."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 
 def utc_now() -> datetime:
-    """Now, aware."""
+    """Returns the current time as a timezone-aware datetime in UTC."""
     return datetime.now(UTC)  # noqa: TID251
 
 
 def seconds_now() -> float:
-    """Seconds since 1970."""
+    """Returns the current time in seconds since 1970 (the Unix epoch)."""
     return time.time()

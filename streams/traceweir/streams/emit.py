@@ -1,4 +1,4 @@
-"""Emit: sends recorded traces and events to Kafka as agents would have sent them."""
+"""Sends recorded traces and events to Kafka in the form in which agents send them."""
 
 from __future__ import annotations
 
@@ -24,46 +24,48 @@ from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 DEFAULT_LIMIT = 1_048_588
-"""The largest batch that Kafka's brokers accept unless configured otherwise, in bytes."""
+"""Kafka's default for the largest batch that a broker accepts, in bytes."""
 ANSWER_TIMEOUT_S = 30.0
 _BATCH = 65_536
 _IN_FLIGHT = 2_000
 
 
 class EmitError(Exception):
-    """Sending could not begin or had to stop; the message says why, and what to do."""
+    """Sending could not start or had to stop; the message states the reason and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmitReport:
-    """What was sent."""
+    """The counts and problems of one call of `emit`."""
 
     documents: int
-    """Documents read, usable or not."""
+    """Number of documents read, usable or not."""
     sent: Mapping[str, int]
-    """Acknowledged records by topic, of both input topics."""
+    """Number of acknowledged records per topic, for both input topics."""
     problems: tuple[str, ...]
-    """A sentence for each document that was not sent, or not in full; in the order of the input."""
+    """One sentence for each document that was not sent or was sent in part, in the order of the input."""
 
 
 async def emit(
     settings: Settings, records: Iterable[DocumentRecords], *, progress: Callable[[int], None]
 ) -> EmitReport:
-    """Send traces to `traces` and everything else to `invocations`, unreadable records too: the worker says what is wrong with them.
+    """Sends traces to `traces` and all other records to `invocations`; returns what was sent.
 
-    Each value goes out byte for byte, with its session id as the key and to its session's home; without a session id it has no key, and the
-    documents take turns on the partitions. The records of one session stay in order and are written once, whatever the
-    connection does. A record that is larger than the broker takes is a problem of its document, and the next is sent.
+    Unreadable records are sent too: the worker reports in a dead letter why it cannot read them. Each value is sent
+    byte for byte. The key is the session id, and the partition is the session's home partition. A record without a
+    session id has no key, and the partitions receive such documents in turn. The records of one session stay in order
+    and are written once, also when the connection breaks. A record that is larger than the broker accepts becomes a
+    problem of its document, and sending continues with the next record.
 
     Args:
         settings: Where Kafka is.
-        records: What `read_input` gives. It is read in a thread, so that a slow pipe holds nothing back.
-        progress: Called with the number of documents dealt with so far.
+        records: The result of `read_input`. A thread reads the records, so that a slow pipe does not block sending.
+        progress: Called with the number of documents processed so far.
 
     Raises:
         KafkaUnreachable: no broker answers.
-        EmitError: a topic is missing or wrong, or the brokers stopped answering.
-        InputError: the input cannot be read on.
+        EmitError: a topic is missing or has the wrong number of partitions, or the brokers stopped answering.
+        InputError: the rest of the input cannot be read.
     """
     embedded = is_embedded(await asyncio.to_thread(reach, settings))
     topics = Topics.of(settings.topic_prefix)
@@ -87,17 +89,17 @@ async def emit(
         await sending.finish()
     except (KafkaError, TimeoutError) as error:
         raise EmitError(
-            f"Kafka at {settings.kafka_bootstrap_servers} stopped taking records ({error!r}); {sending.sent.total()} are acknowledged. "
-            "See that it runs, then emit the same input again: what arrives twice counts once"
+            f"Kafka at {settings.kafka_bootstrap_servers} stopped accepting records ({error!r}); {sending.sent.total()} records are "
+            "acknowledged. Check that Kafka runs, then emit the same input again: a record that arrives twice counts once"
         ) from error
     finally:
-        with suppress(TimeoutError):  # it would wait for a dead broker for ever
+        with suppress(TimeoutError):  # without the limit, `stop` waits for a dead broker without end
             await asyncio.wait_for(producer.stop(), ANSWER_TIMEOUT_S if not sending.failed else 1.0)
     return EmitReport(sending.documents, {name: sending.sent[name] for name in sending.names}, tuple(sending.problems))
 
 
 class _Sending:
-    """The records under way."""
+    """Sends records and tracks those that the broker has not acknowledged yet."""
 
     def __init__(self, producer: AIOKafkaProducer, partitions: int, topics: Topics, limits: Mapping[str, int]) -> None:
         self.documents = 0
@@ -124,9 +126,10 @@ class _Sending:
         key = record.session_id.encode() if record.session_id is not None else None
         size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, record.value, [])
         limit = self._limits.get(topic, DEFAULT_LIMIT)
-        if size > limit:  # asked first: after a refused record an idempotent producer's next one is out of sequence
+        if size > limit:  # checked before sending: after a refused record an idempotent producer is out of sequence
             self.problems.append(
-                f"document {number}: a record of {size} bytes is not sent, as topic {topic!r} takes {limit} at most (max.message.bytes)"
+                f"document {number}: a record of {size} bytes is not sent, because topic {topic!r} accepts at most {limit} bytes "
+                "(max.message.bytes)"
             )
             return
         partition = number % self._partitions if key is None else partition_of(key, self._partitions)
@@ -157,13 +160,13 @@ def _options(settings: Settings) -> dict[str, Any]:
 
 
 def _limits(settings: Settings, topics: Topics) -> dict[str, int]:
-    """By topic, the largest batch that it takes; without what the broker does not tell us."""
+    """Returns the largest batch in bytes per topic. A topic is absent if the broker does not report its limit."""
     client = AdminClient(confluent_options(settings) | {"log_level": 0})
     names = (topics.traces, topics.invocations)
     answers = client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names], request_timeout=10)
     limits = {}
     for resource, answer in answers.items():
-        with suppress(KafkaException):  # not there, or not for us to see; Kafka's default holds then
+        with suppress(KafkaException):  # the topic is missing or we have no right to see it: Kafka's default applies
             limits[resource.name] = int(answer.result()["max.message.bytes"].value)
     return limits
 
@@ -171,7 +174,8 @@ def _limits(settings: Settings, topics: Topics) -> dict[str, int]:
 async def _check_topics(producer: AIOKafkaProducer, settings: Settings, topics: Topics, embedded: bool) -> None:
     known = await producer.client.fetch_all_metadata()
     for name in (topics.traces, topics.invocations):
-        # An embedded broker makes a topic when asked for it by name. Kafka may do so too, but with a partition count of its own choice.
+        # An embedded broker creates a topic when a client asks for its metadata by name. Apache Kafka can do so too, but with its
+        # own default number of partitions, so only the embedded broker is asked by name.
         found = await producer.partitions_for(name) if embedded else known.partitions_for_topic(name)
         if not found:
             raise EmitError(f"topic {name!r} does not exist: run `traceweir topics create`")

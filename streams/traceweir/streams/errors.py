@@ -1,4 +1,4 @@
-"""Why a worker ends, in words for the person who runs it."""
+"""Explains to the operator why a worker ends."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 
 
 class WorkerError(RuntimeError):
-    """The worker cannot go on; the message says why and what to do, so no traceback is needed."""
+    """The worker cannot continue; the message states the reason and the way out, so the log shows no traceback."""
 
 
 def in_words(error: BaseException | None) -> str | None:
-    """The sentence for an error that was foreseen; None for one that nobody foresaw."""
+    """Returns the message for an expected error, None for an unexpected error."""
     if isinstance(error, WorkerError):
         return str(error)
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return (
-            "Kafka takes no more transactions from this worker: another one has taken over a partition, or a transaction was open for too "
-            "long. That is how it ends for one that was frozen, cut off or starved of CPU; nothing is lost; start it again"
+            "Kafka accepts no more transactions from this worker: another worker has taken over a partition, or a transaction was open for "
+            "too long. This happens to a worker that was frozen, disconnected or starved of CPU. No data is lost; start the worker again"
         )
     return None

@@ -1,6 +1,7 @@
-"""pytest: each case of a `*.test.json` is a test, where recorded sessions lie beside the file.
+"""pytest plugin: makes a test of each case of a `*.test.json` that has a file of recorded sessions beside it.
 
-pytest loads this module in every run of every project that has Traceweir installed, so it imports nothing before a file is found.
+pytest loads this module in every run of every project that has Traceweir installed. The module therefore imports the
+rest of Traceweir only after pytest has found such a file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SESSIONS = (".sessions.json", ".sessions.jsonl")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the ini option."""
+    """Declares the ini option."""
     parser.addini(
         OPTION,
         "Google ADK's *.test.json as tests: `auto` (where <name>.sessions.json or .jsonl lies beside), `on` (all), `off`",
@@ -31,15 +32,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take a `*.test.json`, if it is wanted."""
+    """Returns a collector for a `*.test.json` that the ini option selects, None for any other file."""
     if not file_path.name.endswith(_SUFFIX):
         return None
     wanted = parent.config.getini(OPTION)
     if wanted not in ("auto", "on", "off"):
         raise pytest.UsageError(f"{OPTION} must be auto, on or off, not {wanted!r}")
     stem = file_path.name.removesuffix(_SUFFIX)
-    there = any(file_path.with_name(stem + suffix).is_file() for suffix in _SESSIONS)
-    if wanted == "off" or not (there or wanted == "on"):
+    has_sessions = any(file_path.with_name(stem + suffix).is_file() for suffix in _SESSIONS)
+    if wanted == "off" or not (has_sessions or wanted == "on"):
         return None
     collector: pytest.Collector = CaseFile.from_parent(parent, path=file_path)
     return collector
@@ -49,7 +50,7 @@ class CaseFile(pytest.File):
     """A `*.test.json`."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """A test for each case."""
+        """Yields one test per eval case."""
         from dataclasses import replace
 
         from traceweir.schemas.text import printable
@@ -68,14 +69,14 @@ class CaseFile(pytest.File):
 
 
 class Case(pytest.Item):
-    """One eval case against what was recorded of it."""
+    """One eval case, scored on its recorded session."""
 
     def __init__(self, *, scored: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._scored = scored
 
     def runtest(self) -> None:
-        """Score it."""
+        """Scores the case; raises if its status is not PASSED or the case could not be scored."""
         from traceweir.streams.evals.text import failure_lines
         from traceweir.streams.judges.errors import JudgeUnavailableError
         from traceweir.streams.settings import InvalidSettingsError
@@ -85,7 +86,7 @@ class Case(pytest.Item):
         except (InvalidSettingsError, JudgeUnavailableError) as error:
             raise NotScored(str(error)) from None
         if result.status != "PASSED" or any(failure_lines(result)):
-            raise Missed(result)
+            raise CaseFailed(result)
 
     def _scoring(self) -> CaseByCase:
         if (scoring := self.config.stash.get(_SCORING, None)) is None:
@@ -96,8 +97,8 @@ class Case(pytest.Item):
         return scoring
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Expected against actual, instead of a traceback."""
-        if isinstance(excinfo.value, Missed):
+        """Returns the expected and the actual values in place of a traceback."""
+        if isinstance(excinfo.value, CaseFailed):
             from traceweir.streams.evals.text import detail_lines, failure_lines
 
             case = excinfo.value.case
@@ -107,12 +108,12 @@ class Case(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where it stands."""
+        """Returns the file and the name of the case for pytest's report."""
         return self.path, None, f"eval case {self.name}"
 
 
-class Missed(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A case is not PASSED."""
+class CaseFailed(Exception):  # noqa: N818  # an outcome that the caller handles
+    """The status of a case is not PASSED."""
 
     def __init__(self, case: CaseResult) -> None:
         super().__init__(case.eval_id)
@@ -120,4 +121,4 @@ class Missed(Exception):  # noqa: N818  # an outcome that the caller handles
 
 
 class NotScored(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A case could not be scored; the message says what would help."""
+    """A case could not be scored; the message states the way out."""

@@ -1,4 +1,4 @@
-"""The one table of topic names, and the names derived from it. Pure: knows no Kafka client."""
+"""Defines all topic names and the names derived from them. Imports no Kafka client."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ class Topics:
     invocations: str
     """Invocation events, from outside; any key."""
     strays: str
-    """Internal: records of `traces` and `invocations` that arrived away from their session's home; key session id."""
+    """Internal: records of `traces` and `invocations` that arrived on a wrong partition; key session id."""
     references: str
-    """What was expected, from outside; key reference id. Compacted: the latest of each id is what counts."""
+    """Expected answers and tool calls, from outside; key reference id.
+
+    Compacted: the latest record of an id counts.
+    """
     sessions: str
     """Closed segments; key session id."""
     candidates: str
@@ -39,13 +42,13 @@ class Topics:
     results: str
     """Every score and decision; key session id."""
     network: str
-    """Accepted traces; key trace id. Compacted: a tombstone takes a trace back."""
+    """Accepted traces; key trace id. Compacted: a tombstone withdraws a trace."""
     dead_letters: str
-    """What could not be read or scored; the original key and partition."""
+    """Records that could not be read or scored, with their original key and partition."""
 
     @classmethod
     def of(cls, prefix: str = DEFAULT_PREFIX) -> Topics:
-        """Give the names under `prefix`, which is put before each as it stands (its dot included)."""
+        """Returns the names under `prefix`. The prefix is prepended unchanged, so it must include its dot."""
         return cls(
             traces=f"{prefix}traces",
             invocations=f"{prefix}invocations",
@@ -59,7 +62,7 @@ class Topics:
         )
 
     def cleanup_policies(self) -> dict[str, CleanupPolicy]:
-        """Give every topic's name with what the broker does to its old records."""
+        """Returns the cleanup policy of every topic, by topic name."""
         return {
             self.traces: "delete",
             self.invocations: "delete",
@@ -74,10 +77,10 @@ class Topics:
 
 
 def application_id(prefix: str, stages: Collection[StageName]) -> str:
-    """Name what runs `stages` together: the consumer group, and the stem of changelog and transactional ids.
+    """Returns the id of the application that runs `stages` together.
 
-    The order and repetition of `stages` do not matter; another set of stages is another application, with its own
-    state and offsets.
+    The id is the consumer group, and the stem of the changelog's name and of the transactional ids. The order and
+    repetition of `stages` do not matter. Another set of stages is another application, with its own state and offsets.
 
     >>> application_id("traceweir.", ["gate", "score"])
     'traceweir.score-gate'
@@ -97,9 +100,9 @@ def application_id(prefix: str, stages: Collection[StageName]) -> str:
 
 
 def changelog(application_id: str) -> str:
-    """Name the changelog topic of an application's one table.
+    """Returns the name of the changelog topic of an application's one table.
 
-    The form is Faust's own (application id, table name, `changelog`), for a table called `state`.
+    Faust defines the form (application id, table name, `changelog`); the table is called `state`.
 
     >>> changelog("traceweir.assemble")
     'traceweir.assemble-state-changelog'

@@ -1,7 +1,7 @@
-"""The stages that there are: what each of them reads and writes, and how it is built from the settings and the eval config.
+"""Lists the stages with their topics, and builds each stage from the settings and the eval config.
 
-The worker, scoring without Kafka and `traceweir.streams.testing` all build their stages here. They differ in their `Resources` only.
-Nothing here connects to anything.
+The worker, scoring without Kafka and `traceweir.streams.testing` all build their stages here; only their `Resources`
+differ. This module opens no connection.
 """
 
 from __future__ import annotations
@@ -24,56 +24,62 @@ from traceweir.streams.stages.base import NewStage, Read, Stage, StageSpec
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, Topics
 
-_SHARE_OF_RETRIES = 8
-"""One of so many sessions that are scored at the same time may be one that is scored again."""
+_CONCURRENCY_PER_RETRY = 8
+"""For each 8 sessions that can be scored at the same time, 1 retry (a session that is scored again) can run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringResources:
-    """What the score stage uses and does not own; one value serves all partitions of a process."""
+    """The resources that the score stage uses and does not own; all partitions of a process share one value."""
 
     score: Scoring
-    """Scores the bytes of a session."""
+    """Scores a session, which is passed as bytes."""
     pool: WorkPool
-    """Bounds how many sessions are scored, or wait inside `score`, at the same time. Its `failed` is told what ends the worker."""
+    """Limits how many sessions are scored, or wait inside `score`, at the same time.
+
+    Its `failed` receives the error that ends the worker.
+    """
     record_spend: Callable[[Paid], object]
-    """Told what counts against the judges' budget of this process; negative when a partition has moved away."""
+    """Receives spending that counts against this process's judge budget; negative when a partition has moved away."""
     read_record: ReadRecord
-    """Reads a session from its topic again: by topic, partition and offset."""
+    """Reads a session from its topic again, by topic, partition and offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What stages use and do not own; one value serves all partitions of a process."""
+    """The resources that stages use and do not own; all partitions of a process share one value."""
 
     clock: Callable[[], datetime]
-    """The time that stands in results. No stage takes a decision by it."""
+    """Returns the time that results carry. No stage bases a decision on this time."""
     scoring: ScoringResources | None
     """None where the score stage does not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageTopics:
-    """The topics of a stage."""
+    """The input, output and followed topics of a stage."""
 
     inputs: tuple[str, ...]
-    """Whose records the stage takes and whose offsets it commits. At equal timestamps the first of them comes first."""
+    """Topics from which the stage consumes records and commits offsets.
+
+    Among records with equal timestamps, records of the topic that is listed first come first.
+    """
     outputs: tuple[str, ...]
-    """Which the stage writes to."""
+    """Topics that the stage writes to."""
     followed: tuple[str, ...] = ()
-    """Of which every worker that runs the stage reads all partitions, whichever it owns, and commits no offset."""
+    """Topics of which every worker that runs the stage reads all partitions, without assignment and commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """One stage: a row of the table below."""
+    """A row of the table of stages below."""
 
     topics: Callable[[Topics], StageTopics]
     factory: Callable[[Topology], NewStage]
 
 
 def topics_of(stage: StageName, topics: Topics) -> StageTopics:
-    """The topics of a stage.
+    """Returns the topics of a stage.
 
     >>> topics_of("gate", Topics.of("acme.")).inputs
     ('acme.candidates',)
@@ -83,7 +89,7 @@ def topics_of(stage: StageName, topics: Topics) -> StageTopics:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """How the stages of a process are built."""
+    """Builds the stages of a process."""
 
     settings: Settings
     plan: Plan
@@ -91,35 +97,35 @@ class Topology:
     closing: ClosingRules
     resources: Resources
     retries: WorkPool | None
-    """Bounds how many sessions are scored again at the same time because a judge could not be asked; None without scoring."""
+    """Limits how many sessions are scored again at a time because a judge was not available; None without scoring."""
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan, resources: Resources) -> Topology:
-        """The stages as a worker builds them.
+        """Returns the topology that a worker with these settings uses.
 
         Args:
             settings: The number of partitions, the topics' prefix, and every limit.
-            plan: What is measured, and what the gate asks for.
-            resources: What the stages use and do not own.
+            plan: The metrics, and the requirements of the gate.
+            resources: The resources that the stages use and do not own.
         """
         scoring, retries = resources.scoring, None
         if scoring is not None:
-            retries = WorkPool(max(1, settings.score_concurrency // _SHARE_OF_RETRIES), scoring.pool.failed)
+            retries = WorkPool(max(1, settings.score_concurrency // _CONCURRENCY_PER_RETRY), scoring.pool.failed)
         topics = Topics.of(settings.topic_prefix)
         return cls(settings, plan, topics, ClosingRules.of(settings), resources, retries)
 
     def spec(self, stage: StageName) -> StageSpec:
-        """A stage as whoever runs it needs it.
+        """Returns the name, the topics and the factory of a stage.
 
         Raises:
-            ValueError: the score stage is asked for, and the resources have no scoring.
+            ValueError: the stage is the score stage, and `resources.scoring` is None.
         """
         row = _TABLE[stage]
         topics = row.topics(self.topics)
         return StageSpec(stage, topics.inputs, topics.outputs, row.factory(self))
 
     def specs(self, stages: Sequence[StageName]) -> list[StageSpec]:
-        """Several stages, in the order in which they are named."""
+        """Returns the specs of several stages, in the order of `stages`."""
         return [self.spec(stage) for stage in stages]
 
 
@@ -135,7 +141,7 @@ def _assemble(topology: Topology) -> NewStage:
 def _score(topology: Topology) -> NewStage:
     settings, plan, scoring, retries = topology.settings, topology.plan, topology.resources.scoring, topology.retries
     if scoring is None or retries is None:
-        raise ValueError("stage 'score' needs Resources.scoring, which is None: hand in what scores sessions")
+        raise ValueError("stage 'score' needs Resources.scoring, which is None: pass a ScoringResources")
     policy = RetryPolicy.of(plan, scoring.read_record, retries)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
@@ -188,4 +194,4 @@ _TABLE: Mapping[StageName, _Stage] = {
         _gate,
     ),
 }
-"""One entry per stage, in the order of a trace's path. A new stage is an entry here, and its name in `StageName`."""
+"""One entry per stage, in the order of a trace's path. A new stage needs an entry here and its name in `StageName`."""

@@ -1,4 +1,4 @@
-"""Runs a worker: checks first what it needs, then hands the process to Faust."""
+"""Runs a worker: checks its preconditions, then lets Faust control the process."""
 
 from __future__ import annotations
 
@@ -31,26 +31,30 @@ from traceweir.streams.topics import StageName, application_id
 log = logging.getLogger(__name__)
 
 STOP_WITHIN_S = 10.0
-"""How long an orderly end may take. In the middle of a rebalance with a member that has frozen Faust's own may hang for minutes."""
+"""Limit of an orderly stop, in seconds.
+
+During a rebalance with a frozen member, Faust's own stop can hang for minutes.
+"""
 EXIT_HARD = 70
 
 
 class NotReadyError(RuntimeError):
-    """What the worker needs is not there; the message lists it, and what mends it."""
+    """A precondition of the worker is not met; the message lists the problems and how to fix them."""
 
 
 def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> int:
-    """Run until a signal comes, or something fails. Returns the exit code: 0 after SIGTERM or Ctrl-C.
+    """Runs until a signal or a failure; returns the exit code, which is 0 after SIGTERM or Ctrl-C.
 
-    On an embedded broker missing topics are made: it is always new, and has no say in how they are.
+    On an embedded broker this creates missing topics, because an embedded broker is always new and ignores how topics
+    are configured.
 
     Raises:
         KafkaUnreachable: no broker answers.
-        NotReadyError: a topic is missing or wrong.
+        NotReadyError: a topic is missing or wrong, or the broker lacks the transactions that the settings require.
         EmbedderUnavailable: the embedder that the settings name cannot be loaded.
-        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
-        PortTakenError: the web port cannot be had.
-        StateDirectoryError: the state directory is in use, or holds something else.
+        JudgeUnavailable: a criterion asks a judge, and the judge client is not installed.
+        PortTakenError: the web port is not available.
+        StateDirectoryError: the state directory is in use, or holds other data.
     """
     log_to_stderr()
     if plan.judged and "score" in stages:
@@ -82,7 +86,7 @@ def _run_claimed(
     transactions: bool,
     embedded: bool,
 ) -> int:
-    _use_uvloop()  # before anything is made that belongs to an event loop
+    _use_uvloop()  # before any object that belongs to an event loop is created
     from traceweir.streams.app import create_app
 
     app, checkpoints, embedder_id = create_app(settings, plan, stages, transactions=transactions)
@@ -114,11 +118,13 @@ def _run(app: Any, *services: Any) -> int:
 
     class Worker(faust.Worker):  # type: ignore[misc]  # Faust is untyped
         def _setup_logging(self) -> None:
-            """Left out: Faust would write every line twice and set every logger to DEBUG, for its spinner."""
+            """Does nothing: Faust would write every line twice and set every logger to DEBUG, for its spinner."""
 
         def _schedule_shutdown(self, received: Any) -> None:
             if self._signal_stop_time:
-                log.info("told again to stop: it does, within %g s of the first time", STOP_WITHIN_S)
+                log.info(
+                    "received another stop signal; the worker stops within %g s of the first signal", STOP_WITHIN_S
+                )
                 return
             hard_exit = threading.Timer(STOP_WITHIN_S, _exit_hard)
             hard_exit.daemon = True
@@ -126,7 +132,7 @@ def _run(app: Any, *services: Any) -> int:
             super()._schedule_shutdown(received)
 
     worker = Worker(app, *services, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
-    worker.spinner = None  # it hides and shows the cursor, also where stdout is a file
+    worker.spinner = None  # the spinner writes cursor control codes, also where stdout is a file
     try:
         worker.execute_from_commandline()
     except SystemExit as ended:
@@ -135,14 +141,14 @@ def _run(app: Any, *services: Any) -> int:
 
 
 def _exit_hard() -> None:
-    log.error("did not stop within %g s and ends hard, which is as safe as a kill", STOP_WITHIN_S)
+    log.error("did not stop within %g s and exits at once, which is as safe as a kill", STOP_WITHIN_S)
     os._exit(EXIT_HARD)
 
 
 def _use_uvloop() -> None:
     try:
         import uvloop  # noqa: F401
-    except ImportError:  # there is none for Windows
+    except ImportError:  # uvloop does not exist for Windows
         return
     import mode.loop
 
