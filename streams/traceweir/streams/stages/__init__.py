@@ -1,5 +1,5 @@
-"""What every stage is, and what stages share: the contract, exact counters, the home partition of a key, a bounded work pool.
+"""Defines the `Stage` protocol and what stages share: exact counters, the partitioner, a bounded work pool.
 
-Nothing here knows Kafka, a clock or a file: a stage is a plain object for one partition. Begin with `base`, which
-holds the `Stage` protocol.
+A stage is a plain object for one partition. This package uses no Kafka client, no clock and no file. Start with
+`base`, which defines the `Stage` protocol.
 """

@@ -1,6 +1,7 @@
-"""What a stage is: a plain object for one partition, which knows no Kafka, no clock and no file.
+"""Defines the `Stage` protocol. A stage is a plain object for one partition that uses no Kafka client, clock or file.
 
-The checkpoint hands it records, and takes from it, in one moment, the rows, outputs and offsets that belong together.
+The checkpoint passes records to the stage. It then collects, in one step, the rows, outputs and offsets that belong
+together.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from typing import NamedTuple, Protocol
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
 
 MAX_BATCH_BYTES = 1_000_000
-"""Limit of a batch, and so of a record; below the 1 MiB that brokers accept by default."""
+"""The largest batch in bytes, and so the largest record. Below the 1 MiB that brokers accept by default."""
 MAX_OUTPUT_BYTES = 950_000
-"""The largest value of an output. It must fit a batch together with its key and headers; a larger one would stop the worker."""
+"""The largest value of an output, in bytes.
+
+It must fit a batch with its key and headers; a larger value would stop the worker.
+"""
 
 
 class Record(Protocol):
-    """A consumed record, as aiokafka parses it. Where it stands, its reader knows."""
+    """A consumed record, as aiokafka parses it. The code that reads it knows its topic and partition."""
 
     @property
     def offset(self) -> int: ...
@@ -43,78 +47,91 @@ class Output(NamedTuple):
     value: bytes | None
     headers: Headers = ()
     timestamp: int | None = None
-    """Milliseconds since 1970; None: when it is sent."""
+    """Milliseconds since 1970; None: the time of sending."""
 
 
 Rows = list[tuple[bytes, bytes | None]]
-"""Rows of the stage's table to write; None deletes."""
+"""Rows to write to the stage's table, as pairs of key and value; the value None deletes the row."""
 
 
 class Cut(NamedTuple):
-    """What came about since the last cut and becomes visible together."""
+    """The changes since the last cut. They become visible together."""
 
     rows: Rows
     outputs: list[Output]
     offsets: dict[str, int]
-    """By topic, the offset below which every record is reflected in rows and outputs so far."""
+    """Per topic, the offset below which the rows and outputs so far reflect every record."""
 
 
 Read = Callable[[bytes], bytes | None]
-"""Reads a row of the stage's table as of the last finished checkpoint."""
+"""Returns a row of the stage's table as of the last finished checkpoint, None if it does not exist."""
 
 
 class Stage(Protocol):
-    """One stage's work on one partition. Nothing here awaits; `apply` may start work that finishes later."""
+    """The work of one stage on one partition. No method awaits; `apply` can start work that finishes later."""
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the rows of the last finished checkpoint."""
+        """Restores the state from the rows of the last finished checkpoint."""
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Take records of one input topic, in order. Changes memory and nothing else; never raises for what a record holds."""
+        """Processes records of one input topic, in order.
+
+        Changes memory only; never raises because of a record's content.
+        """
 
     def tick(self, now: float, behind: Collection[str]) -> None:
-        """Time passes: `now` in seconds since 1970; `behind` names the input topics that are not yet read to their end."""
+        """Advances the time.
+
+        Args:
+            now: Seconds since 1970.
+            behind: The input topics that are not read to their end yet.
+        """
 
     def full(self) -> bool:
-        """Whether to leave further records where they are."""
+        """Returns whether the stage accepts no further records for now."""
 
     def cut(self) -> Cut:
-        """All that came about since the last cut. The former cut's rows are readable by now."""
+        """Returns all changes since the last cut. The rows of the previous cut are readable by then."""
 
     def drop(self) -> None:
-        """The partition belongs to somebody else now: forget it, and publish nothing more."""
+        """Discards the state and stops publishing: the partition now belongs to another worker."""
 
 
 NewStage = Callable[[int, Read, Callable[[], None]], Stage]
-"""Makes the stage of a partition: `new(partition, read, changed)`. `read` gives a row of the stage's table as of the last finished
-checkpoint; the stage calls `changed()` when work that it started has ended and there is something to cut."""
+"""Creates the stage of a partition: `new(partition, read, changed)`.
+
+`read` returns a row of the stage's table as of the last finished checkpoint. The stage calls `changed()` when work
+that the stage started has ended and there are changes to cut."""
 
 
 @dataclass(frozen=True)
 class StageSpec:
-    """A stage as whoever runs it needs it."""
+    """The name, the topics and the factory of a stage."""
 
     name: str
     """Prefix of the stage's rows in the table, and its name in dead letters."""
     inputs: tuple[str, ...]
-    """Topics whose records the stage takes and whose offsets it commits. At equal timestamps the first of them comes first."""
+    """Topics from which the stage consumes records and commits offsets.
+
+    Among records with equal timestamps, records of the topic that is listed first come first.
+    """
     outputs: tuple[str, ...]
     """Topics that the stage writes to."""
     new: NewStage
 
 
 class End(NamedTuple):
-    """How far a topic partition was read when a fetch returned, and the time of the fetch."""
+    """The position in an input when a fetch returned, the end of the input, and the time of the fetch."""
 
     position: int
     stable: int
-    """Last stable offset: the end of the records that a `read_committed` reader sees."""
+    """The last stable offset: the end of the records that a `read_committed` consumer can see."""
     at: float
-    """Time of the broker's answer, in seconds since 1970."""
+    """When the broker reported the offsets, in seconds since 1970."""
 
 
 def envelope_size(key: bytes | None, headers: Headers) -> int:
-    """Bytes of a record's key and headers. A header may have no value."""
+    """Returns the size of a record's key and headers in bytes. A header can have no value."""
     size = len(key or b"")
     for name, content in headers:
         size += len(name) + len(content or b"")
@@ -124,10 +141,11 @@ def envelope_size(key: bytes | None, headers: Headers) -> int:
 def dead_letter(
     topic: str, source: str, partition: int, record: Record, stage: str, reason: Reason, detail: str
 ) -> Output:
-    """The output for a record of the topic `source` that could not be used, in the partition of the same number.
+    """Returns the dead letter for a record of the topic `source`, as an output to the partition with the same number.
 
-    A key and headers that would not fit beside the value are left out. Its timestamp is when it is sent: with that of a record that came
-    years late or early it would be deleted at once, or never.
+    The dead letter omits the key and the headers if they do not fit beside the value. Its timestamp is the time of
+    sending: with the timestamp of a record that came years late or early, the broker would delete the dead letter at
+    once, or never.
     """
     key, headers, left_out = record.key, record.headers, None
     if (size := envelope_size(key, headers)) > KEPT_BYTES:

@@ -1,4 +1,4 @@
-"""Counts that are as exact as the records: a row of the same transaction, one per stage and partition."""
+"""Counts a stage's work exactly: each partition has one row of counts, written in the transaction of the records."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ COUNTERS_ROW = b"#"
 
 
 class Counters(Counter[str]):
-    """What a stage did with the records of a partition since the beginning of its state."""
+    """The number of records of a partition per outcome, since the start of the stage's state."""
 
     def __init__(self) -> None:
         super().__init__()
         self._written: dict[str, int] = {}
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Go on from the last finished checkpoint."""
+        """Restores the counts of the last finished checkpoint."""
         self.clear()
         if COUNTERS_ROW in rows:
             self.update(orjson.loads(rows[COUNTERS_ROW]))
         self._written = dict(self)
 
     def rows(self) -> list[tuple[bytes, bytes | None]]:
-        """The row to write, if anything was counted since it was last asked for."""
+        """Returns the row to write; an empty list if no count has changed since the last call."""
         if dict(self) == self._written:
             return []
         self._written = dict(self)

@@ -1,4 +1,4 @@
-"""What stages handle when work on one record fails. Nothing here knows Kafka."""
+"""Defines the exceptions that stages handle when work on one record fails. Imports no Kafka client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RecordRejected(Exception):  # noqa: N818  # an outcome that the caller han
 
 
 class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A record could not be read again now: no such topic, partition or right, or no answer from the brokers in time."""
+    """A record could not be read again: topic, partition or right is missing, or no broker answered in time."""
 
 
 class SessionRejected(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -30,7 +30,7 @@ class SessionRejected(Exception):  # noqa: N818  # an outcome that the caller ha
     Args:
         reason: The reason of its dead letter.
         detail: One sentence for a person.
-        judged: The verdicts that judges gave before the failure, and what was paid for them.
+        judged: The verdicts that judges returned before the failure, and their cost.
     """
 
     def __init__(self, reason: Reason, detail: str, judged: JudgeUsage = NOTHING_JUDGED) -> None:

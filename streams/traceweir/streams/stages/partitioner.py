@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: Kafka's own default partitioner, without a Kafka client."""
+"""Computes the partition of a key as Kafka's default partitioner does, without a Kafka client."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _SEED, _FACTOR, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Give the partition, from 0 to `partitions - 1`, on which Java's default partitioner puts `key`.
+    """Returns the partition of `key`, from 0 to `partitions - 1`, as Java's default partitioner computes it.
 
-    An empty key has a partition like any other; only a missing key has none.
+    An empty key has a partition like any other key; only a missing key has none.
 
     >>> partition_of(b"session-1", 4)
     0
@@ -19,12 +19,12 @@ def partition_of(key: bytes, partitions: int) -> int:
     return murmur2(key) % partitions
 
 
-# In pure Python a key of 36 bytes costs 6 microseconds, a hit 0.1. An entry takes 250 bytes: 16 MB when full.
+# Hashing a key of 36 bytes takes 6 µs in pure Python, a cache hit 0.1 µs. An entry takes 250 bytes: 16 MB for a full cache.
 @lru_cache(maxsize=65_536)
 def murmur2(data: bytes) -> int:
-    """Give the 32-bit MurmurHash2 of `data` with its sign bit cleared, from 0 to 2**31 - 1.
+    """Returns the 32-bit MurmurHash2 of `data` with its sign bit cleared, from 0 to 2**31 - 1.
 
-    Kafka's seed, and its way of making the hash positive (`Utils.toPositive`, not the absolute value).
+    The seed is Kafka's. Clearing the sign bit is Kafka's `Utils.toPositive`, which differs from the absolute value.
 
     >>> murmur2(b"foobar")
     1357151166

@@ -1,4 +1,4 @@
-"""A bound on the work that a process has in flight, first come first served over all partitions."""
+"""Limits the concurrent work of a process. All partitions share one first-in, first-out queue."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_SLICE_S = 0.003
-"""How long one worker may hold the event loop when its work never waits."""
+_TIME_SLICE_S = 0.003
+"""How long one task can hold the event loop when its work never waits."""
 
 
 class WorkPool:
-    """Runs at most `limit` pieces of work at a time. Work that never waits gives way to others every few milliseconds."""
+    """Runs at most `limit` work items at a time.
+
+    Work that never waits yields to the event loop every few milliseconds.
+    """
 
     def __init__(self, limit: int = 64, failed: Callable[[BaseException], object] | None = None) -> None:
         self._limit, self.failed = limit, failed
         self._queue: deque[tuple[Callable[[Any], Awaitable[None]], Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._running = 0  # less than the tasks for a moment: one that has ended is no longer there for new work
+        self._running = (
+            0  # can be less than `len(self._tasks)`: a task that has ended takes no new work, but is removed later
+        )
 
     def add(self, work: Callable[[T], Awaitable[None]], item: T) -> None:
-        """Do this piece of work when its turn comes."""
+        """Queues `work(item)`."""
         self._queue.append((work, item))
         if self._running < self._limit:
             self._running += 1
@@ -33,19 +38,19 @@ class WorkPool:
             task.add_done_callback(self._ended)
 
     async def idle(self) -> None:
-        """Wait until nothing is left to do."""
+        """Waits until all queued work has ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _run(self) -> None:
-        until = time.monotonic() + _SLICE_S
+        deadline = time.monotonic() + _TIME_SLICE_S
         try:
             while self._queue:
                 work, item = self._queue.popleft()
                 await work(item)
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     await asyncio.sleep(0)
-                    until = time.monotonic() + _SLICE_S
+                    deadline = time.monotonic() + _TIME_SLICE_S
         finally:
             self._running -= 1
 
@@ -53,9 +58,13 @@ class WorkPool:
         self._tasks.discard(task)
         error: BaseException | None
         if task.cancelled():
-            # Of its own accord: a client cancelled something that the work waited for, and the work is not done. A worker that
-            # crashes with a CancelledError would end in a traceback, so it is told in another way.
-            error = None if task.cancelling() else RuntimeError("work was cancelled by what it waited for")
+            # If nobody cancelled the task itself, a client cancelled a future that the work awaited, and the work is not done. A
+            # worker that fails with a CancelledError would end with a traceback, so the pool reports another error.
+            error = (
+                None
+                if task.cancelling()
+                else RuntimeError("work was cancelled because an awaited future was cancelled")
+            )
         else:
             error = task.exception()
         if error is not None and self.failed is not None:
