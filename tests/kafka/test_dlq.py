@@ -223,7 +223,7 @@ def test_the_command_that_is_fenced_says_so_in_a_line(settings: Settings, dlq: D
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("another replay of this prefix has begun, and this one gives way; it has sent 2 ")
+    assert ended.stderr.startswith("another replay of this prefix has started, so this replay stops. It has sent 2 ")
     assert ended.stderr.count("\n") == 1
 
 

@@ -1,5 +1,5 @@
-"""Reading dead letters, and sending them back to where they came from.
+"""Reads dead letters, and sends their records back to the topics that they came from.
 
-It knows Kafka clients and topics, and no stage. Begin with `reader`; `replay` sends what a dead letter keeps,
-`originals` fetches what was too large to be kept.
+This package uses Kafka clients and topics, and imports no stage. Start with `reader`. `replay` sends the record that a
+dead letter keeps; `originals` fetches a record that was too large to keep.
 """

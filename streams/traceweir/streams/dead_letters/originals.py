@@ -1,4 +1,7 @@
-"""Reads the whole of a record of which a dead letter keeps the beginning, for as long as its topic has it."""
+"""Reads a record whole from its topic when its dead letter keeps only the beginning of the value.
+
+This works as long as the topic still holds the record.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from traceweir.streams.topology import topics_of
 
 
 class Originals:
-    """The inputs of the stages, for as long as the `async with` block lasts; nothing is connected before something is asked."""
+    """Reads records from the stages' input topics within an `async with` block. Connects at the first read."""
 
     def __init__(self, settings: Settings) -> None:
         topics = Topics.of(settings.topic_prefix)
         self._inputs = {name for stage in STAGES for name in topics_of(stage, topics).inputs}
-        self._rereading = RecordReader(aiokafka_options(settings))
+        self._reader = RecordReader(aiokafka_options(settings))
 
     async def __aenter__(self) -> Originals:
         return self
@@ -28,15 +31,19 @@ class Originals:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._rereading.disconnect()
+        await self._reader.disconnect()
 
     async def completed(self, found: Found) -> Found:
-        """The dead letter with its value whole, if it was cut and the record is still there, the same by its SHA-256; else as it is."""
+        """Returns the dead letter with the whole value if the value was cut; otherwise returns it unchanged.
+
+        Also returns the dead letter unchanged if the topic no longer holds the record, or holds a record with another
+        SHA-256.
+        """
         letter = found.letter
         if letter.size is None or letter.topic not in self._inputs:
             return found
         try:
-            record = await self._rereading.read(letter.topic, letter.partition, letter.offset)
+            record = await self._reader.read(letter.topic, letter.partition, letter.offset)
         except RecordUnavailable:
             return found
         value = record.value if record is not None else None

@@ -1,4 +1,4 @@
-"""Reads the dead letters: the topic from its beginning to its end as it was at the start, in bounded memory."""
+"""Reads the dead-letter topic from its beginning to the end that it had at the start of reading, in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.topics import Topics
 
 STALLED_S = 60.0
-"""How long the topic may not be readable any further. Twice what a transaction of a worker that was killed stays open."""
+"""Reading fails after this time without progress: twice as long as the transaction of a killed worker stays open."""
 
 
 class DeadLettersError(Exception):
-    """Dead letters could not be read or sent again; the message says why, and what to do."""
+    """Dead letters could not be read or sent again; the message states the reason and the way out."""
 
 
 class LetterId(NamedTuple):
-    """Where a dead letter stands on its topic, which names it for good.
+    """The partition and offset of a dead letter on its topic. The pair identifies the dead letter permanently.
 
     >>> str(LetterId.parse("2:17"))
     '2:17'
@@ -41,32 +41,32 @@ class LetterId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> LetterId:
-        """Read `<partition>:<offset>`.
+        """Returns the id that `<partition>:<offset>` names.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the text has another form.
         """
         partition, colon, offset = text.partition(":")
         if not (colon and _is_number(partition) and _is_number(offset)):
-            raise ValueError(f"{text!r} is no id of a dead letter; it is <partition>:<offset>, for example 2:17")
+            raise ValueError(f"{text!r} is not the id of a dead letter; write <partition>:<offset>, for example 2:17")
         return cls(int(partition), int(offset))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A dead letter, and where it stands."""
+    """A dead letter with its id, its timestamp and its state."""
 
     id: LetterId
     at: int
-    """When it was put aside, in milliseconds since 1970."""
+    """When the dead letter was written, in milliseconds since 1970."""
     letter: DeadLetter
     replayed: bool
-    """Whether it was sent again."""
+    """Whether the record was replayed (sent again)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which dead letters are meant. What is empty or None leaves none out."""
+    """A filter for dead letters. A field that is empty or None excludes none."""
 
     ids: frozenset[LetterId] = frozenset()
     reasons: frozenset[str] = frozenset()
@@ -74,12 +74,12 @@ class Wanted:
     topics: frozenset[str] = frozenset()
     """Full names of the topics that the records came from."""
     since: int | None = None
-    """Put aside at this time or later, in milliseconds since 1970."""
+    """Selects dead letters that were written at this time or later, in milliseconds since 1970."""
     until: int | None = None
-    """Put aside before this time."""
+    """Selects dead letters that were written before this time, in milliseconds since 1970."""
 
-    def takes(self, found: Found) -> bool:
-        """Whether this one is meant."""
+    def matches(self, found: Found) -> bool:
+        """Returns whether the filter selects this dead letter."""
         letter = found.letter
         return (
             (not self.ids or found.id in self.ids)
@@ -92,12 +92,13 @@ class Wanted:
 
 
 class DeadLetters:
-    """The dead letters of a prefix, for as long as the `async with` block lasts.
+    """Reads the dead letters of a topic prefix, within an `async with` block.
 
     Args:
         settings: Where Kafka is.
-        up_to_all: Whether the end is behind all that was sent, also in transactions that are open as yet. To come so far takes until
-            they have ended. Otherwise it is behind all that was committed.
+        up_to_all: If true, reading ends after all records that were sent, also those of transactions that are still
+            open; reading then waits until these transactions have ended. If false, reading ends after all records that
+            were committed.
 
     Raises:
         KafkaUnreachable: no broker answers.
@@ -108,12 +109,13 @@ class DeadLetters:
         self._settings, self._up_to_all = settings, up_to_all
         self.topic = Topics.of(settings.topic_prefix).dead_letters
         self.foreign = 0
-        """Records that are not dead letters of ours, among those that were read."""
+        """Number of records read that are not dead letters of Traceweir."""
 
     async def __aenter__(self) -> DeadLetters:
         if problems := await asyncio.to_thread(check_partitions, self._settings, [self.topic]):
             raise DeadLettersError("\n".join(problems))
-        # What is on the topic comes from strangers, and a header name that is not UTF-8 would end confluent-kafka's consumer.
+        # Dead letters keep the headers of unknown senders, and a header name that is not UTF-8 would end confluent-kafka's
+        # consumer, so this reads with aiokafka.
         read_as_parsed(())
         places = [TopicPartition(self.topic, number) for number in range(self._settings.partitions)]
         self._consumer = self._connection("read_committed")
@@ -134,9 +136,9 @@ class DeadLetters:
         await self._consumer.stop()
 
     async def matching(self, wanted: Wanted) -> AsyncIterator[Found]:
-        """The dead letters that are meant: partition by partition, in the order in which they were put aside.
+        """Yields the dead letters that `wanted` selects: partition by partition, in the order of their offsets.
 
-        The topic is read twice: a mark stands behind what it marks.
+        This reads the topic twice, because the mark of a replay comes after the dead letter that it marks.
 
         Raises:
             DeadLettersError: the topic cannot be read to its end.
@@ -145,7 +147,7 @@ class DeadLetters:
         marks = {place.partition: Marks(begin, self._ends[place]) for place, begin in begins.items()}
         async for record in self._records(begins):
             if (name := marked(record.headers)) is not None:
-                marks[record.partition].take(name, record)
+                marks[record.partition].add(name, record)
         self.foreign = 0
         async for record in self._records(begins):
             if marked(record.headers) is not None:
@@ -157,11 +159,14 @@ class DeadLetters:
                 continue
             replayed = record.offset in marks[record.partition]
             found = Found(LetterId(record.partition, record.offset), record.timestamp, letter, replayed)
-            if wanted.takes(found):
+            if wanted.matches(found):
                 yield found
 
     def _begins_for(self, ids: Iterable[LetterId]) -> dict[TopicPartition, int]:
-        """Where to begin to read, by partition: if ids are named, at the first of each, as its mark can only be behind it."""
+        """Returns the first offset to read, by partition.
+
+        With ids this is the lowest id of the partition: the mark of a dead letter always comes after the dead letter.
+        """
         if not ids:
             return dict(self._begins)
         first: dict[int, int] = {}
@@ -188,7 +193,7 @@ class DeadLetters:
                         at, moved = reached, clock.time()
                     elif clock.time() - moved > STALLED_S:
                         raise DeadLettersError(
-                            f"{self.topic}[{place.partition}] cannot be read from offset {at} to {end} for {STALLED_S:g} s: see that "
+                            f"{self.topic}[{place.partition}] could not be read from offset {at} to {end} for {STALLED_S:g} s: check that "
                             "the brokers run and that no transaction hangs (`kafka-transactions.sh find-hanging`), and try again"
                         )
                 consumer.pause(place)
@@ -199,7 +204,9 @@ class DeadLetters:
         if not self._up_to_all:
             committed: Mapping[TopicPartition, int] = await self._consumer.end_offsets(places)
             return committed
-        async with self._connection("read_uncommitted") as other:  # the broker tells it the end of the log
+        async with self._connection(
+            "read_uncommitted"
+        ) as other:  # with this isolation the broker returns the end of the log
             ends: Mapping[TopicPartition, int] = await other.end_offsets(places)
             return ends
 
@@ -208,27 +215,30 @@ class DeadLetters:
             **aiokafka_options(self._settings),
             enable_auto_commit=False,
             isolation_level=isolation_level,
-            auto_offset_reset="earliest",  # the oldest may go while one reads
+            auto_offset_reset="earliest",  # retention can delete the oldest records during reading
         )
         install_fast_close(consumer)
         return consumer
 
     def _unreadable(self, error: BaseException) -> DeadLettersError:
         return DeadLettersError(
-            f"{self.topic} cannot be read at {self._settings.kafka_bootstrap_servers}: {error!r}; see that Kafka runs and that this user "
-            "may read the topic"
+            f"{self.topic} cannot be read at {self._settings.kafka_bootstrap_servers}: {error!r}; check that Kafka runs and that this "
+            "user is allowed to read the topic"
         )
 
 
 class Marks:
-    """Which dead letters of a partition were replayed: a bit for each offset."""
+    """The set of replayed dead letters of a partition, stored as one bit per offset."""
 
     def __init__(self, begin: int, end: int) -> None:
         self._begin = begin
         self._bits = bytearray((max(0, end - begin) + 7) // 8)
 
-    def take(self, name: str, record: Any) -> None:
-        """Note what a mark says. One that names no record before it in its own partition says nothing."""
+    def add(self, name: str, record: Any) -> None:
+        """Adds the dead letter that a mark names.
+
+        Ignores a mark that does not name an earlier record of its own partition.
+        """
         try:
             marks = LetterId.parse(name)
         except ValueError:

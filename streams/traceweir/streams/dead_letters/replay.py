@@ -1,8 +1,8 @@
-"""Replay: sends what dead letters keep back to where it came from, each at most once unless asked again.
+"""Replays dead letters: sends their records back to the original topics, each at most once unless `again` is set.
 
-On Apache Kafka the records and the marks that say so are one transaction, under one transactional id for all replays of a prefix: who
-begins fences who was at it, and sees every mark that was made.
-"""
+On Apache Kafka one transaction contains the records and the marks that record the replay. All replays of a prefix
+share one transactional id: a replay that starts fences a running replay, and sees every mark that the running replay
+made."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, envelope_size
 from traceweir.streams.topics import Topics
 
 TIMESTAMP = PREFIX + "timestamp"
-"""Header of a replayed record: its timestamp when it came first, in milliseconds since 1970."""
+"""Header of a replayed record: the record's original timestamp, in milliseconds since 1970."""
 BATCH_RECORDS = 500
 BATCH_BYTES = 4_000_000
-"""A transaction takes so much at most: it must end long before the broker loses patience with it."""
+"""Limits of one transaction, in records and bytes: it must end long before the broker aborts it for its timeout."""
 ANSWER_TIMEOUT_S = 60.0
 STOP_WITHIN_S = 5.0
 
@@ -36,32 +36,33 @@ Outcome = Literal["sent", "would_send", "already_replayed", "refused"]
 
 
 class NotReplayable(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A dead letter that cannot be sent again; the message says why."""
+    """A dead letter cannot be sent again; the message states the reason."""
 
 
 class ReplayStep(NamedTuple):
-    """What became of one dead letter."""
+    """The outcome of the replay of one dead letter."""
 
     found: Found
     outcome: Outcome
     to: tuple[str, int] | None = None
-    """Topic and partition."""
+    """Topic and partition that receive the record."""
     because: str | None = None
-    """Why it cannot be sent again."""
+    """Why the dead letter cannot be sent again; None if it can."""
 
 
 async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool) -> AsyncGenerator[ReplayStep]:
-    """Send the dead letters that are meant, and mark them; tell of each once that is done.
+    """Sends the selected dead letters and marks them; yields the outcome of each after it is sent and marked.
 
     Args:
         settings: Where Kafka is.
-        wanted: Which ones.
-        again: Whether to send also what was replayed before.
-        dry_run: Send nothing, and fence nobody; tell what would be done.
+        wanted: Selects the dead letters.
+        again: Whether to send also dead letters that were replayed before.
+        dry_run: Sends nothing and fences no other replay; yields what would be done.
 
     Raises:
         KafkaUnreachable: no broker answers.
-        DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers stopped answering.
+        DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers
+            stopped answering.
     """
     embedded = is_embedded(await asyncio.to_thread(reach, settings))
     topics = Topics.of(settings.topic_prefix)
@@ -71,14 +72,16 @@ async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bo
     if dry_run:
         async with DeadLetters(settings) as letters, Originals(settings) as originals:
             async for found in letters.matching(wanted):
-                yield (await _judged(found, originals, topics, settings.partitions, again))[0]
+                yield (await _planned(found, originals, topics, settings.partitions, again))[0]
         return
     sender = _Sender(settings, transactions=settings.delivery != "at_least_once" and not embedded)
     try:
-        await sender.start()  # before anything is read: from now on nobody else sends
+        await (
+            sender.start()
+        )  # before reading: this fences other replays, so that the marks read afterwards are complete
         async with DeadLetters(settings, up_to_all=True) as letters, Originals(settings) as originals:
             async for found in letters.matching(wanted):
-                step, output = await _judged(found, originals, topics, settings.partitions, again)
+                step, output = await _planned(found, originals, topics, settings.partitions, again)
                 if output is None:
                     yield step
                     continue
@@ -93,26 +96,30 @@ async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bo
 
 
 def resend(found: Found, topics: Topics, partitions: int) -> Output:
-    """The record that a dead letter was, for where it came from.
+    """Returns the record of a dead letter, as an output to the topic and partition that the record came from.
 
-    A stray goes to the topic that it was first read from, at its home: only workers write strays. The timestamp is when it is sent, as with
-    its own it would be `late` for its age alone; that stands in a header.
+    A record of the topic `strays` goes to the topic that it was first read from, on its home partition, because only
+    workers write strays. The new timestamp is the time of sending: with its original timestamp the record would be
+    `late` because of its age alone. A header carries the original timestamp.
 
     Raises:
-        NotReplayable: part of it is missing, or it names no place to go to.
+        NotReplayable: part of the record is missing, the record would be too large, or the topic or partition is
+            unknown.
     """
     letter = found.letter
     place = f"{letter.topic}[{letter.partition}]@{letter.offset}"
     if letter.size is not None:
         raise NotReplayable(
-            f"only the first {KEPT_BYTES} of {letter.size} bytes are kept, and {place} does not hold the whole any more"
+            f"only the first {KEPT_BYTES} of {letter.size} bytes are kept, and {place} no longer holds the whole record"
         )
     if letter.left_out is not None:
         raise NotReplayable(f"its key and headers were left out ({letter.left_out} bytes); they are at {place}")
     topic = letter.topic
     if topic == topics.strays:
         if letter.origin is None:
-            raise NotReplayable("it is a stray, and does not say from which topic")
+            raise NotReplayable(
+                "its record comes from the topic of strays, and the header with the original topic is missing"
+            )
         topic = letter.origin
     if topic not in (topics.traces, topics.invocations, topics.sessions, topics.candidates):
         raise NotReplayable(f"topic {topic!r} is no input of a stage under this prefix")
@@ -122,15 +129,15 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     headers = [*letter.headers, (REPLAY, str(found.id).encode()), (TIMESTAMP, str(timestamp).encode())]
     if (size := envelope_size(letter.key, headers)) > KEPT_BYTES:
         raise NotReplayable(
-            f"its key and headers would have {size} bytes with those of a replay; at most {KEPT_BYTES} are taken"
+            f"its key and headers would have {size} bytes with the headers of a replay; the limit is {KEPT_BYTES} bytes"
         )
     size = DefaultRecordBatchBuilder.estimate_size_in_bytes(letter.key, letter.value, headers)
     if size > MAX_BATCH_BYTES:
-        raise NotReplayable(f"it would take {size} bytes to send; at most {MAX_BATCH_BYTES} are sent")
+        raise NotReplayable(f"its record would need a batch of {size} bytes; the limit is {MAX_BATCH_BYTES} bytes")
     return Output(topic, letter.partition, letter.key, letter.value, headers)
 
 
-async def _judged(
+async def _planned(
     found: Found, originals: Originals, topics: Topics, partitions: int, again: bool
 ) -> tuple[ReplayStep, Output | None]:
     if found.replayed and not again:
@@ -143,7 +150,7 @@ async def _judged(
 
 
 class _Sender:
-    """Sends records with their marks, many at once."""
+    """Sends records with their marks, in batches."""
 
     def __init__(self, settings: Settings, *, transactions: bool) -> None:
         self._letters = Topics.of(settings.topic_prefix).dead_letters
@@ -157,53 +164,55 @@ class _Sender:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to send."""
+        """Whether the batch has reached a limit and must be sent."""
         return len(self._steps) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES
 
     async def start(self) -> None:
-        """Fence other replays."""
-        await self._within_reason(self._delivery.start())
+        """Connects, and fences other replays if transactions are used."""
+        await self._with_timeout(self._delivery.start())
 
     def add(self, step: ReplayStep, output: Output) -> None:
-        """Take a record to send."""
+        """Adds a record to the batch."""
         self._steps.append(step._replace(outcome="sent"))
         self._outputs.append(output)
         self._bytes += len(output.value or b"") + envelope_size(output.key, output.headers)
 
     async def send(self) -> list[ReplayStep]:
-        """Send what was taken, and mark it; returns what is done."""
+        """Sends the batch with its marks; returns the steps that are done."""
         steps, outputs = self._steps, self._outputs
         marks = [self._mark(step.found) for step in steps]
-        # Where nothing holds them together the marks come last: it may come about that a record is sent twice, and not that one is lost.
+        # Without a transaction the marks are sent last: after a failure a record can be sent twice, but none is lost.
         for batch in [[*outputs, *marks]] if self._transactions else [outputs, marks]:
             if batch:
-                await self._within_reason(self._delivery.send([], batch, {}))
+                await self._with_timeout(self._delivery.send([], batch, {}))
         self._steps, self._outputs, self._bytes = [], [], 0
         self._sent += len(steps)
         return steps
 
     async def stop(self) -> None:
-        """Disconnect."""
-        with suppress(TimeoutError, KafkaError):  # it would wait for a dead broker for ever
+        """Disconnects."""
+        with suppress(TimeoutError, KafkaError):  # without the limit, `stop` waits for a dead broker without end
             await asyncio.wait_for(self._delivery.stop(), STOP_WITHIN_S)
 
     def _mark(self, found: Found) -> Output:
         return Output(self._letters, found.id.partition, None, None, [(REPLAYED, str(found.id).encode())])
 
-    async def _within_reason(self, done: Awaitable[object]) -> None:
+    async def _with_timeout(self, done: Awaitable[object]) -> None:
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 await done
         except ProducerFenced:
             raise DeadLettersError(
-                f"another replay of this prefix has begun, and this one gives way; it has sent {self._sent} dead letters, and none of them "
-                "is sent twice. Once the other has ended, replay what is still open"
+                f"another replay of this prefix has started, so this replay stops. It has sent {self._sent} dead letters; none of them "
+                "is sent twice. When the other replay has ended, replay the dead letters that are still open"
             ) from None
         except (KafkaError, TimeoutError) as error:
             again = (
-                "sends what was not sent, and nothing twice" if self._transactions else "may send some a second time"
+                "sends the remaining dead letters and none twice"
+                if self._transactions
+                else "can send some of them twice"
             )
             raise DeadLettersError(
-                f"Kafka at {self._servers} stopped taking records ({error!r}); {self._sent} dead letters are sent for sure. See that it "
-                f"runs and that this user may write to the topics; to replay again {again}"
+                f"Kafka at {self._servers} stopped accepting records ({error!r}); at least {self._sent} dead letters are sent. Check that "
+                f"Kafka runs and that this user is allowed to write to the topics. To replay again {again}"
             ) from error

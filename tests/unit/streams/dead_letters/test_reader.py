@@ -103,7 +103,7 @@ def test_what_is_no_id_is_refused_with_an_example(text: str) -> None:
     ],
 )
 def test_a_dead_letter_is_meant_if_it_meets_everything_that_is_asked(wanted: Wanted, meant: bool) -> None:
-    assert wanted.takes(found()) is meant
+    assert wanted.matches(found()) is meant
 
 
 # --- marks
@@ -112,14 +112,14 @@ def test_a_dead_letter_is_meant_if_it_meets_everything_that_is_asked(wanted: Wan
 def test_a_mark_counts_for_a_record_before_it_in_its_own_partition() -> None:
     marks = Marks(100, 120)
     for number, name in [(110, "3:100"), (110, "3:109"), (119, "3:118")]:
-        marks.take(name, SimpleNamespace(partition=3, offset=number))
+        marks.add(name, SimpleNamespace(partition=3, offset=number))
     assert [offset for offset in range(100, 120) if offset in marks] == [100, 109, 118]
 
 
 @pytest.mark.parametrize("name", ["2:105", "3:110", "3:111", "3:99", "3:500", "nonsense", "3:-1", ""])
 def test_any_other_mark_says_nothing(name: str) -> None:
     marks = Marks(100, 120)
-    marks.take(name, SimpleNamespace(partition=3, offset=110))
+    marks.add(name, SimpleNamespace(partition=3, offset=110))
     assert not any(offset in marks for offset in range(100, 120))
 
 
@@ -151,15 +151,18 @@ def test_a_forged_origin_leads_nowhere() -> None:
 @pytest.mark.parametrize(
     ("changes", "because"),
     [
-        ({"size": 70_000}, r"first 65536 of 70000 bytes are kept, and acme.traces\[2\]@17 does not hold the whole"),
+        (
+            {"size": 70_000},
+            r"first 65536 of 70000 bytes are kept, and acme.traces\[2\]@17 no longer holds the whole record",
+        ),
         ({"left_out": 70_000}, r"key and headers were left out \(70000 bytes\)"),
-        ({"topic": TOPICS.strays}, "does not say from which topic"),
+        ({"topic": TOPICS.strays}, "header with the original topic is missing"),
         ({"topic": "other.traces"}, "'other.traces' is no input of a stage under this prefix"),
         ({"topic": TOPICS.results}, "'acme.results' is no input"),
         ({"partition": 4}, "has no partition 4"),
         ({"partition": -1}, "has no partition -1"),
-        ({"key": b"k" * (KEPT_BYTES - 40)}, "with those of a replay"),
-        ({"value": b"x" * 1_000_000}, "at most 1000000 are sent"),
+        ({"key": b"k" * (KEPT_BYTES - 40)}, "with the headers of a replay"),
+        ({"value": b"x" * 1_000_000}, "the limit is 1000000 bytes"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_the_reason(changes: dict[str, Any], because: str) -> None:
