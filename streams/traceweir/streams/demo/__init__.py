@@ -1,5 +1,5 @@
-"""The demo: simulated agents, the whole path on the embedded broker, and a count of what must come out.
+"""Runs the demo: simulated agents, the whole pipeline on the embedded broker, and a comparison with expected counts.
 
-It may import every other package but `cli`, and prints nothing: `traceweir.streams.cli.demo` shows it. Begin with
-`play`; `ledger` computes the expected counts without the worker.
+This package can import every other package except `cli`. It prints nothing; `traceweir.streams.cli.demo` displays the
+demo. Start with `play`; `ledger` computes the expected counts without the worker.
 """

@@ -1,4 +1,4 @@
-"""One simulated session: what an agent emits while it works, as records that are in order, at home and on time."""
+"""Simulates one session: the records that an agent emits, in order, on the home partition and on time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from traceweir.streams.topics import Topics
 
 Quality = Literal["strong", "twin", "ordinary", "failed", "thought"]
 Expected = Literal["match", "tool_missing", "other_words", "nothing"]
-"""What the reference of a turn says, as far as it differs from what the agent did."""
+"""How the reference of a turn differs from what the agent did; `nothing`: the turn has no reference."""
 Input = Literal["traces", "invocations"]
 
 JOINED, DUPLICATE = "joined", "duplicate"
@@ -27,24 +27,24 @@ JOINED, DUPLICATE = "joined", "duplicate"
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A record that an agent sends, and what must become of it."""
+    """A record that an agent sends, and its expected outcome."""
 
     due_s: float
-    """Seconds since the agents began; negative: before."""
+    """When to send the record, in seconds after the agents start; negative: before they start."""
     topic: Input
     partition: int
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
     session: str = ""
-    """The session that it belongs to; empty if it belongs to none."""
+    """Id of the record's session; empty if the record belongs to no session."""
     fate: str = JOINED
-    """`joined`, `duplicate`, or the reason for which it is put aside."""
+    """The expected outcome: `joined`, `duplicate`, or the reason of the expected dead letter."""
     ahead_s: float = 0.0
     """Seconds by which the record's timestamp is ahead of the clock."""
 
     def record(self, topics: Topics, now: float) -> dict[str, Any]:
-        """What `Producer.produce` takes to send it; `now` in seconds since 1970."""
+        """Returns the arguments of `Producer.produce` for this record; `now` is in seconds since 1970."""
         return {
             "topic": topics.traces if self.topic == "traces" else topics.invocations,
             "value": self.value,
@@ -56,43 +56,43 @@ class Emission:
 
     @property
     def astray(self) -> bool:
-        """Whether it is not where its session is at home."""
+        """Whether the record is sent to another partition than its session's home partition."""
         return bool(self.session) and self.partition != partition_of(self.session.encode(), PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What a session is to be like."""
+    """The properties of a session to simulate."""
 
     session_id: str
     domain: Domain
     words: int
-    """Seed of all that is said; two sketches with the same one say the same."""
+    """Seed of the session's texts; two sketches with the same seed have the same texts."""
     began_s: float
     quality: Quality | None = "strong"
     """None: the session has no trace."""
     expected: tuple[Expected, ...] = ("match",)
-    """One item a turn; empty: the session is a trace alone."""
+    """One item per turn; empty: the session consists of a trace only."""
     ends: bool = True
-    """Whether it says that it ended; else it falls silent."""
+    """Whether the session sends `session.ended`; otherwise its records just stop."""
     visibility: str = "network"
     privacy: str = "aggregated"
     trace_id: str = ""
     twist: str = ""
-    """A word more in one of the trace's steps."""
+    """A word that is added to the trace's last step."""
     remark: str = ""
-    """A step's text that stands beside what the domain has to say."""
+    """A text that is added to the trace's first step, after the domain's own text."""
     names_session: bool = True
-    """Whether the trace carries its session's id; else only the record's key does."""
+    """Whether the trace carries its session's id; otherwise only the record's key carries the id."""
 
 
 def emissions_of(sketch: Sketch, start: datetime) -> list[Emission]:
-    """The records of a session, by due second. `start` is the moment of second 0."""
+    """Returns the records of a session, ordered by `due_s`. `start` is the time of second 0."""
     return _Agent(sketch, start).run()
 
 
 def trace_of(sketch: Sketch, created_at: datetime) -> JsonObject | None:
-    """The trace of a session, None if it has none."""
+    """Returns the trace of a session, None if the session has no trace."""
     if sketch.quality is None:
         return None
     rng = random.Random(f"{sketch.words} trace")  # noqa: S311  # a story, no secret
@@ -187,7 +187,10 @@ class _Agent:
 
 
 class _Trace:
-    """The trace of a sketch. Of each quality the value lies well on one side of the gate's threshold, whatever came before it."""
+    """Builds the trace of a sketch.
+
+    The value of each quality lies clearly on one side of the gate's threshold, whatever traces came before.
+    """
 
     def __init__(self, sketch: Sketch, rng: random.Random, created_at: datetime) -> None:
         self._sketch, self._rng, self._created_at = sketch, rng, created_at
@@ -199,7 +202,7 @@ class _Trace:
         tools = rng.sample(domain.tools, 4)
         match sketch.quality:
             case "strong" | "twin":
-                # Four kinds of steps, four tools and two recoveries in ten steps: the bonus lifts it over the threshold.
+                # Four kinds of steps, four tools and two recoveries in ten steps: their bonus raises the value over the threshold.
                 self._tell("thought", "observation", "thought")
                 for tool, kind in zip(
                     tools, ("observation", "error_recovery", "error_recovery", "thought"), strict=True

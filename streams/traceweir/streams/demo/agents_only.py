@@ -1,4 +1,4 @@
-"""The demo's agents alone: they emit to the cluster that the environment names, and the workers there score what they do."""
+"""Runs only the agents of the demo: they emit to the cluster that the environment names, where workers score."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ from traceweir.streams.worker import NotReadyError
 
 _TURN_S = 0.05
 _FLUSH_S = 15.0
-_TAKEN_AHEAD_S = 3_600.0
-"""Apache Kafka refuses a record whose timestamp is further ahead."""
+_MAX_AHEAD_S = 3_600.0
+"""Apache Kafka refuses a record whose timestamp is further ahead of the broker's clock."""
 
 
 def run_agents(settings: Settings, *, keep: bool, seed: int, seconds: float) -> int:
-    """Emit what the agents do, and print how many records that were.
+    """Emits the records of the agents, and prints their number.
 
-    Each call has sessions of its own: their names carry the time.
+    Each call has its own sessions: the names of the sessions contain the time.
 
     Args:
         settings: Where the cluster is.
-        keep: Go on with new sessions until Ctrl-C.
-        seed: Decides what the agents do.
-        seconds: How long they work, about; at least 8.
+        keep: Whether to continue with new sessions until Ctrl-C.
+        seed: Determines what the agents do.
+        seconds: How long the agents work, approximately; at least 8.
 
     Returns:
-        The exit code: 0; 130 after Ctrl-C; 1 if the broker refused a record, which stderr names.
+        The exit code: 0; 130 after Ctrl-C; 1 if the broker refused a record. stderr then shows the first error.
 
     Raises:
         KafkaUnreachable: no broker answers.
-        NotReadyError: a topic is missing or wrong, or has too few partitions for agents that miss the right one on purpose.
+        NotReadyError: a topic is missing or wrong, or there are too few partitions for agents that send some records
+            to a wrong partition on purpose.
     """
     problems = check_topics(settings, STAGES)
     if settings.partitions < PARTITIONS:
         problems = [
             *problems,
-            f"the agents need {PARTITIONS} partitions or more; TRACEWEIR_PARTITIONS is {settings.partitions}",
+            f"TRACEWEIR_PARTITIONS is {settings.partitions}, but the agents need topics with {PARTITIONS} partitions or more",
         ]
     if problems:
         raise NotReadyError("\n".join(problems))
@@ -81,7 +82,7 @@ class _Outlet:
                 self._producer.poll(_TURN_S)
             if interruption.wanted or self.refused:
                 return
-            if one.ahead_s > _TAKEN_AHEAD_S:
+            if one.ahead_s > _MAX_AHEAD_S:
                 continue
             self._producer.produce(**one.record(self.topics, seconds_now()), on_delivery=self._delivered)
 

@@ -1,4 +1,4 @@
-"""What the simulated agents talk about: the words of each field, from which sessions are put together."""
+"""Contains the texts of the simulated agents, by domain. Sessions are composed from these texts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A field of work. Texts hold `{place}`, `{thing}`, `{name}`, `{day}`, `{ref}`, `{n}` and `{m}`, filled in anew for every case."""
+    """A field of work.
+
+    The texts contain the placeholders `{place}`, `{thing}`, `{name}`, `{day}`, `{ref}`, `{n}` and `{m}`, which get new
+    values for every case.
+    """
 
     name: str
-    """The `task_domain` of its traces."""
+    """The `task_domain` of the domain's traces."""
     app: str
     tools: tuple[str, ...]
     places: tuple[str, ...]
@@ -19,17 +23,17 @@ class Domain:
     names: tuple[str, ...]
     days: tuple[str, ...]
     asks: tuple[str, ...]
-    """What the user wants."""
+    """Questions and tasks of users."""
     thoughts: tuple[str, ...]
     findings: tuple[str, ...]
     setbacks: tuple[str, ...]
-    """What went wrong, and what was tried instead."""
+    """Descriptions of a failure and of the agent's next attempt."""
     answers: tuple[str, ...]
     evasions: tuple[str, ...]
     """Answers that miss the question."""
 
     def case(self, rng: random.Random) -> dict[str, str]:
-        """What one case is about."""
+        """Returns random values for the placeholders of the texts."""
         return {
             "place": rng.choice(self.places),
             "thing": rng.choice(self.things),

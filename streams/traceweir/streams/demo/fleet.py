@@ -1,4 +1,4 @@
-"""The fleet: from a seed, all that the simulated agents emit, and what must become of each record."""
+"""Generates from a seed all records that the simulated agents emit, and the expected outcome of each record."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from traceweir.streams.stages.partitioner import partition_of
 SESSIONS_PER_S = 7.0
 LONGEST_SESSION_S = 6.0
 SHORTEST_S = 8.0
-"""In less time not every kind of session fits."""
+"""The shortest duration, in seconds, in which every kind of session fits."""
 MAX_SIMILARITY = 0.78
-"""Two traces of one domain are less alike than this unless they are meant to be twins."""
+"""Limit of the cosine similarity of two traces of one domain; traces made as near-duplicates (twins) exceed it."""
 
 SECRETS = ("mina.okafor@example.com", "010-2345-6789", "hunter2-of-mina", "sk-demo0123456789abcdefgh")
-"""What one of the traces carries, and what must not be on `network`."""
+"""Secrets that one of the traces contains, and that must not appear on `network`."""
 _REMARK_WITH_SECRETS = (
     f"Wrote to {SECRETS[0]} and rang {SECRETS[1]}; signed in with password={SECRETS[2]} and token {SECRETS[3]}."
 )
@@ -37,20 +37,20 @@ _KINDS: tuple[Quality | None, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What is emitted, by due second, and the session whose trace carries the secrets."""
+    """The records to emit, ordered by `due_s`, and the session whose trace contains the secrets."""
 
     emissions: tuple[Emission, ...]
     session_with_secrets: str
 
 
 def build_fleet(seed: int, seconds: float, start: datetime, number: int = 0) -> Fleet:
-    """What the agents emit in `seconds`, at least 8; the same for the same arguments.
+    """Returns the records of one round; the same records for the same arguments.
 
     Args:
-        seed: Decides everything.
-        seconds: How long the agents work, about.
-        start: The moment of second 0, which stands in the records.
-        number: 0, or the number of a later round, whose ids and domains are its own.
+        seed: Determines all random choices.
+        seconds: How long the agents work, approximately; values below 8 count as 8.
+        start: The time of second 0; the records contain times relative to it.
+        number: 0, or the number of a later round. Each round has its own ids and domains.
     """
     rng = random.Random(f"{seed}/{number}")  # noqa: S311  # a story, no secret
     seconds = max(seconds, SHORTEST_S)
@@ -71,13 +71,13 @@ class _Draw:
     def __init__(self, rng: random.Random, name: str, seconds: float, start: datetime, number: int) -> None:
         self._rng, self._name, self._start = rng, name, start
         self._last_begin = seconds - LONGEST_SESSION_S
-        # Each round has scopes of its own, else its novelty would hang on the former round's.
+        # Each round has its own scopes; otherwise its novelty would depend on the traces of the previous rounds.
         self._domains = [replace(domain, name=f"{domain.name}-{number}") if number else domain for domain in DOMAINS]
         self._vectors: dict[str, list[Vectors]] = {}
         self._embedder = HashingEmbedder()
 
     def sketches(self) -> list[Sketch]:
-        """The sessions, in no particular order."""
+        """Returns the sessions, in no particular order."""
         rng, found = self._rng, [*self._special()]
         count = round(SESSIONS_PER_S * (self._last_begin + LONGEST_SESSION_S))
         while len(found) < count:
@@ -108,7 +108,7 @@ class _Draw:
         return found
 
     def _special(self) -> list[Sketch]:
-        """What every round has: secrets, hostile text, and one trace id in two sessions."""
+        """Returns the sessions that every round has: secrets, hostile text, and one trace id in two sessions."""
         name, rng = self._name, self._rng
         secrets = self._new(
             f"{name}-secrets", rng.uniform(0.0, 1.5), expected=("match", "match"), remark=_REMARK_WITH_SECRETS
@@ -121,7 +121,7 @@ class _Draw:
         return [secrets, hostile, once, again]
 
     def _twins(self, name: str) -> list[Sketch]:
-        """A trace, and later its near-duplicate: whichever comes first is novel, the other is not."""
+        """Returns a session and its near-duplicate. The trace that arrives first is novel, the other trace is not."""
         rng, last = self._rng, self._last_begin
         first = self._new(f"{name}-a", rng.uniform(0.0, 0.4 * last), quality="twin", expected=("match",))
         return [first, replace(first, session_id=f"{name}-b", began_s=rng.uniform(0.7 * last, last), twist="indeed")]
@@ -144,7 +144,7 @@ class _Draw:
         remark: str = "",
         names_session: bool = True,
     ) -> Sketch:
-        """A sketch whose trace is unlike all others of its domain."""
+        """Returns a sketch whose trace is dissimilar to all other traces of its domain (see `MAX_SIMILARITY`)."""
         domain = self._rng.choice(self._domains)
         while True:
             sketch = Sketch(
@@ -179,10 +179,10 @@ class _Draw:
 
 
 def _disordered(rng: random.Random, sketch: Sketch, emissions: Sequence[Emission]) -> list[Emission]:
-    """The same records as they really arrive: some twice, swapped, without key, with another, or on another partition."""
+    """Returns the records with realistic faults: duplicates, swapped order, missing or wrong keys, wrong partitions."""
     found = list(emissions)
     if sketch.domain.app == "상담봇":
-        # librdkafka's own partitioner, with which most clients outside Java place a key.
+        # CRC32 is librdkafka's default partitioner, which most clients outside Java use.
         return [replace(one, partition=crc32(one.key or b"") % PARTITIONS) for one in found]
     if not sketch.expected:
         return found
@@ -203,7 +203,7 @@ def _disordered(rng: random.Random, sketch: Sketch, emissions: Sequence[Emission
     return found
 
 
-def _astray(rng: random.Random, one: Emission) -> Emission:
+def _on_other_partition(rng: random.Random, one: Emission) -> Emission:
     return replace(one, partition=(one.partition + rng.randrange(1, PARTITIONS)) % PARTITIONS)
 
 
@@ -216,4 +216,8 @@ def _with_users_key(rng: random.Random, one: Emission) -> Emission:
     return replace(one, key=key, partition=partition_of(key, PARTITIONS))
 
 
-_ODDITIES: tuple[Callable[[random.Random, Emission], Emission], ...] = (_astray, _without_key, _with_users_key)
+_ODDITIES: tuple[Callable[[random.Random, Emission], Emission], ...] = (
+    _on_other_partition,
+    _without_key,
+    _with_users_key,
+)

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish that is heard where it is safe to stop."""
+"""Delays Ctrl-C until the program reaches a point where it is safe to stop."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 
 class Interrupted(Exception):  # noqa: N818  # an outcome that the caller handles
-    """The user wants it to end."""
+    """The user requested a stop, with Ctrl-C or another signal."""
 
 
 class Interruption:
-    """Counts Ctrl-C, SIGTERM and a closed terminal instead of letting them strike anywhere, as long as its block lasts.
+    """Counts SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) within its `with` block.
 
-    An exception in the middle of anything could lose a process that was just started, or half of the clearing up.
+    A KeyboardInterrupt at an arbitrary point could lose a process that was just started, or leave the cleanup
+    incomplete. The signals therefore only increase `wanted`, and `check` raises where a stop is safe.
     """
 
     _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -36,10 +37,10 @@ class Interruption:
             signal.signal(number, handler)
 
     def check(self, allowed: int = 0) -> None:
-        """Stop here if the user asked for it more than `allowed` times.
+        """Raises `Interrupted` if more than `allowed` signals have arrived.
 
         Raises:
-            Interrupted: so it is.
+            Interrupted: the user requested a stop more than `allowed` times.
         """
         if self.wanted > allowed:
             raise Interrupted

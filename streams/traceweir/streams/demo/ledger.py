@@ -1,6 +1,7 @@
-"""The ledger: what must come out of what was emitted, counted without a worker and without a stage.
+"""Computes the expected counts for the emitted records, without a worker and without a stage.
 
-It knows the fate of every record, because the fleet made it so, and takes values from the scorers as a library.
+The fleet determines the expected outcome (`fate`) of every record. The ledger uses the scorers as a library to compute
+values.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ CONFIG: JsonObject = {
 """The evaluation config of the demo."""
 
 Counts = Mapping[str, int]
-"""By a name that says what is counted."""
+"""Counts by name; the name states what is counted."""
 
 _SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def expected_counts(emissions: Iterable[Emission], plan: Plan) -> Counts:
-    """What the worker must make of these records, of any part of a fleet.
+    """Returns the counts that the worker must produce for these records, which can be any part of a fleet.
 
     Raises:
-        OrderMattersError: it would depend on the order in which sessions finish.
+        OrderMattersError: the counts would depend on the order in which sessions finish.
     """
     emitted = list(emissions)
     counts: Counter[str] = Counter()
@@ -60,7 +61,7 @@ def expected_counts(emissions: Iterable[Emission], plan: Plan) -> Counts:
 
 
 def spans_by_domain(emissions: Iterable[Emission]) -> dict[str, list[Span]]:
-    """The values that the traces of these records can have."""
+    """Returns the range of values that each trace of these records can have, by domain."""
     traces = {trace.id: trace for session in sessions_of(list(emissions)) for trace in session.traces}
     by_domain: dict[str, list[ReasoningTrace]] = defaultdict(list)
     for trace in traces.values():
@@ -69,15 +70,15 @@ def spans_by_domain(emissions: Iterable[Emission]) -> dict[str, list[Span]]:
 
 
 @dataclass(slots=True)
-class Told:
-    """What a session's records say."""
+class SessionRecords:
+    """The events and traces of a session's records."""
 
     name: str
     events: list[InvocationEvent] = field(default_factory=list)
     traces: list[ReasoningTrace] = field(default_factory=list)
 
     def document(self) -> Session:
-        """As a session; when it was closed and why does not matter for its criteria."""
+        """Returns the session. The time and the reason of its closing are arbitrary, because criteria ignore them."""
         return Session(
             session_id=self.name,
             segment=0,
@@ -90,17 +91,17 @@ class Told:
         )
 
 
-def sessions_of(emissions: Sequence[Emission]) -> list[Told]:
-    """The sessions in these records."""
-    found: dict[str, Told] = {}
+def sessions_of(emissions: Sequence[Emission]) -> list[SessionRecords]:
+    """Returns the sessions of these records."""
+    found: dict[str, SessionRecords] = {}
     for one in emissions:
         if one.fate != JOINED:
             continue
-        told = found.setdefault(one.session, Told(one.session))
+        session = found.setdefault(one.session, SessionRecords(one.session))
         if one.topic == "traces":
-            told.traces.append(ReasoningTrace.model_validate_json(one.value or b""))
+            session.traces.append(ReasoningTrace.model_validate_json(one.value or b""))
         else:
-            told.events.append(EVENT.validate_json(one.value or b""))
+            session.events.append(EVENT.validate_json(one.value or b""))
     return list(found.values())
 
 
@@ -108,16 +109,16 @@ def sessions_of(emissions: Sequence[Emission]) -> list[Told]:
 class _Traced:
     trace: ReasoningTrace
     required: list[tuple[str, str]]
-    """Metric and status of the criteria that the gate asks for."""
+    """Metric and status of each criterion that the gate requires."""
 
 
 def _criteria(plan: Plan, turns: Sequence[Turn], counts: Counter[str]) -> dict[str, tuple[str, str]]:
-    """Count the scores of a session; gives the session's own statuses by metric."""
+    """Counts the scores of a session; returns metric and status of its session-level scores, by metric."""
     found = {}
     for metric in plan.metrics:
         values = [_measured(metric, turn) for turn in turns]
-        there = [value for value in values if value is not None]
-        mean = sum(there) / len(there) if there else None
+        evaluated = [value for value in values if value is not None]
+        mean = sum(evaluated) / len(evaluated) if evaluated else None
         for value in (*values, mean):
             counts[f"scores: {metric.name} {_status(metric, value)}"] += 1
         found[metric.name] = (metric.name, _status(metric, mean))
@@ -126,13 +127,13 @@ def _criteria(plan: Plan, turns: Sequence[Turn], counts: Counter[str]) -> dict[s
 
 def _measured(metric: Metric, turn: Turn) -> float | None:
     if metric.scorer is None:
-        raise ValueError(f"the demo cannot tell what {metric.name} must give, as nothing here computes it")
+        raise ValueError(f"the demo cannot compute the expected value of {metric.name}: the metric has no scorer here")
     try:
         measurement = metric.scorer.score(Subject(invocation=turn.invocation, reference=turn.reference))
     except MissingInput:
         return None
     if not isinstance(measurement, Measurement):
-        raise TypeError(f"{metric.name}: the demo knows only scorers that answer at once")
+        raise TypeError(f"{metric.name}: the demo supports only synchronous scorers, which return a Measurement")
     return measurement.value
 
 

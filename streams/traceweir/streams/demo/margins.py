@@ -1,7 +1,7 @@
-"""What the gate must decide on a set of traces, whatever order they come in.
+"""Computes the decisions that the gate must take on a set of traces, for every order of arrival.
 
-Novelty depends on what came before, and two runs may interleave differently. So the demo's traces are such that no order changes a
-verdict; of two near-duplicates, whichever comes second is below the threshold.
+The novelty of a trace depends on the traces before it, and two runs can interleave differently. The demo's traces are
+chosen so that no order changes a decision. Of two near-duplicates, the trace that comes second is below the threshold.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ TWIN_SIMILARITY = 0.9
 
 
 class OrderMattersError(ValueError):
-    """Some order of the traces would change a verdict."""
+    """Some order of the traces would change a decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The values that a trace can have, over all orders."""
+    """The values that a trace can have over all orders of arrival."""
 
     trace_id: str
     lowest: float
     highest: float
     twin: str | None = None
-    """The near-duplicate of which exactly one comes first. The span is then that of the one that does."""
+    """Id of the trace's near-duplicate.
+
+    `lowest` and `highest` then hold for the trace if it comes first of the two.
+    """
     beside_twin: tuple[float, float] | None = None
-    """The values of the one that comes second."""
+    """The lowest and the highest value of the trace if it comes second of the two."""
 
     def distance(self, threshold: float) -> float:
-        """How far every possible value is from the threshold, at least; 0 if they lie on both sides."""
+        """Returns the smallest distance of a possible value from the threshold; 0 if values lie on both sides."""
         spans = [(self.lowest, self.highest), *([self.beside_twin] if self.beside_twin else [])]
         return min(
             0.0 if low < threshold <= high else min(abs(low - threshold), abs(high - threshold)) for low, high in spans
@@ -43,7 +46,7 @@ class Span:
 
 
 def spans_of(traces: Sequence[ReasoningTrace]) -> list[Span]:
-    """The possible values of the traces of one domain, each compared with any of the others."""
+    """Returns the possible values of the traces of one domain, from the similarity of each trace to all others."""
     if not traces:
         return []
     texts = [embedded_text(trace.task.objective, [step.content for step in trace.steps]) for trace in traces]
@@ -54,10 +57,10 @@ def spans_of(traces: Sequence[ReasoningTrace]) -> list[Span]:
 
 
 def below(spans: Sequence[Span], threshold: float) -> set[str]:
-    """The traces below the threshold; of twins one, by convention the one with the greater id.
+    """Returns the ids of the traces below the threshold; of twins, by convention, the twin with the greater id.
 
     Raises:
-        OrderMattersError: a trace is above or below, depending on the order.
+        OrderMattersError: a trace is above or below the threshold, depending on the order.
     """
     found = set()
     for span in spans:
@@ -79,9 +82,10 @@ def _span(
     others = similarity[~np.isnan(similarity)]
     twins = np.flatnonzero(np.nan_to_num(similarity, nan=-1.0) >= TWIN_SIMILARITY)
     if len(twins) > 1:
-        raise OrderMattersError(f"{trace.id} has {len(twins)} near-duplicates; at most one is accounted for")
+        raise OrderMattersError(f"{trace.id} has {len(twins)} near-duplicates; at most one is supported")
     apart = others[others < TWIN_SIMILARITY]
-    # First of its domain: 0.5. Else 1 minus the similarity to the nearest of those that came before: any of the others may be that.
+    # The first trace of a domain has the novelty 0.5. Any other trace has 1 minus the similarity to the nearest earlier trace,
+    # which can be any of the other traces.
     novelties = [0.5, *(1.0 - apart)]
     lowest, highest = _value(trace, min(novelties)), _value(trace, max(novelties))
     if not len(twins):

@@ -1,4 +1,7 @@
-"""What a running demo tells whoever shows it. The command line draws it; nothing here prints."""
+"""Defines what a running demo reports to its view.
+
+The command line implements the view; this module prints nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,24 @@ from traceweir.streams.demo.observer import Observed
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How far the demo is."""
+    """The progress of the demo."""
 
     at_s: float
-    """Seconds since it began."""
+    """Seconds since the demo started."""
     phase: str
     emitted: int
     planned: int
 
 
 class View(Protocol):
-    """Shows a demo while it runs."""
+    """Displays a demo while it runs."""
 
     def update(self, moment: Moment, seen: Observed) -> None:
-        """Show what has come out by now."""
+        """Displays the progress and the output so far."""
 
 
 class NoView:
-    """Shows nothing."""
+    """A view that displays nothing."""
 
     def __enter__(self) -> NoView:
         return self
@@ -38,4 +41,4 @@ class NoView:
     ) -> None: ...
 
     def update(self, moment: Moment, seen: Observed) -> None:
-        """Show nothing."""
+        """Does nothing."""

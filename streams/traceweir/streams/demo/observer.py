@@ -1,4 +1,4 @@
-"""The observer: reads all that the worker writes, and keeps what the view shows and the summary counts."""
+"""Reads everything that the worker writes, and keeps the data for the view and the counts for the summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REMEMBERED_SESSIONS = 500
 
 @dataclass(slots=True)
 class SessionSeen:
-    """What is known of a session so far. Its texts are as the sender wrote them."""
+    """The output for a session so far. Texts are unchanged from the sender, so a view must sanitize them."""
 
     session_id: str
     domain: str = ""
@@ -41,32 +41,32 @@ Version = tuple[str, int, int]
 
 @dataclass(slots=True)
 class Observed:
-    """What came out so far."""
+    """The worker's output so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    """By the names that the ledger uses, from the output topics."""
+    """Counts from the output topics, by the ledger's names."""
     results: int = 0
     letters: int = 0
     subjects: dict[Version, int] = field(default_factory=dict)
-    """How many subjects each closed session has: its invocations, and itself."""
+    """Number of subjects of each closed session: its invocations and the session itself."""
     answered: set[Version] = field(default_factory=set)
-    """The closed sessions of which a criterion's score is there."""
+    """The closed sessions that have at least one criterion's score."""
     all_counters: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
-    """The counts of each stage and partition, as they stand in the state."""
+    """The counters of each stage and partition, as read from the changelog."""
     content: dict[tuple[int, bytes], int] = field(default_factory=dict)
-    """Rows of sessions that are open, or closed and in their grace, by partition and key; each with its revision."""
+    """Revision of each content row by partition and key, for sessions that are open or closed within their grace."""
     guards: dict[tuple[int, bytes], tuple[int, int]] = field(default_factory=dict)
     """Segment and revision of closed sessions, by partition and id."""
     network: dict[str, bytes] = field(default_factory=dict)
     """Published traces by id."""
     sessions: OrderedDict[str, SessionSeen] = field(default_factory=OrderedDict)
-    """The latest ones, the last that something became known of at the end."""
+    """The latest sessions; the session with the newest output is at the end."""
     latest_letters: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=SHOWN_LETTERS))
     news: deque[str] = field(default_factory=lambda: deque(maxlen=1_000))
-    """A line for each decision and dead letter that nobody has read yet."""
+    """One line for each decision and each dead letter that the view has not read yet."""
 
     def counters(self, stage: str) -> Counter[str]:
-        """The counts of a stage over all partitions."""
+        """Returns the counts of a stage over all partitions."""
         total: Counter[str] = Counter()
         for (name, _), counted in self.all_counters.items():
             if name == stage:
@@ -75,17 +75,17 @@ class Observed:
 
     @property
     def open_sessions(self) -> int:
-        """Sessions whose content is in the state in a revision that has not closed."""
-        stand: dict[tuple[int, bytes], tuple[int, int]] = {}
+        """Number of sessions whose latest revision in the state has not closed."""
+        latest: dict[tuple[int, bytes], tuple[int, int]] = {}
         for (partition, key), revision in self.content.items():
             name, segment, _ = split_chunk_key(key)
-            stand[partition, name] = max(stand.get((partition, name), (0, 0)), (segment, revision))
-        return sum(place not in self.guards or self.guards[place] < found for place, found in stand.items())
+            latest[partition, name] = max(latest.get((partition, name), (0, 0)), (segment, revision))
+        return sum(place not in self.guards or self.guards[place] < found for place, found in latest.items())
 
     def at_rest(self, emitted: int) -> bool:
-        """Whether all of so many records went all the way, and nothing is on its way."""
+        """Returns whether all `emitted` records have passed through all stages, and none is in flight."""
         assemble, score, gate = (self.counters(stage) for stage in STAGES)
-        put_aside = sum(dead_lettered(counters) for counters in (assemble, score, gate))
+        dead_letters = sum(dead_lettered(counters) for counters in (assemble, score, gate))
         scores = sum(count for name, count in score.items() if name.startswith("scores."))
         return (
             assemble["consumed"] == emitted + assemble["forwarded"]
@@ -95,14 +95,14 @@ class Observed:
             and score["scored"] + dead_lettered(score) == score["consumed"]
             and score["candidates"] == self.counts["candidates"] == gate["consumed"] - gate["replayed"]
             and self.results == scores + 2 * (gate["accepted"] + gate["rejected"])
-            and self.letters == put_aside
+            and self.letters == dead_letters
             and self.counts["network"] == gate["accepted"]
             and not self.open_sessions
         )
 
 
 def dead_lettered(counters: Counter[str]) -> int:
-    """How many records a stage put aside."""
+    """Returns the number of dead letters of a stage."""
     return sum(count for name, count in counters.items() if name.startswith("dead_lettered."))
 
 
@@ -113,7 +113,7 @@ class Observer:
         self.seen = Observed()
         topics = Topics.of(settings.topic_prefix)
         self._changelog = changelog(application_id(settings.topic_prefix, STAGES))
-        self._takers = {
+        self._handlers = {
             topics.results: self._result,
             topics.network: self._network,
             topics.dead_letters: self._dead_letter,
@@ -126,7 +126,7 @@ class Observer:
         fetching = {"fetch.wait.max.ms": 50, "log_level": 0}
         self._consumer = Consumer(confluent_options(settings) | own | fetching)
         self._places = [
-            TopicPartition(topic, partition, 0) for topic in self._takers for partition in range(settings.partitions)
+            TopicPartition(topic, partition, 0) for topic in self._handlers for partition in range(settings.partitions)
         ]
 
     def __enter__(self) -> Observer:
@@ -139,15 +139,15 @@ class Observer:
         self._consumer.close()
 
     def poll(self, timeout_s: float) -> None:
-        """Take what there is, and wait for it at most so long.
+        """Processes the available records; waits at most `timeout_s` seconds for them.
 
         Raises:
-            KafkaException: the broker does not answer as it should.
+            KafkaException: the broker reports an error.
         """
         for message in self._consumer.consume(num_messages=500, timeout=timeout_s):
             if message.error() is not None:
                 raise KafkaException(message.error())
-            self._takers[message.topic()](message)
+            self._handlers[message.topic()](message)
 
     def _result(self, message: Message) -> None:
         score, counts = orjson.loads(message.value()), self.seen.counts
@@ -194,7 +194,7 @@ class Observer:
         )
 
     def _session(self, message: Message) -> None:
-        if is_replay(message.headers() or ()):  # it was counted when it was closed
+        if is_replay(message.headers() or ()):  # the session was counted when it closed
             return
         session = Session.model_validate_json(message.value())
         self.seen.counts["sessions"] += 1

@@ -1,4 +1,4 @@
-"""One performance: the broker, the worker, the agents that emit in real time, and what came out at the end."""
+"""Runs the demo once: the broker, the worker, the agents that emit in real time, and the summary of the output."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from traceweir.streams.topics import Topics
 
 START_WITHIN_S, REST_WITHIN_S = 45.0, 20.0
 _TURN_S = 0.04
-"""How long the observer waits for records before the agents have their turn again."""
+"""How long the observer waits for records before the agents can emit again, in seconds."""
 
 Expect = Callable[[Sequence[Emission], Plan], Counts]
-"""What must come out of what was emitted."""
+"""Returns the expected counts for the emitted records."""
 
 
 class DemoError(RuntimeError):
-    """The demo cannot go on; the message says why."""
+    """The demo cannot continue; the message states the reason."""
 
 
 def play(
@@ -48,11 +48,11 @@ def play(
     view: AbstractContextManager[View],
     interruption: Interruption,
 ) -> Summary:
-    """Run everything once, in real time.
+    """Runs the demo once, in real time; returns its summary.
 
     Raises:
-        Interrupted: the user asked for it; with `keep` twice, as the first time ends the emission.
-        DemoError: the worker does not begin to read, or the broker refuses a record.
+        Interrupted: the user requested a stop; with `keep` a second time, because the first request ends the emission.
+        DemoError: the worker does not start to read, or the broker refuses a record.
         WorkerEndedError: the worker ended by itself.
     """
     plan, began = read_plan(CONFIG), time.monotonic()
@@ -87,7 +87,7 @@ def play(
 
 
 class _Performance:
-    """The agents, and who watches them."""
+    """Emits the agents' records, and updates the observer and the view."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class _Performance:
         self._planned = 0
 
     def run(self, rounds: Iterator[Fleet]) -> None:
-        """Greet the worker until it answers, then let the agents work, round after round."""
+        """Emits round after round: waits until the worker reads all partitions, then emits the agents' records."""
         for fleet in rounds:
             self.with_secrets.add(fleet.session_with_secrets)
             self._planned += len(fleet.emissions)
@@ -120,7 +120,7 @@ class _Performance:
                 return
 
     def rest(self) -> bool:
-        """Wait until nothing is on its way any more; whether it came to that in time."""
+        """Waits until no record is in flight; returns false if that takes longer than `REST_WITHIN_S`."""
         until = time.monotonic() + REST_WITHIN_S
         while not self._observer.seen.at_rest(len(self.emitted)):
             if time.monotonic() > until:
@@ -172,7 +172,7 @@ def _rounds(seed: int, seconds: float, *, keep: bool) -> Iterator[Fleet]:
 
 
 def _environment(broker: EmbeddedBroker, folder: Path) -> dict[str, str]:
-    """The worker's settings: short gaps, so that a session closes while one looks on."""
+    """Returns the worker's settings, with gaps so short that a viewer sees sessions close."""
     return {
         f"{ENV_PREFIX}{name.upper()}": value
         for name, value in {
@@ -189,7 +189,7 @@ def _environment(broker: EmbeddedBroker, folder: Path) -> dict[str, str]:
 
 
 def _settings(environment: dict[str, str]) -> Settings:
-    """The same settings for this process; what else stands in its environment is for other brokers."""
+    """Returns the same settings for this process. Ignores its environment, which can name another broker."""
     defaults = {name: field.get_default() for name, field in Settings.model_fields.items()}
     ours = {name.removeprefix(ENV_PREFIX).lower(): value for name, value in environment.items()}
     return Settings(**(defaults | ours))

@@ -1,4 +1,4 @@
-"""The summary: do the coverage equations add up, and is everything as the ledger says?"""
+"""Summarizes a demo: checks the coverage equations, and compares the observed counts with those of the ledger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from traceweir.streams.demo.observer import Observed, dead_lettered
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """A whole and its parts."""
+    """A coverage equation: a total and the parts that must add up to it."""
 
     whole: str
     total: int
@@ -21,7 +21,7 @@ class Equation:
 
     @property
     def holds(self) -> bool:
-        """Whether the parts make up the whole."""
+        """Whether the parts add up to the total."""
         return self.total == sum(self.parts.values())
 
     def __str__(self) -> str:
@@ -31,24 +31,24 @@ class Equation:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """What became of the trace that carries secrets."""
+    """The result of redaction for the trace that contains secrets."""
 
     trace_id: str
     published: bool
     secrets: int
-    """How many it carried."""
+    """Number of secrets that the trace contained."""
     found: tuple[str, ...]
-    """Those that stand in what was published; should be none."""
+    """The secrets that the published trace still contains; must be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a demo showed."""
+    """The result of a demo."""
 
     seed: int
     took_s: float
     worker_log: str | None
-    """The end of the worker's log if not everything came to rest before the deadline, else None."""
+    """The end of the worker's log if records were still in flight at the deadline, otherwise None."""
     equations: Sequence[Equation]
     expected: Counts
     observed: Counts
@@ -56,7 +56,7 @@ class Summary:
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for each thing that is not as it should be."""
+        """One sentence for each deviation from the expected result."""
         found = [] if self.worker_log is None else ["not everything came out in time"]
         found += [f"does not add up: {equation}" for equation in self.equations if not equation.holds]
         found += [
@@ -70,16 +70,16 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """0 if everything is as it should be, else 1."""
+        """0 if there are no problems, otherwise 1."""
         return 1 if self.problems else 0
 
     def rows(self) -> list[tuple[str, int, int]]:
-        """Name, expected and observed count, of everything that either side knows."""
+        """Returns name, expected count and observed count, for each name in either set of counts."""
         names = sorted({*self.expected, *self.observed})
         return [(name, self.expected.get(name, 0), self.observed.get(name, 0)) for name in names]
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """Returns the summary as a JSON object."""
         return {
             "ok": not self.problems,
             "seed": self.seed,
@@ -104,18 +104,20 @@ class Summary:
 
 
 def observed_counts(seen: Observed) -> Counts:
-    """What came out, by the ledger's names."""
+    """Returns the observed counts, by the ledger's names."""
     assemble = seen.counters("assemble")
     own = {"records": assemble["consumed"] - assemble["forwarded"], "duplicates": assemble["duplicate"]}
     return {name: count for name, count in (seen.counts | own).items() if count}
 
 
 def equations_of(seen: Observed, metrics: int) -> list[Equation]:
-    """The coverage equations. Each side comes from another source where there are two: the stages' own counts, and what was written.
+    """Returns the coverage equations.
+
+    Where possible the two sides come from different sources: the counters of the stages, and the written records.
 
     Args:
-        seen: What came out.
-        metrics: How many criteria are measured, each on every invocation and every session.
+        seen: The worker's output.
+        metrics: Number of criteria; each is measured on every invocation and every session.
     """
     assemble, score, gate = seen.counters("assemble"), seen.counters("score"), seen.counters("gate")
     counts = seen.counts
@@ -177,7 +179,7 @@ def _and_replayed(counters: Mapping[str, int]) -> str:
 
 
 def redaction_of(seen: Observed, trace_id: str, secrets: Sequence[str]) -> Redaction:
-    """Whether the trace with the secrets was published, and without them."""
+    """Returns whether the trace with the secrets was published, and which secrets the published trace contains."""
     value = seen.network.get(trace_id)
     text = (value or b"").decode()
     return Redaction(trace_id, bool(value), len(secrets), tuple(secret for secret in secrets if secret in text))

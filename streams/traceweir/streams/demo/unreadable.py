@@ -1,4 +1,4 @@
-"""Records that nobody can use, each with the reason for which it must be put aside."""
+"""Generates unusable records, each with the expected reason of its dead letter."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class _Broken(NamedTuple):
 
 
 def unreadable(rng: random.Random, start: datetime, name: str, seconds: float, rounds: int) -> list[Emission]:
-    """Every kind of unusable record, `rounds` times, spread over `seconds`."""
+    """Returns every kind of unusable record, `rounds` times, at random times within `seconds`."""
     found = []
     for number in range(rounds):
         key = f"{name}-unreadable-{number}".encode()
         for broken in _kinds(start, key.decode()):
-            # At home, because a late record is found to be so only there.
+            # A late record goes to its home partition, because only the home partition detects that it is late.
             partition = partition_of(key, PARTITIONS) if broken.reason == "late" else rng.randrange(PARTITIONS)
             due = rng.uniform(0.5, seconds)
             found.append(
@@ -40,7 +40,10 @@ def unreadable(rng: random.Random, start: datetime, name: str, seconds: float, r
 
 
 def greetings() -> list[Emission]:
-    """A record a partition, for no session: once all of them were put aside, the worker has its partitions and reads."""
+    """Returns one unreadable record per partition, without a session.
+
+    When all of them are dead letters, the worker has its partitions and reads.
+    """
     return [
         Emission(-1.0, "invocations", partition, None, b"is anybody there?", fate="not_json")
         for partition in range(PARTITIONS)

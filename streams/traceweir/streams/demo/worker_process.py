@@ -1,7 +1,7 @@
-"""The demo's worker: a process of its own, which ends when it is told to, and also when the demo is gone.
+"""Runs the demo's worker in its own process, which ends on request and when the demo's process has ended.
 
-`python -m traceweir.streams.demo.worker_process CONFIG` runs all stages with the settings of the environment until its standard
-input ends. So a demo that is killed leaves no worker behind that looks for a broker for ever.
+`python -m traceweir.streams.demo.worker_process CONFIG` runs all stages, with the settings of the environment, until
+its standard input ends. A demo that is killed therefore leaves no worker that searches for its broker without end.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ SHOWN_LOG_LINES = 40
 
 
 class WorkerEndedError(RuntimeError):
-    """The worker ended by itself; the message has the end of its log."""
+    """The worker ended by itself; the message contains the end of the worker's log."""
 
 
 class WorkerProcess:
-    """A worker for as long as the `with` block lasts."""
+    """Runs a worker within a `with` block."""
 
     def __init__(self, config: Path, log: Path, environment: Mapping[str, str]) -> None:
-        """Prepare it.
+        """Stores the arguments; `with` starts the process.
 
         Args:
-            config: The evaluation config's file.
-            log: Where its log is written.
-            environment: Its `TRACEWEIR_*` settings; those of this process are not handed on.
+            config: File of the evaluation config.
+            log: File for the worker's log.
+            environment: The worker's `TRACEWEIR_*` settings. The worker does not inherit those of this process.
         """
         self._config, self._log = config, log
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
@@ -71,22 +71,22 @@ class WorkerProcess:
             process.stdin.close()
 
     def check(self) -> None:
-        """See that it runs.
+        """Checks that the worker runs.
 
         Raises:
-            WorkerEndedError: it does not.
+            WorkerEndedError: the worker has ended.
         """
         if self._process is not None and (code := self._process.poll()) is not None:
             raise WorkerEndedError(f"the worker ended with exit code {code}; the end of its log:\n{self.log_tail()}")
 
     def log_tail(self) -> str:
-        """The last lines of its log."""
+        """Returns the last lines of the worker's log."""
         lines = self._log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-SHOWN_LOG_LINES:]) or "(empty)"
 
 
 def main(config: str) -> int:
-    """Run a worker until it is told to stop, or standard input ends. Returns the exit code."""
+    """Runs a worker until a signal or until standard input ends; returns the exit code."""
     from traceweir.scorers.evaluation.plan import read_plan
     from traceweir.streams.settings import load_settings
     from traceweir.streams.topics import STAGES
@@ -97,11 +97,11 @@ def main(config: str) -> int:
 
 
 def _end_with_input() -> None:
-    # The raw descriptor: a thread that waits in sys.stdin holds its lock when the interpreter ends.
+    # This reads the raw descriptor, because a thread that waits in sys.stdin holds the lock of sys.stdin at interpreter exit.
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(ORPHANED_WITHIN_S)  # the broker is gone with the demo, so an orderly end may hang
+    time.sleep(ORPHANED_WITHIN_S)  # the broker has ended with the demo, so an orderly stop can hang
     os._exit(1)
 
 
