@@ -1,4 +1,4 @@
-"""A command of `traceweir`, run in the test's process."""
+"""Runs a command of `traceweir` in the test's process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceweir.streams.cli.main import main
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it wrote."""
+    """The exit code of a command, and its output."""
 
     code: object
     out: str
@@ -24,7 +24,7 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command by its arguments, on a wide terminal, in an environment that says nothing of Traceweir."""
+    """Returns a function that runs a command, on a wide terminal and without `TRACEWEIR_*` variables."""
     for name in [name for name in os.environ if name.startswith("TRACEWEIR_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")

@@ -1,4 +1,4 @@
-"""Whether the command line takes a command as it is written in a document, without running it."""
+"""Checks that the command line accepts a command as a document states it, without running the command."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
 
 
 def parse(arguments: Sequence[str]) -> None:
-    """Parse the arguments of `traceweir`, down to the last subcommand.
+    """Parses the arguments of `traceweir`, down to the last subcommand.
 
     Raises:
-        click.UsageError: there is no such command or option, or an argument is missing.
+        click.UsageError: a command or option does not exist, or an argument is missing.
     """
     command: Any = typer.main.get_command(app)
     rest = list(arguments)
@@ -32,12 +32,12 @@ def parse(arguments: Sequence[str]) -> None:
 
 
 def blocks(markdown: str, language: str) -> list[str]:
-    """The code blocks of a page in one language, in order."""
+    """Returns the code blocks of a page in one language, in order."""
     return re.findall(rf"```{language}\n(.*?)```", markdown, re.DOTALL)
 
 
 def commands_in(markdown: str) -> Iterator[list[str]]:
-    """The arguments of each `traceweir` command in the shell blocks of a page."""
+    """Yields the arguments of each `traceweir` command in the shell blocks of a page."""
     for block in blocks(markdown, "bash"):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
@@ -46,5 +46,5 @@ def commands_in(markdown: str) -> Iterator[list[str]]:
 
 
 def variables_in(text: str) -> set[str]:
-    """Every `TRACEWEIR_...` in a text."""
+    """Returns every `TRACEWEIR_...` name in a text."""
     return set(re.findall(rf"\b{ENV_PREFIX}[A-Z0-9_]*[A-Z0-9]\b", text))

@@ -1,4 +1,4 @@
-"""A scorer for tests that does to its process what no scorer should."""
+"""Defines a scorer for tests that kills or blocks its own process."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 
 _LEFT_BEHIND: set[str] = set()
-"""What a session left behind in this process."""
+"""State that a session left behind in this process."""
 
 
 class Deadly(Scorer):
-    """Kills its process over a session called `kill...`; over one called `hold...` it holds it, and the interpreter, for ever.
+    """Acts on the process as the start of the session's name says, and adds the name of each session to a file.
 
-    Over `once` it kills the first process only, over `fork` it leaves a process behind and kills its own, over `wait` it waits until the
-    file `go` is there. Over `trap` it leaves behind what kills the process at the session after. Each start is noted in a file.
+    `kill` kills the process. `hold` blocks the process, with the interpreter lock held, without end. `once` kills only
+    the first process that scores the session. `fork` leaves a child process behind and kills its own process. `wait`
+    waits until the file `go` exists. `trap` leaves state behind that kills the process at the next session.
     """
 
     level: ClassVar[Level] = "session"
     notes: str
 
     def score(self, subject: Subject) -> Measurement | Awaitable[Measurement]:
-        """Do it."""
+        """Acts as the session's name says; returns the value 1."""
         name = subject.session.session_id if subject.session else ""
         notes = Path(self.notes)
         with notes.open("a") as file:
@@ -59,7 +60,7 @@ class Deadly(Scorer):
 
 
 def deadly_plan(notes: Path) -> Plan:
-    """A plan with this scorer alone."""
+    """Returns a plan with this scorer as its only metric."""
     plan = read_plan(None)
     metric = Metric("deadly", 0.5, Deadly(notes=str(notes)), "digest")
     return Plan((metric,), plan.trace_value, plan.gate, {"deadly": 1.0}, plan.digest)

@@ -1,4 +1,4 @@
-"""`traceweir dlq` as a process, and dead letters that a test puts on the topic itself."""
+"""Runs `traceweir dlq` as a process, and writes dead letters to the topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from traceweir.schemas.dead_letter import DeadLetter
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it said."""
+    """The exit code of a command, and its output."""
 
     code: int
     out: bytes
@@ -24,7 +24,7 @@ class Ended(NamedTuple):
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """The JSON lines."""
+        """The JSON lines of stdout, parsed."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
@@ -36,7 +36,7 @@ class Dlq:
     prefix: str = "traceweir."
 
     def __call__(self, *arguments: str) -> Ended:
-        """Run `traceweir dlq`."""
+        """Runs `traceweir dlq`."""
         ended = subprocess.run(
             [sys.executable, "-m", "traceweir.streams.cli.main", "dlq", *arguments],
             env=os.environ | self.environment | {"COLUMNS": "200"},
@@ -48,15 +48,15 @@ class Dlq:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that say where it is."""
+        """The environment variables that name the broker and the prefix."""
         return {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": self.servers, "TRACEWEIR_TOPIC_PREFIX": self.prefix}
 
     def states(self) -> dict[str, str]:
-        """By id, whether the dead letter is open or replayed."""
+        """Returns the state of each dead letter (`open` or `replayed`) by id."""
         return {line["id"]: line["state"] for line in self("list", "--json").lines}
 
     def put(self, letters: Sequence[DeadLetter]) -> None:
-        """Write dead letters as a worker does, each to the partition of its record."""
+        """Writes dead letters as a worker does, each to the partition of its record."""
         producer = Producer({"bootstrap.servers": self.servers})
         for letter in letters:
             producer.produce(
@@ -70,7 +70,7 @@ class Dlq:
 
 
 def letter(number: int, prefix: str = "traceweir.", topic: str = "traces", **changes: Any) -> DeadLetter:
-    """A dead letter of the partition `number % 4`."""
+    """Returns a dead letter of the partition `number % 4`."""
     about: dict[str, Any] = {"reason": "late", "detail": "too late", "stage": "assemble", "timestamp": 1_000, **changes}
     value = about.pop("value", b"value %d" % number)
     return DeadLetter(

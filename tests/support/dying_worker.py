@@ -1,8 +1,8 @@
-"""A worker that kills itself at a step of a checkpoint, when it is told to: a kill from outside rarely hits these moments.
+"""Runs a worker that kills itself at a chosen step of a checkpoint; a kill from outside rarely hits that moment.
 
-`python -m tests.support.dying_worker worker ...`, with the arguments of `traceweir`. Once there is the file that `TRACEWEIR_TESTS_DEATH`
-names, which says `STEP MOMENT COUNT`, it dies at the COUNT-th call of STEP from then on, `before` it, `midway` (the request is under way)
-or `after` it.
+`python -m tests.support.dying_worker worker ...` takes the arguments of `traceweir`. The file that the variable
+`TRACEWEIR_TESTS_DEATH` names contains `STEP MOMENT COUNT`. When the file exists, the worker kills itself at the
+COUNT-th call of STEP from then on: `before` the call, `midway` (the request is in flight) or `after` the call.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from aiokafka import AIOKafkaProducer
 
 STEPS = ("begin_transaction", "send_batch", "send_offsets_to_transaction", "commit_transaction", "store")
 WITHOUT_TRANSACTIONS = ("send_batch", "store")
-"""The steps that there are on an embedded broker."""
+"""The steps of a checkpoint on an embedded broker."""
 MOMENTS = ("before", "midway", "after")
 VARIABLE = "TRACEWEIR_TESTS_DEATH"
 
 
 class Death:
-    """When to die: never, until it is drawn, or until the file that says so is there."""
+    """When the process kills itself: never, until `draw` is called or the file exists."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file, self._step, self._moment, self._left = file, "", "", 0
 
     def draw(self, step: str, moment: str, count: int) -> None:
-        """Die at that step."""
+        """Sets the step, the moment and the number of the call at which the process kills itself."""
         self._step, self._moment, self._left = step, moment, count
 
     def due(self, step: str) -> bool:
-        """Count a call of a step, and say whether it is the one."""
+        """Counts a call of a step; returns whether the process must kill itself at this call."""
         if self._file is not None and self._file.exists():
             drawn, moment, count = self._file.read_text().split()
             self._file.unlink()
@@ -51,13 +51,13 @@ class Death:
         return self._moment
 
     def come(self) -> None:
-        """End the process as SIGKILL does."""
+        """Kills the process with SIGKILL."""
         os.write(2, f"killing itself: {self._step}, {self._moment}\n".encode())
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def install(death: Death) -> None:
-    """Put the steps of this process under its control."""
+    """Wraps the steps of a checkpoint in this process, so that `death` can kill the process there."""
     from traceweir.streams.kafka.faust_adapter import Table
 
     write = Table.write
@@ -66,7 +66,7 @@ def install(death: Death) -> None:
         if not death.due("store"):
             write(self, partition, rows, offset)
             return
-        if death.moment != "before":  # a batch of rows is written whole, or not at all
+        if death.moment != "before":  # RocksDB writes a batch of rows completely or not at all, so `midway` is `after`
             write(self, partition, rows, offset)
         death.come()
 

@@ -1,4 +1,4 @@
-"""Eval sets for tests, as JSON, which name only what matters to them."""
+"""Builds eval sets as JSON, with defaults for all fields that a test does not set."""
 
 from __future__ import annotations
 

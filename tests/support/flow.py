@@ -1,4 +1,4 @@
-"""What the flow tests share beside `traceweir.streams.testing`."""
+"""Contains what the flow tests share in addition to `traceweir.streams.testing`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TOPICS = Topics.of()
 
 
 class RereadFlow(Flow):
-    """A flow whose topics lose their first records, and whose brokers fail, when a record is read again."""
+    """A flow in which a record that is read again can be deleted, slow to arrive, or unavailable."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.first_offset = 0
-        """Records below this offset are gone."""
+        """Records below this offset are deleted."""
         self.read_again: list[int] = []
-        """Offsets of the records that were asked for again."""
+        """Offsets of the records that were read again, in order."""
         self.hold_reading: asyncio.Event | None = None
         """If set, reading waits for this event."""
         self.brokers_fail = False

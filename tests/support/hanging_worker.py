@@ -1,4 +1,7 @@
-"""A worker whose last checkpoint never ends: `python -m tests.support.hanging_worker worker ...`, with the arguments of `traceweir`."""
+"""Runs a worker whose last checkpoint never ends.
+
+`python -m tests.support.hanging_worker worker ...` takes the arguments of `traceweir`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from traceweir.streams.runtime.checkpoint import Checkpoints
 
 
 async def hang(self: Any) -> None:
-    """Never come back."""
+    """Never returns."""
     await asyncio.Event().wait()
 
 

@@ -1,4 +1,4 @@
-"""A scorer that asks a judge, and judges that ask a server of the tests."""
+"""Defines a scorer that asks a judge, and judges that send their requests to a test server."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from traceweir.streams.judges.service import Judging
 
 KEY = "hunter2-hunter2-hunter2"
 QUICK = {"initial_s": 0.001, "max_s": 5, "jitter_s": 0}
-"""Pauses that no test waits for."""
+"""Retry settings with pauses so short that tests need not wait."""
 
 
 class Asks(Scorer):
-    """1 if the judge says yes of a response, else 0; the mean over so many samples."""
+    """Scores a response 1 if the judge replies yes, otherwise 0; the value is the mean over `samples` replies."""
 
     judged: ClassVar[bool] = True
     model: str = "openai/stub"
@@ -48,7 +48,7 @@ class Asks(Scorer):
 
 
 def judged_plan(samples: int = 1, **judge: Any) -> Plan:
-    """A plan whose one criterion asks; as no config can name it."""
+    """Returns a plan whose only criterion is `Asks`, which no config can name."""
     plan = read_plan({"judge": judge_section(**judge)})
     return replace(
         plan, metrics=(Metric("asks", 0.5, Asks(samples=samples), f"asks {samples}"),), sampling={"asks": 1.0}
@@ -64,7 +64,7 @@ def question(prompt: str = "Is it good?", **changes: Any) -> Question:
 
 
 class Clock:
-    """A clock that goes when it is told."""
+    """A clock that a test moves forward with `go`."""
 
     def __init__(self, now: datetime = NOW) -> None:
         self.now = now
@@ -77,7 +77,7 @@ class Clock:
 
 
 class Pauses:
-    """Sleeps that take no time, and are noted."""
+    """A replacement for `asyncio.sleep` that takes no time and records the requested seconds."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
@@ -90,6 +90,6 @@ class Pauses:
 def judging(
     url: str, *, key: str | None = KEY, clock: Clock | None = None, config: Any = None, **options: Any
 ) -> Judging:
-    """What asks the server at this address."""
+    """Returns a judge service that sends its requests to the server at this URL."""
     access = Access(url, SecretStr(key) if key else None)
     return Judging(JudgeConfig.model_validate(judge_section(**(config or {}))), access, clock or Clock(), **options)

@@ -1,4 +1,4 @@
-"""Fixtures that give a test a broker: Apache Kafka, or the embedded one."""
+"""Defines fixtures that provide a broker: Apache Kafka or the embedded broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEEDS_KAFKA = f"{NEEDS_NODES}, or {SERVERS} to a running cluster, for example af
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
-    """Bootstrap servers of an Apache Kafka that the whole run shares: choose a topic prefix of your own."""
+    """Yields the bootstrap servers of an Apache Kafka that all tests share; a test needs its own topic prefix."""
     if servers := os.environ.get(SERVERS):
         yield servers
     elif home := kafka_home():
@@ -31,26 +31,26 @@ def kafka() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """The certificates of `secured_kafka`."""
+    """Returns the certificates of `secured_kafka`."""
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="session")
 def secured_kafka(certificates: Certificates) -> Iterator[KafkaCluster]:
-    """A node that also listens for TLS with a client's certificate, and for TLS with a password."""
+    """Yields a node that also listens for TLS with a client certificate, and for TLS with a password."""
     home = kafka_home() or pytest.skip(NEEDS_NODES)
     with KafkaCluster(home, certificates=certificates) as cluster:
         yield cluster
 
 
 def kafka_home() -> Path | None:
-    """Where an Apache Kafka is unpacked, if the environment says so."""
+    """Returns the folder of an unpacked Apache Kafka if the environment names one, otherwise None."""
     home = os.environ.get(HOME)
     return Path(home).absolute() if home else None
 
 
 @pytest.fixture
 def embedded_broker() -> Iterator[EmbeddedBroker]:
-    """An embedded broker of the test's own."""
+    """Yields an embedded broker that only this test uses."""
     with EmbeddedBroker() as broker:
         yield broker

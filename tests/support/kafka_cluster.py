@@ -1,4 +1,4 @@
-"""Apache Kafka for tests: one node or several of an unpacked distribution, on loopback, to be killed and restarted."""
+"""Runs Apache Kafka for tests: one or several nodes of an unpacked distribution, on loopback."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ START_TIMEOUT_S = 90
 
 
 class KafkaCluster:
-    """Nodes of KRaft, each broker and controller in one process, for as long as the `with` block lasts.
+    """Runs KRaft nodes within a `with` block; each node is broker and controller in one process.
 
-    A node keeps its ports and its log over `kill` and `start`, as a machine would. Nodes are numbered from 1. With three,
-    every topic may have three replicas, two of which must have a record before it counts.
+    A node keeps its ports and its log over `kill` and `start`, as a machine does. Nodes are numbered from 1. With
+    three nodes, every topic can have three replicas, and two replicas must have a record before it is acknowledged.
     """
 
     def __init__(self, home: Path, nodes: int = 1, certificates: Certificates | None = None) -> None:
-        """Start nothing yet.
+        """Stores the arguments; `with` starts the nodes.
 
         Args:
             home: An unpacked distribution.
             nodes: How many nodes.
-            certificates: If given, nodes also listen for TLS, which then asks for a client's certificate, and for TLS with a password.
+            certificates: If given, nodes also listen for TLS with a required client certificate, and for TLS with a
+                password.
         """
         self._home = home
         self._numbers = range(1, nodes + 1)
@@ -47,7 +48,7 @@ class KafkaCluster:
             dict(zip(self._numbers, ports, strict=False)) for _ in range(4)
         )
         cluster_id = "-"
-        while cluster_id.startswith("-"):  # which the command line would take for an option
+        while cluster_id.startswith("-"):  # the command line would parse a leading dash as an option
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         try:
             for number in self._numbers:
@@ -67,31 +68,31 @@ class KafkaCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Every node, running or not: `host:port,host:port,...`."""
+        """The addresses of all nodes, running or not: `host:port,host:port,...`."""
         return ",".join(f"127.0.0.1:{port}" for port in self._broker_ports.values())
 
     @property
     def tls_servers(self) -> str:
-        """The same nodes, by TLS with a client's certificate."""
+        """The addresses for TLS with a client certificate."""
         return ",".join(f"127.0.0.1:{port}" for port in self._tls_ports.values())
 
     @property
     def password_servers(self) -> str:
-        """The same nodes, by TLS with a user and a password."""
+        """The addresses for TLS with a user and a password."""
         return ",".join(f"127.0.0.1:{port}" for port in self._password_ports.values())
 
     def pid(self, number: int) -> int:
-        """Give the process id of a node that was started."""
+        """Returns the process id of a started node."""
         return self._processes[number].pid
 
     def kill(self, number: int) -> None:
-        """End a node at once, as SIGKILL does, and wait until it is gone."""
+        """Kills a node with SIGKILL, and waits until its process has ended."""
         process = self._processes[number]
         process.kill()
         process.wait()
 
     def start(self, number: int) -> None:
-        """Start a node that does not run, on what its log holds; returns before it serves (see `wait`)."""
+        """Starts a stopped node on its existing log; returns before the node serves (see `wait`)."""
         with self._log(number).open("ab") as log:
             self._processes[number] = subprocess.Popen(
                 [self._home / "bin/kafka-server-start.sh", self._properties(number)],
@@ -102,10 +103,10 @@ class KafkaCluster:
             )
 
     def wait(self) -> None:
-        """Wait until every node that was started serves.
+        """Waits until every started node serves.
 
         Raises:
-            RuntimeError: One ended, or it took longer than 90 s; the message holds the end of its log.
+            RuntimeError: a node ended or needed longer than 90 s; the message contains the end of the node's log.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         for number, process in self._processes.items():
@@ -113,7 +114,7 @@ class KafkaCluster:
                 self._wait_for(number, deadline)
 
     def serves(self) -> bool:
-        """Whether every node serves, as far as it says within a second."""
+        """Returns whether every started node answers within a second that it serves."""
         return all(
             process.poll() is None and _serves(self._client(number), number)
             for number, process in self._processes.items()
@@ -124,7 +125,7 @@ class KafkaCluster:
         return AdminClient({"bootstrap.servers": server, "log_level": 0, "error_cb": lambda _: None})
 
     def _wait_for(self, number: int, deadline: float) -> None:
-        # Each is asked itself: the others may still list a node that was killed a moment ago.
+        # This asks the node itself, because other nodes can still list a node that was killed a moment ago.
         client = self._client(number)
         while not _serves(client, number):
             if self._ended_within(number, seconds=0.1) or time.monotonic() > deadline:

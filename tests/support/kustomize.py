@@ -1,6 +1,7 @@
-"""Renders a kustomization, as far as those of `k8s/` need it: so that the manifests are tested also where there is no kubectl.
+"""Renders a kustomization without kubectl, as far as the files in `k8s/` need it, so that tests need no kubectl.
 
-Where there is one, a test holds the two against each other. ConfigMaps keep their names; kustomize adds a hash of what they hold.
+If kubectl is installed, a test compares the two results. Here ConfigMaps keep their names; kustomize appends a hash of
+their content.
 """
 
 from __future__ import annotations

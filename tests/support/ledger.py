@@ -1,4 +1,4 @@
-"""A load of which every record is known: what was sent, and so what has to come out."""
+"""Generates a load and records everything that was sent, so that an audit can compute the expected output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Document = dict[str, Any]
 
 PARTITIONS = 4
 MARKS = {"raises": 0.008, "returns-rubbish": 0.008, "is-no-number": 0.008, "hangs": 0.0015, "kills-once": 0.002}
-"""What the scorer of `unsteady.py` does over a session of which the id ends with `~` and this, and the share of such sessions."""
+"""Marks, and the share of sessions with each: the scorer in `unsteady.py` acts on ids that end with `~` and a mark."""
 POISON = "holds"
-"""The mark of a session over which it never gives its process back."""
+"""The mark of a session for which the scorer blocks its process without end."""
 
 
 class Sending(NamedTuple):
@@ -33,11 +33,11 @@ class Sending(NamedTuple):
     value: bytes
     headers: list[tuple[str, bytes]] = []
     at: float | None = None
-    """Its timestamp, in seconds since 1970; None: the moment at which it is sent."""
+    """The record's timestamp, in seconds since 1970; None: the time of sending."""
 
 
 class Refused(NamedTuple):
-    """A record that has to become a dead letter."""
+    """A record that must become a dead letter."""
 
     topic: str
     key: bytes | None
@@ -47,46 +47,46 @@ class Refused(NamedTuple):
 
 @dataclass
 class Ledger:
-    """Sessions of several domains, emitted a record at a time in any interleaving, and what became of the numbers.
+    """Emits sessions of several domains record by record, interleaved at random, and counts the records by outcome.
 
-    Records come out of order, twice, late, on wrong partitions and without a key; some sessions fall silent for a while, some had a life
-    long before, and some records cannot be used at all.
+    Records come out of order, twice, late, on wrong partitions and without a key; some sessions fall silent for a
+    while, some had a life long before, and some records cannot be used at all.
     """
 
     seed: int
     live: int = 60
-    """Sessions that are under way at a time."""
+    """Number of sessions that are in progress at the same time."""
     silence_s: float = 6.0
-    """How long a session that falls silent does."""
+    """How long a session with a pause sends nothing, in seconds."""
     late: float = 0.0
-    """The share of sessions, of each way of being late, with a record that comes after they have closed."""
+    """The share of sessions with a record that arrives after the session has closed, by kind of lateness."""
     former: float = 0.0
-    """The share of sessions that had a life so long before that it is a segment of its own."""
+    """The share of sessions that have an earlier segment, which closed long before."""
     former_s: float = 150.0
-    """How long before."""
+    """How long before the session the earlier segment was, in seconds."""
     unsteady: float = 0.0
-    """The weight of `MARKS`: 1 for their shares as they stand there."""
+    """The factor by which the shares in `MARKS` are multiplied."""
     without: Collection[str] = ()
     """Marks that no session gets."""
     poisonous: int = 0
-    """How many sessions hold the scoring process for ever."""
+    """Number of sessions that block the scoring process without end."""
     too_late_s: float | None = None
-    """How old the timestamp of a record must be to be refused for that; None: there is none."""
+    """From which age of its timestamp on a record is refused; None: the load has no such record."""
     warm: bool = False
-    """Whether every partition knows what time it is. Set from outside: before that no record is too late."""
+    """Whether every partition has a watermark. The caller sets this; before that no record is too late."""
     events: dict[str, set[str]] = field(default_factory=dict)
-    """By session, the canonical JSON of each event that was sent."""
+    """The canonical JSON of each event that was sent, by session."""
     before: dict[str, str] = field(default_factory=dict)
-    """By session that had a former life, the one event of it."""
+    """The only event of the earlier segment, by session that has an earlier segment."""
     traces: dict[str, list[Document]] = field(default_factory=dict)
-    """By id, each trace that was sent: its contents, in their order."""
+    """The contents of each trace that was sent, in order, by trace id."""
     session_of: dict[str, str] = field(default_factory=dict)
     """By trace id."""
     doubled: set[str] = field(default_factory=set)
-    """Sessions of which a record was sent twice. Which of the two counts, and so its timestamp, their order of arrival decides."""
+    """Sessions of which a record was sent twice. The record that arrives first counts, with its timestamp."""
     refused: list[Refused] = field(default_factory=list)
     sent: Counter[str] = field(default_factory=Counter)
-    """Records by what they are."""
+    """Number of records by kind."""
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -97,7 +97,7 @@ class Ledger:
         self._now = 0.0
 
     def records(self, count: int, now: float) -> list[Sending]:
-        """The next records, as of now (seconds since 1970)."""
+        """Returns the next records; `now` is in seconds since 1970."""
         self._now = now
         due: list[Sending] = []
         while self._later and self._later[0][0] <= now:
@@ -109,7 +109,7 @@ class Ledger:
         return due
 
     def rest(self, now: float) -> list[Sending]:
-        """All that is still to come, so that every session is whole."""
+        """Returns all remaining records, so that every session is complete."""
         self._now = now
         due: list[Sending] = []
         while self._later or self._scripts:
@@ -120,7 +120,7 @@ class Ledger:
         return due
 
     def final(self, trace_id: str) -> Document | None:
-        """What a trace was in the end."""
+        """Returns the final content of a trace."""
         contents = self.traces.get(trace_id)
         return contents[-1] if contents else None
 
@@ -163,7 +163,7 @@ class Ledger:
         heapq.heappush(self._later, (self._now + seconds, self._number, what))
 
     def _script(self) -> Iterator[Sending | None]:
-        """The records of a session; None: nothing for a while."""
+        """Yields the records of a session; None means a pause."""
         rnd, name = self._random, self._name()
         self._made += 1
         self.events[name] = set()
@@ -203,7 +203,7 @@ class Ledger:
     # A record
 
     def _account(self, session: str, step: Step) -> Sending:
-        """Enter a record that has to be joined, and choose how it is identified and where it goes."""
+        """Records a record that must be joined, and chooses its identity and its partition."""
         topic, document, _, at_home = step
         headers: list[tuple[str, bytes]] = []
         self.sent["joined"] += 1
@@ -264,12 +264,12 @@ class Ledger:
 
 
 def home(session: str) -> int:
-    """The partition of a session: Kafka's default for its id."""
+    """Returns the home partition of a session: Kafka's default partition for its id."""
     return int(murmur2(session.encode()) & 0x7FFFFFFF) % PARTITIONS
 
 
 def canonical(document: object) -> str:
-    """The JSON text that equal documents share."""
+    """Returns the canonical JSON text, which is the same for equal documents."""
     return json.dumps(document, sort_keys=True, ensure_ascii=False)
 
 

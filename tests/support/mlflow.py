@@ -1,4 +1,4 @@
-"""MLflow traces for tests, in the JSON of MLflow 3, which name only what matters to them."""
+"""Builds MLflow traces in the JSON of MLflow 3, with defaults for all fields that a test does not set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def mlflow_span(name: str, kind: str, parent: str | None = None, outputs: Any = None, **changes: Any) -> dict[str, Any]:
-    """A span whose id is its name."""
+    """Returns a span whose id is its name."""
     attributes = {"mlflow.spanType": json.dumps(kind)} | changes.pop("attributes", {})
     if outputs is not None:
         attributes["mlflow.spanOutputs"] = json.dumps(outputs)
@@ -23,5 +23,5 @@ def usage(read: int | None = None, written: int | None = None, key: str = "usage
 
 
 def documents(*uris: str | None) -> list[dict[str, Any]]:
-    """What a retriever returns."""
+    """Returns the output of a retriever."""
     return [{"page_content": f"of {uri}", "metadata": {"doc_uri": uri}} for uri in uris]

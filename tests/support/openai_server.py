@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks the chat completions API of OpenAI, and misbehaves as it is told."""
+"""Runs a real HTTP server with OpenAI's chat completions API and configurable faults."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Say:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    """Sent as it is, in place of a completion."""
+    """The body that the server sends in place of a completion."""
     usage: tuple[int, int] | None = (10, 2)
-    """Tokens of the prompt and of the answer."""
+    """Number of tokens of the prompt and of the answer."""
     after_s: float = 0.0
     drip_s: float | None = None
-    """The body comes in pieces, so many seconds apart."""
+    """Seconds between the pieces of the body."""
     hang_up: bool = False
-    """The connection is cut in the middle of the body."""
+    """Whether the server cuts the connection in the middle of the body."""
     echo: bool = False
-    """An error whose body repeats the request's headers."""
+    """Whether the server replies with an error whose body repeats the request's headers."""
     choices: int = 1
 
 
@@ -53,16 +53,16 @@ class OpenAiServer:
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str] = []
         self.at_once = 0
-        """The most requests that were there at the same time."""
+        """The largest number of concurrent requests."""
         self._here = 0
         self.url = ""
         self.was_asked = asyncio.Event()
         self.gate: asyncio.Event | None = None
-        """While it is there and not set, no request is answered."""
+        """If given, the server answers no request until this event is set."""
 
     @property
     def prompts(self) -> list[str]:
-        """What was asked, as text."""
+        """The prompts of the requests, as text."""
         return [body["messages"][-1]["content"] for body in self.asked]
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
@@ -106,7 +106,7 @@ class OpenAiServer:
 
 @asynccontextmanager
 async def openai_server(*script: Say, default: Script | None = None) -> AsyncIterator[OpenAiServer]:
-    """A server on a free port of this machine, for as long as the `with` block lasts."""
+    """Runs a server on a free loopback port within a `with` block."""
     server = OpenAiServer(script, default)
     app = web.Application(client_max_size=1 << 24)
     app.router.add_post("/v1/chat/completions", server._complete)
@@ -123,7 +123,7 @@ async def openai_server(*script: Say, default: Script | None = None) -> AsyncIte
 
 @contextmanager
 def openai_server_apart(*script: Say, default: Script | None = None) -> Iterator[OpenAiServer]:
-    """The same in a thread of its own, for what has no event loop or blocks the one there is."""
+    """Runs the server in its own thread, for tests without an event loop or with a blocked event loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

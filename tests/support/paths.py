@@ -1,4 +1,4 @@
-"""Where the files that tests read lie."""
+"""Defines the paths of files that tests read."""
 
 from pathlib import Path
 

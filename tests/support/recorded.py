@@ -1,4 +1,4 @@
-"""Recorded sessions of a real agent through a worker: what must come out, on any broker."""
+"""Sends recorded sessions of a real agent through a worker, and checks the output, on any broker."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Document = dict[str, Any]
 
 
 def recorded_sessions() -> Path:
-    """The file of chat transcripts that the environment names; without one the test is skipped."""
+    """Returns the file of chat transcripts that the environment names; skips the test if it names none."""
     if not (name := os.environ.get(VARIABLE)):
         pytest.skip(f"needs recorded chat transcripts: set {VARIABLE} to a JSON file of them")
     return Path(name).absolute()
 
 
 def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
-    """Emit the file twice past a worker, and hold what comes out against the file and against `score`."""
+    """Emits the file twice to a worker, and compares the output with the file and with the result of `score`."""
     file = recorded_sessions()
     count = len(json.loads(file.read_bytes()))
     config = folder / "config.json"
@@ -49,7 +49,7 @@ def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
                 if worker.ended or time.monotonic() > deadline:
                     found = {topic: len(each) for topic, each in rows.items()}
                     pytest.fail(
-                        f"it did not come about; there are {found}, and the worker says\n{worker.log.read_text()}"
+                        f"the expected records did not arrive; there are {found}; the worker's log:\n{worker.log.read_text()}"
                     )
                 committed.read(0.1)
 
@@ -83,7 +83,7 @@ def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
 
 
 def emit(file: Path, servers: str, prefix: str) -> int:
-    """Emit the file. Returns the number of records sent."""
+    """Emits the file; returns the number of records sent."""
     ended = traceweir("emit", str(file), "--format", "openai-chat", servers=servers, prefix=prefix)
     assert (ended.returncode, ended.stderr) == (0, "")
     _, _, sent = ended.stdout.partition(": ")
@@ -91,7 +91,7 @@ def emit(file: Path, servers: str, prefix: str) -> int:
 
 
 def score(file: Path) -> list[Document]:
-    """What `score` prints of the file."""
+    """Returns what `score` prints for the file."""
     ended = traceweir("score", str(file), "--format", "openai-chat", "--embedder", "none", "--json")
     assert ended.stderr == ""
     scores = [json.loads(line) for line in ended.stdout.splitlines()]
@@ -101,7 +101,7 @@ def score(file: Path) -> list[Document]:
 
 
 def values(scores: Any) -> dict[str, tuple[float, str, Document]]:
-    """Value, status and details of each trace value, by the result's id."""
+    """Returns value, status and details of each trace value, by the result's id."""
     found = [each for each in scores if each["metric"] == "trace_value"]
     return {each["result_id"]: (each["value"], each["status"], each["details"]) for each in found}
 
@@ -113,7 +113,7 @@ def accepted(score: Document) -> bool:
 def traceweir(
     *arguments: str, servers: str = "", prefix: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Runs a command to its end."""
     environment = os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers, "TRACEWEIR_TOPIC_PREFIX": prefix}
     environment |= variables
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""Evaluation rows through Kafka and a worker, with every metric that rows can have: what must come out, on any broker."""
+"""Sends evaluation rows with every possible metric through a worker, and checks the output, on any broker."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ CONFIG: dict[str, Any] = {
 }
 MEASURED = {*RUNS_ON, *map(full_name, CONFIG["criteria"])}
 DIFFERS = {"evaluated_at", "occurred_at"}
-"""Between two runs: when the records came, and when they were scored."""
+"""Fields that differ between two runs: the times of arrival and of scoring."""
 
 
 def check_rows(servers: str, prefix: str, folder: Path) -> None:
-    """Emit the rows past a worker, and hold its scores against those that `score` gives of the file."""
+    """Emits the rows to a worker, and compares its scores with those that `score` returns for the file."""
     config, rows = folder / "config.json", folder / "rows.jsonl"
     config.write_text(json.dumps(CONFIG))
     rows.write_text(EXAMPLES.read_text("utf-8") + json.dumps(with_a_tool()) + "\n", "utf-8")
@@ -58,7 +58,7 @@ def check_rows(servers: str, prefix: str, folder: Path) -> None:
             deadline = time.monotonic() + DEADLINE_S
             while len(committed.rows["results"]) < len(offline):
                 if worker.ended or time.monotonic() > deadline:
-                    pytest.fail(f"the scores did not come about; the worker says\n{worker.log.read_text()}")
+                    pytest.fail(f"the scores did not arrive; the worker's log:\n{worker.log.read_text()}")
                 committed.read(0.1)
             online = by_id(row.document for row in committed.rows["results"])
             assert committed.rows["dead-letters"] == []
@@ -86,7 +86,7 @@ def by_id(scores: Any) -> dict[str, Any]:
 
 
 def with_a_tool() -> dict[str, Any]:
-    """A row whose trace has a call of a tool."""
+    """Returns a row whose trace contains a tool call."""
     attributes = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"query": "RAG"}', "mlflow.spanOutputs": '"found"'}
     span = {"span_id": "t", "parent_span_id": None, "name": "find_documents", "attributes": attributes}
     trace = {"info": {"execution_duration_ms": 20}, "data": {"spans": [span]}}
@@ -94,7 +94,7 @@ def with_a_tool() -> dict[str, Any]:
 
 
 def decided(body: dict[str, Any]) -> Say:
-    """An answer of the form that was asked for, by a toss that the question decides."""
+    """Returns an answer in the requested form; a hash of the question decides its content."""
     properties = body["response_format"]["json_schema"]["schema"]["properties"]
     toss = hashlib.sha256(body["messages"][-1]["content"].encode()).digest()[0]
     answer = {name: part["enum"][toss % 2] if "enum" in part else "So it is." for name, part in properties.items()}

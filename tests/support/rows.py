@@ -1,4 +1,4 @@
-"""Rows for tests, from files that are made on the way, and what came of them."""
+"""Writes rows to files, reads them as input, and scores them, for tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def problems(found: Sequence[DocumentRecords], path: Path) -> list[str]:
 
 
 def events(found: Sequence[DocumentRecords]) -> list[dict[str, Any]]:
-    """The recorded invocations, without the ends of their sessions."""
+    """Returns the recorded invocations, without `session.ended` events."""
     read = [orjson.loads(record.value) for each in found for record in each.records]
     return [event for event in read if event["type"] == "invocation.recorded"]
 
@@ -48,7 +48,7 @@ async def score(found: Sequence[DocumentRecords], config: dict[str, JsonValue] |
 
 
 def values(scores: Sequence[Score]) -> list[tuple[str, str, float | None]]:
-    """Session, metric and value of each invocation's score."""
+    """Returns session, metric and value of each invocation's score."""
     return [(each.session_id, each.metric, each.value) for each in scores if each.level == "invocation"]
 
 

@@ -1,4 +1,4 @@
-"""Sessions, turns, traces and candidates for tests, which name only what matters to them."""
+"""Builds sessions, turns, traces and candidates, with defaults for all fields that a test does not set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 
 
 def make_trace(**changes: Any) -> ReasoningTrace:
-    """A trace; `metadata`, `task` and `outcome` are merged, the rest replaced."""
+    """Returns a trace. The fields `metadata`, `task` and `outcome` are merged; other fields are replaced."""
     return ReasoningTrace.model_validate(trace_document(**changes))
 
 
@@ -111,7 +111,7 @@ async def scores_of(
 
 
 def install(folder: Path, package: str, entry_points: Mapping[str, str], group: str = "traceweir.scorers") -> None:
-    """Leave in a folder what pip leaves of a package that offers scorers, or the entry points of another group."""
+    """Writes the metadata that pip writes for a package with entry points for scorers, or for another group."""
     about = folder / f"{package.replace('-', '_')}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")

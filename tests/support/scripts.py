@@ -1,4 +1,4 @@
-"""What an agent does in one session: its documents, the moments at which they are recorded, and when they arrive."""
+"""Generates the documents of one session, with the times at which they are recorded and at which they arrive."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ WORDS = [
 TOOLS = ("search", "book", "cancel", "lookup", "pay")
 
 Arrival = Literal["in time", "held back", "afterwards", "revised"]
-"""`held back`: recorded in time, and arrives after the session has closed. `afterwards`: recorded and arrives after that. `revised`: a
-trace with other content, either way."""
+"""`held back`: recorded in time, and arrives after the session has closed.
+
+`afterwards`: recorded and arrives after that. `revised`: a trace with other content, either way.
+"""
 
 
 class Step(NamedTuple):
@@ -62,13 +64,15 @@ class Step(NamedTuple):
     document: Document
     arrival: Arrival = "in time"
     at_home: bool = False
-    """Whether it goes straight to its session's partition: then nothing that is sent there later overtakes it."""
+    """Whether the document is sent to its session's home partition, so that no later document there overtakes it."""
 
 
 def steps(
     rnd: random.Random, name: str, now: float, former: Mapping[str, list[Document]], *, late: float
 ) -> list[Step]:
-    """A session of one to three turns and no, one or two traces; the trace comes before or after the end, some sessions never end.
+    """Returns the documents of a session with one to three turns and up to two traces.
+
+    A trace comes before or after the end; some sessions never end.
 
     Args:
         rnd: What it follows from.
@@ -108,7 +112,7 @@ def steps(
 
 
 def former_life(name: str, at: float) -> Step:
-    """The one event of a session that was closed long before it begins anew."""
+    """Returns the only event of a session's earlier segment, which closed long before the next segment."""
     moment = datetime.fromtimestamp(at, UTC).isoformat()
     about = {"session_id": name, "invocation_id": f"{name}/before", "app_name": "agent", "occurred_at": moment}
     event = {**about, "type": "invocation.completed", "final_response": _text("long ago")}
@@ -162,7 +166,7 @@ def _trace(
 
 
 def _revised(rnd: random.Random, trace: Document) -> Document:
-    """The same trace with one step more, and perhaps another end."""
+    """Returns the trace with one more step, and sometimes with another outcome."""
     metadata = {**trace["metadata"], "success": rnd.random() < 0.6}
     return {**trace, "metadata": metadata, "steps": [*trace["steps"], _step(rnd, len(trace["steps"]))]}
 

@@ -1,8 +1,10 @@
-"""A worker of which something stands still: `python -m tests.support.stuck_worker WHAT worker ...`, with the arguments of `traceweir`.
+"""Runs a worker in which one duty makes no progress.
 
-`fetch`: partition 1 of `traces` is assigned, and never asked for. `checkpoint`: what it sends never arrives. `catch-up`: it never goes on.
-`loop`: after the first partition is taken over, something holds the event loop. `sync`: the first time that it learns of its place in
-the group it asks for its share only when the file that `GO` names is there.
+`python -m tests.support.stuck_worker WHAT worker ...` takes the arguments of `traceweir` after WHAT.
+
+`fetch`: partition 1 of `traces` is assigned, but never fetched. `checkpoint`: sending a checkpoint never ends.
+`catch-up`: reading the changelog never ends. `loop`: after the first partition is taken over, the event loop is
+blocked. `sync`: after the first JoinGroup the worker sends SyncGroup only when the file that `GO` names exists.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ GO = "TRACEWEIR_TESTS_GO"
 
 
 async def hang(self: Any, *args: Any, **options: Any) -> Any:
-    """Never come back."""
+    """Never returns."""
     await asyncio.Event().wait()
 
 
 def fetch_all_but_one() -> None:
-    """Leave one partition out of every request."""
+    """Omits one partition from every request."""
     real = Fetcher._get_actions_per_node
 
     def actions(self: Any, assignment: Any) -> Any:
@@ -45,7 +47,7 @@ def fetch_all_but_one() -> None:
 
 
 def hold_the_loop() -> None:
-    """Hold it as soon as records may come."""
+    """Blocks as soon as records can arrive."""
 
     def fetched(self: Any, ends: Any) -> None:
         while True:
@@ -55,7 +57,7 @@ def hold_the_loop() -> None:
 
 
 def sync_late() -> None:
-    """Let the leader be done with the round before this follower asks."""
+    """Delays this follower's request until the leader has finished the rebalance round."""
     real = CoordinatorGroupRebalance._on_join_follower
 
     def wait() -> None:
@@ -82,11 +84,11 @@ def arm(what: str) -> None:
     elif what == "sync":
         sync_late()
     else:
-        raise SystemExit(f"{what!r} is nothing that can stand still here")
+        raise SystemExit(f"{what!r} is not a duty that this worker can block")
 
 
 def lose_patience() -> None:
-    """Let a duty stand still for `LIMIT_S` only; the setting takes 10 s and more."""
+    """Shortens the watchdog's limit to `LIMIT_S`; the setting does not accept less than 10 s."""
     real: Any = Watch.__init__
 
     def init(self: Watch, *args: Any, **kwargs: Any) -> None:

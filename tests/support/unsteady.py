@@ -1,4 +1,4 @@
-"""A scorer that does what a session's id says, which may be anything; and what makes workers find it, as they find a plug-in."""
+"""Defines a scorer whose behaviour depends on the session's id, and installs it as a plug-in in a folder."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ METRIC = "unsteady"
 
 
 class Unsteady(Scorer):
-    """Gives a session a number that follows from its id, unless the id ends with `~` and one of the marks of `ledger.py`.
+    """Returns a number that depends on the session's id only, unless the id ends with `~` and a mark of `ledger.py`.
 
-    Over `raises`, `returns-rubbish` and `is-no-number` it fails in three ways, over `hangs` it never answers, the first session of a round
-    with `kills-once` ends its process the first time, and `holds` holds the interpreter for ever.
+    For `raises`, `returns-rubbish` and `is-no-number` the scorer fails in three ways. For `hangs` it never returns.
+    For `kills-once` the first such session of a round ends its process at the first attempt. For `holds` the scorer
+    blocks the interpreter without end.
     """
 
     level: ClassVar[Level] = "session"
     notes: str
-    """Folder in which it is noted that a process was ended."""
+    """Folder with a file for each process that the scorer has ended."""
 
     def score(self, subject: Subject) -> Any:
-        """Do it."""
+        """Acts as the session's id says."""
         name = subject.session.session_id if subject.session else ""
         mark = name.partition("~")[2]
         if mark == "raises":
@@ -50,7 +51,10 @@ class Unsteady(Scorer):
         raise AssertionError("unreachable")
 
     def _is_first(self) -> bool:
-        """Whether no session has ended a process yet: two at once would each have a death of its own and the other's, and be poison."""
+        """Whether no session has ended a process yet.
+
+        If two sessions at a time ended the process, each would be counted for two deaths and taken for poison.
+        """
         try:
             os.close(os.open(Path(self.notes) / "killed", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -59,7 +63,7 @@ class Unsteady(Scorer):
 
 
 def offer_plugin(folder: Path) -> None:
-    """Make a folder that offers the scorer to every process that has it on its path."""
+    """Creates a folder that offers the scorer to every process with the folder on its path."""
     about = folder / "traceweir_unsteady-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: traceweir-unsteady\nVersion: 1\n")

@@ -1,4 +1,4 @@
-"""Worker processes that a test starts, kills, freezes and replaces."""
+"""Starts, kills, freezes and replaces worker processes for tests."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ SESSION_TIMEOUT_S = 6.0
 
 @dataclass
 class Worker:
-    """A process, and where its local state and its log are."""
+    """A worker process, with the paths of its local state and its log."""
 
     name: str
     process: subprocess.Popen[bytes]
     state_dir: Path
     log: Path
     since: int = 0
-    """Where its log begins in the file: what had its name before wrote there, too."""
+    """Where the process's log starts in the file: an earlier process of the same name wrote to the same file."""
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         return self.process.poll() is not None
 
     @property
     def serves(self) -> bool:
-        """Whether it lives and has taken over partitions."""
+        """Whether the process runs and has taken over partitions."""
         return not self.ended and b"took over partitions" in self.log.read_bytes()[self.since :]
 
     def children(self) -> list[int]:
-        """The process ids of its children."""
+        """The process ids of the worker's children."""
         found = []
         for status in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -65,14 +65,14 @@ class Worker:
         deadline = time.monotonic() + timeout
         while text not in (found := self.log.read_bytes()[self.since :].decode()):
             assert not self.ended, (
-                f"it ended with {self.process.returncode} and never said {text!r}:\n{self.log.read_text()}"
+                f"the worker ended with {self.process.returncode} without logging {text!r}:\n{self.log.read_text()}"
             )
-            assert time.monotonic() < deadline, f"it never said {text!r}:\n{found}"
+            assert time.monotonic() < deadline, f"the worker did not log {text!r} in time:\n{found}"
             time.sleep(0.02)
         return found
 
     def ask(self, page: str) -> tuple[int, dict[str, Any]]:
-        """Status and document of one of its health pages."""
+        """Returns status and document of a health page of the worker."""
         url = re.findall(r"health: (http://\S+)/healthz", self.says("health: "))[-1]
         with closing(http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)) as connection:
             connection.request("GET", page)
@@ -91,7 +91,7 @@ class Worker:
             if status == 200:
                 return state
             assert not self.ended, self.log.read_text()
-            assert time.monotonic() < deadline, f"{state}; it says\n{self.log.read_text()}"
+            assert time.monotonic() < deadline, f"{state}; the worker's log:\n{self.log.read_text()}"
             time.sleep(0.02)
 
     def until_stopping(self, timeout: float = 60) -> None:
@@ -109,22 +109,22 @@ class Worker:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """End it at once, as a machine that loses power does."""
+        """Kills the worker at once, as a power loss does."""
         self.process.kill()
         self.process.wait()
 
     def doom(self, step: str, moment: str, count: int) -> None:
-        """Have it kill itself at a step of a checkpoint; it must have been started as a mortal one, and serve."""
+        """Makes the worker kill itself at a step of a checkpoint; it must be a `dying_worker` and serve."""
         fresh = _death_of(self.log).with_suffix(".new")
         fresh.write_text(f"{step} {moment} {count}")
-        fresh.replace(_death_of(self.log))  # it must never read half of it
+        fresh.replace(_death_of(self.log))  # the worker must never read a partly written file
 
     def freeze(self) -> None:
-        """Stop it where it stands; it notices nothing."""
+        """Freezes the worker with SIGSTOP, which the worker cannot detect."""
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on, as if no time had passed."""
+        """Resumes a frozen worker with SIGCONT."""
         self.process.send_signal(signal.SIGCONT)
 
     def terminate(self, timeout: float) -> int:
@@ -173,7 +173,7 @@ class Fleet:
         self.end()
 
     def end(self) -> None:
-        """Kill all that run."""
+        """Kills all running workers."""
         for worker in self.started:
             worker.kill()
 
