@@ -1,4 +1,4 @@
-"""Every claim, and under which heading what contradicts it is counted."""
+"""Lists every claim, and the heading under which its faults are counted."""
 
 from __future__ import annotations
 
@@ -38,23 +38,26 @@ EXACTLY_ONCE: Mapping[str, tuple[Claim, ...]] = {
     ),
     UNCOUNTED: (counts.strays_were_forwarded_once, counts.coverage_adds_up, counts.nothing_is_left_unread),
 }
-"""On Apache Kafka, whatever happens to workers, scorers, disks and nodes."""
+"""Claims that hold on Apache Kafka for every fault of workers, scorers, disks and nodes."""
 
 WITHIN_THE_GRACE: Mapping[str, tuple[Claim, ...]] = {WRONG: (sessions.records_are_in_their_segment,)}
-"""If no worker was away for as long as the grace."""
+"""Claims that hold if no worker was absent for as long as the grace."""
 
 AT_LEAST_ONCE: Mapping[str, tuple[Claim, ...]] = {
     LOST: (sessions.no_record_is_lost, scores.every_result_is_there, counts.garbage_is_a_dead_letter),
     DIFFERENT: (scores.an_id_stands_for_one_subject, scores.failures_cost_their_own_score),
 }
-"""On the embedded broker, which has no transactions: after a crash some outputs come again, with the same ids."""
+"""Claims for the embedded broker.
+
+It has no transactions, so after a crash some outputs come again with the same ids.
+"""
 
 Faults = dict[str, dict[str, list[str]]]
-"""By heading and claim, a sentence for each fault."""
+"""One sentence for each fault, by heading and claim."""
 
 
 def faults(evidence: Evidence, *claims: Mapping[str, tuple[Claim, ...]]) -> Faults:
-    """What contradicts the claims; only headings and claims that do not hold."""
+    """Returns the faults; contains only headings and claims that do not hold."""
     found: Faults = {}
     for each in claims:
         for heading, group in each.items():

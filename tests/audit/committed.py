@@ -1,4 +1,4 @@
-"""Reads what was committed. Shares no code with the worker: plain JSON and a consumer."""
+"""Reads the committed records. Uses plain JSON and a consumer, and shares no code with the worker."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 class Committed:
-    """All that `read_committed` shows of the topics under a prefix and of its applications' changelogs, as far as it was read."""
+    """The committed records read so far from the topics under a prefix and from its applications' changelogs."""
 
     def __init__(self, bootstrap_servers: str, prefix: str, *applications: str) -> None:
         self._applications = applications
@@ -73,12 +73,15 @@ class Committed:
         self._consumer.close()
 
     def read(self, seconds: float) -> int:
-        """Read on for so long. Returns how many records there were, rows of changelogs left out: state is cleared up long after."""
+        """Reads on for a time; returns the number of records.
+
+        The number excludes changelog rows, because state is cleared much later.
+        """
         until, count = time.monotonic() + seconds, 0
         while (left := until - time.monotonic()) > 0:
             for message in self._consumer.consume(5_000, min(0.5, left)):
                 if error := message.error():
-                    if error.retriable() or not error.fatal():  # a broker that was killed; the client tries again
+                    if error.retriable() or not error.fatal():  # a broker was killed; the client retries
                         continue
                     raise RuntimeError(error)
                 topic = self._names[message.topic()]
@@ -96,7 +99,7 @@ class Committed:
             self._counts[row.key.decode().removesuffix("/#"), row.partition] = row.document
 
     def unread(self) -> list[str]:
-        """Inputs in which there is a committed record above the group's committed offset.
+        """Returns the inputs with a committed record above the group's committed offset.
 
         Raises:
             KafkaException: no broker told.
@@ -113,25 +116,25 @@ class Committed:
         ]
 
     def everything_is_read(self) -> bool:
-        """Whether the groups' offsets stand at the end of every input, as far as a broker tells."""
+        """Returns whether the groups' offsets are at the end of every input, as far as a broker reports them."""
         try:
             return not self.unread()
         except KafkaException:
             return False
 
     def counts(self) -> dict[str, Counter[str]]:
-        """By stage, what the stage counted, over all partitions."""
+        """Returns the counts of each stage over all partitions, by stage."""
         total: dict[str, Counter[str]] = {stage: Counter() for stage in STAGES}
         for (stage, _), counted in self._counts.items():
             total[stage].update(counted)
         return total
 
     def counted_partitions(self, stage: str) -> set[int]:
-        """The partitions in which a stage has finished a checkpoint."""
+        """Returns the partitions in which a stage has finished a checkpoint."""
         return {partition for name, partition in self._counts if name == stage}
 
     def is_at_rest(self) -> bool:
-        """Whether every stage has consumed all that was read of its inputs, and no session is open."""
+        """Returns whether every stage has consumed all records read from its inputs, and no session is open."""
         counts = self.counts()
         waiting = {
             stage: sum(len(self.rows[topic]) for topic in INPUTS if STAGE_OF[topic] == stage) for stage in STAGES
@@ -141,5 +144,5 @@ class Committed:
         return consumed == waiting and assemble["opened"] + assemble["reopened"] == assemble["closed"]
 
     def sessions(self) -> Iterator[Document]:
-        """The closed segments."""
+        """Returns the closed segments."""
         return (row.document for row in self.rows["sessions"])

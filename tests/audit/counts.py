@@ -1,4 +1,4 @@
-"""Claims about what is counted, put aside and forwarded: nothing disappears."""
+"""Claims about counts, dead letters and forwarded records: no record disappears."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.audit.evidence import Evidence, accepted
 
 
 def garbage_is_a_dead_letter(e: Evidence) -> Iterator[str]:
-    """Each record that cannot be used, as it was sent, and each session that nothing can come of."""
+    """Each unusable record becomes a dead letter, unchanged, and so does each session that cannot be scored."""
     expected, found = _expected_letters(e), _found_letters(e)
     yield from (f"no dead letter: {record}" for record in (expected - found).elements())
 
 
 def nothing_else_is_a_dead_letter(e: Evidence) -> Iterator[str]:
-    """And each of them once, where it belongs."""
+    """Each dead letter is written once, to the partition of its record."""
     expected, found = _expected_letters(e), _found_letters(e)
     yield from (f"unexpected dead letter: {record}" for record in (found - expected).elements())
     for letter in e.letters:
@@ -25,13 +25,13 @@ def nothing_else_is_a_dead_letter(e: Evidence) -> Iterator[str]:
 
 
 def strays_were_forwarded_once(e: Evidence) -> Iterator[str]:
-    """As many as were sent astray."""
+    """As many records are forwarded as were sent to a wrong partition."""
     if len(e.rows["strays"]) != e.ledger.sent["forwarded"]:
         yield f"{len(e.rows['strays'])} strays, {e.ledger.sent['forwarded']} sent astray"
 
 
 def coverage_adds_up(e: Evidence) -> Iterator[str]:
-    """The equations of coverage, at rest, over all partitions."""
+    """The coverage equations hold over all partitions when no record is in flight."""
     counts, sent, rows = e.committed.counts(), e.ledger.sent, e.rows
     assemble, score, gate = (counts[stage] for stage in STAGES)
     equations = {
@@ -80,7 +80,7 @@ def coverage_adds_up(e: Evidence) -> Iterator[str]:
 
 
 def nothing_is_left_unread(e: Evidence) -> Iterator[str]:
-    """The groups' offsets stand at the end of their inputs."""
+    """The groups' offsets are at the end of their inputs."""
     yield from e.committed.unread()
 
 

@@ -1,4 +1,4 @@
-"""A ledger and what was committed, side by side: what every claim looks at."""
+"""Combines a ledger with the committed records, as the evidence for every claim."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.ledger import POISON, Ledger
 Place = tuple[str, int]
 """A session's id and the number of a segment."""
 Version = tuple[str, int, int]
-"""And the number of a revision of it."""
+"""A session's id and the numbers of a segment and a revision."""
 
 
 class Published(NamedTuple):
@@ -23,12 +23,12 @@ class Published(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Which segment it is."""
+        """The segment of the record."""
         return self.document["session_id"], self.document["segment"]
 
     @property
     def version(self) -> Version:
-        """Which revision of which segment it is."""
+        """The segment and revision of the record."""
         return *self.place, self.document["revision"]
 
 
@@ -44,7 +44,7 @@ class Letter(NamedTuple):
 
 
 class Evidence:
-    """All of it, parsed and sorted."""
+    """The ledger and the committed records, parsed and sorted."""
 
     def __init__(self, ledger: Ledger, committed: Committed, config: Document) -> None:
         self.ledger, self.committed, self.rows = ledger, committed, committed.rows
@@ -55,25 +55,25 @@ class Evidence:
         self.candidates = [(row, row.document) for row in _in_order(self.rows["candidates"])]
         self.letters = [_letter(row) for row in self.rows["dead-letters"]]
         self.revisions: dict[Place, list[Published]] = defaultdict(list)
-        """By segment, its records in the order of their partition."""
+        """The records of each segment in the order of their partition, by segment."""
         for each in self.sessions:
             self.revisions[each.place].append(each)
         self.last = {place: published[-1] for place, published in self.revisions.items()}
         self.superseded = set(self._unanswered())
-        """What nothing came of, and need not, as the segment's next revision was there before its turn."""
+        """The revisions that need no scores, because the next revision arrived before they were scored."""
         self.said: dict[tuple[str, int, int, str], Document] = {
             (found["trace_id"], found["segment"], found["revision"], found["metric"]): found
             for found in self.results
             if found["level"] == "trace"
         }
-        """By trace, segment, revision and metric, what the gate said."""
+        """The scores of the gate by trace, segment, revision and metric."""
 
     def poisonous(self, session: str) -> bool:
-        """Whether nothing can come of a session but a dead letter."""
+        """Returns whether a session can only become a dead letter."""
         return session.endswith(f"~{POISON}")
 
     def scored(self) -> Iterator[Published]:
-        """Every record of `sessions` of which scores have to come."""
+        """Returns every record of `sessions` that must have scores."""
         return (
             each for each in self.sessions if not self.poisonous(each.place[0]) and each.version not in self.superseded
         )
@@ -88,11 +88,11 @@ class Evidence:
 
 
 Claim = Callable[[Evidence], Iterator[str]]
-"""Gives a sentence for each fault; none if what its name says holds."""
+"""Yields one sentence for each fault; yields none if the claim in its name holds."""
 
 
 def accepted(decision: Document) -> bool:
-    """Whether the gate let a trace pass."""
+    """Returns whether the gate accepted a trace."""
     return bool(decision["details"]["decision"] == "accepted")
 
 

@@ -1,4 +1,4 @@
-"""Claims about `candidates` and `network`: what follows from each session, and every decision recomputed from the log."""
+"""Claims about `candidates` and `network`: candidates and decisions are equal to those recomputed from the log."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.audit.scores import TRAJECTORY
 from tests.support.ledger import canonical, home
 
 CLOSE = 1e-5
-"""How far a novelty or value may lie from the one recomputed here."""
+"""Allowed difference between a novelty or value and its recomputed number."""
 
 
 def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
-    """Each revision gives one of each trace of which content or verdict changed, and none of the others, in this order."""
+    """Each revision has, in order, one candidate per trace with changed content or verdict, and no other candidate."""
     verdicts = _verdicts(e)
     expected: dict[str, list[tuple[Version, str]]] = defaultdict(list)
     for published in e.revisions.values():
@@ -41,7 +41,7 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
 
 
 def candidates_are_in_their_scope(e: Evidence) -> Iterator[str]:
-    """A scope is one partition, named after the domain, and a candidate carries its session's verdict."""
+    """A scope has one partition and is named after the domain; a candidate carries the verdict of its session."""
     partitions: dict[str, set[int]] = defaultdict(set)
     verdicts = _verdicts(e)
     for row, candidate in e.candidates:
@@ -56,7 +56,10 @@ def candidates_are_in_their_scope(e: Evidence) -> Iterator[str]:
 
 
 def every_decision_follows_from_the_log(e: Evidence) -> Iterator[str]:
-    """Novelty, value and decision, from the candidates before it. A revised trace replaces its own vector where it stands."""
+    """Novelty, value and decision follow from the earlier candidates.
+
+    A revised trace replaces its own vector in place.
+    """
     rings: dict[str, dict[str, npt.NDArray[np.float64]]] = defaultdict(dict)
     for row, candidate in e.candidates:
         trace_id, ring = candidate["trace"]["id"], rings[candidate["scope"]]
@@ -84,7 +87,7 @@ def every_decision_follows_from_the_log(e: Evidence) -> Iterator[str]:
 
 
 def network_holds_what_was_accepted(e: Evidence) -> Iterator[str]:
-    """The last record of each trace is what its last decision says."""
+    """The last record of each trace agrees with the last decision on it."""
     last = {row.key: row.value for row in _network(e)}
     for trace_id, (_, stands) in _decisions(e).items():
         if (last.get(trace_id.encode()) is not None) != stands:
@@ -92,7 +95,7 @@ def network_holds_what_was_accepted(e: Evidence) -> Iterator[str]:
 
 
 def network_says_it_once(e: Evidence) -> Iterator[str]:
-    """A record for each acceptance, a tombstone where one is taken back, in the order of the decisions.
+    """Each acceptance has a record, and each withdrawal a tombstone, in the order of the decisions.
 
     A tombstone where nothing stands changes nothing: the gate sends one where it cannot know.
     """
@@ -112,7 +115,7 @@ def network_says_it_once(e: Evidence) -> Iterator[str]:
 
 
 def _decisions(e: Evidence) -> dict[str, tuple[list[Document | None], bool]]:
-    """By trace, what its decisions put on network, a document or None for a tombstone, and whether it stands there in the end."""
+    """Returns each trace's expected records on `network` (None: a tombstone), and whether it ends up published."""
     found: dict[str, tuple[list[Document | None], bool]] = {}
     for _, candidate in e.candidates:
         trace = candidate["trace"]

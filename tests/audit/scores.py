@@ -1,4 +1,4 @@
-"""Claims about `results`: a score for everything that is measured, of every revision, once, and the right one."""
+"""Claims about `results`: every measurement of every revision has exactly one score, and the score is correct."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.audit.evidence import Evidence
 TRAJECTORY = "tool_trajectory_avg_score"
 UNSTEADY = "unsteady"
 NOT_EVALUATED = {"raises": "error", "returns-rubbish": "error", "is-no-number": "error", "hangs": "timeout"}
-"""Why the unsteady scorer has no value for a session with this mark."""
+"""The reason for which the unsteady scorer has no value, by the session's mark."""
 
 
 def every_result_is_there(e: Evidence) -> Iterator[str]:
-    """What is measured of each revision, and what the gate says of each candidate.
+    """Every metric of each revision has its score, and each candidate has the scores of the gate.
 
     Of a revision that is there twice, as without transactions it may be, one copy may have superseded the other.
     """
@@ -25,14 +25,14 @@ def every_result_is_there(e: Evidence) -> Iterator[str]:
 
 
 def no_result_is_doubled(e: Evidence) -> Iterator[str]:
-    """An id and a revision stand for one result, and nothing is measured that is not there."""
+    """An id and a revision identify one result, and every result belongs to an existing revision."""
     ids = Counter((found["result_id"], found["revision"]) for found in e.results)
     yield from (f"result {result} is there {times} times" for result, times in ids.items() if times > 1)
     yield from (f"of nothing: {result}" for result in (_found(e) - _expected(e)))
 
 
 def an_id_stands_for_one_subject(e: Evidence) -> Iterator[str]:
-    """All revisions of a score have one id, and nothing else has it."""
+    """All revisions of a score have the same id, and no other score has that id."""
     ids: dict[tuple[object, ...], str] = {}
     subjects: dict[str, tuple[object, ...]] = {}
     for found in e.results:
@@ -44,7 +44,7 @@ def an_id_stands_for_one_subject(e: Evidence) -> Iterator[str]:
 
 
 def trajectories_are_right(e: Evidence) -> Iterator[str]:
-    """Each is recomputed from the events of the revision."""
+    """Each value is equal to the value recomputed from the events of the revision."""
     expected: dict[tuple[object, ...], float | None] = {}
     for each in e.scored():
         values = []
@@ -63,7 +63,7 @@ def trajectories_are_right(e: Evidence) -> Iterator[str]:
 
 
 def failures_cost_their_own_score(e: Evidence) -> Iterator[str]:
-    """The unsteady scorer has a value wherever it gives one, and the reason where it does not."""
+    """The unsteady scorer's result has the value that it returned, or the reason why there is no value."""
     for found in e.results:
         if found["metric"] == UNSTEADY:
             name = found["session_id"]
@@ -74,7 +74,7 @@ def failures_cost_their_own_score(e: Evidence) -> Iterator[str]:
 
 
 def invocations(session: Document) -> dict[str, tuple[list[Document], list[Document] | None]]:
-    """By invocation, the tools called and the tools expected."""
+    """Returns the called tools and the expected tools, by invocation."""
     calls: dict[str, list[Document]] = {}
     expected: dict[str, list[Document]] = {}
     for event in session["events"]:

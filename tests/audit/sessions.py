@@ -1,4 +1,4 @@
-"""Claims about `sessions`: every record is in one of them, whole, in its place, and no revision loses anything."""
+"""Claims about `sessions`: every record is in one session, complete and in order, and no revision loses a record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.ledger import canonical, home
 
 
 def no_record_is_lost(e: Evidence) -> Iterator[str]:
-    """What was sent is in the last revision of a segment."""
+    """Every record that was sent is in the last revision of a segment."""
     events, traces = _found(e)
     for name, sent in e.ledger.events.items():
         for event in sent - set(events[name]):
@@ -22,7 +22,7 @@ def no_record_is_lost(e: Evidence) -> Iterator[str]:
 
 
 def no_record_is_doubled_or_made_up(e: Evidence) -> Iterator[str]:
-    """What is in a session was sent, for that session, and is there once."""
+    """Every record in a session was sent for that session, and the session contains it once."""
     events, traces = _found(e)
     for name, found in events.items():
         sent = e.ledger.events.get(name)
@@ -47,7 +47,7 @@ def no_record_is_doubled_or_made_up(e: Evidence) -> Iterator[str]:
 
 
 def the_last_content_of_a_trace_stands(e: Evidence) -> Iterator[str]:
-    """The last revision holds of each trace what was sent of it last."""
+    """The last revision contains the content of each trace that was sent last."""
     for each in e.last.values():
         for trace in each.document["traces"]:
             if trace != e.ledger.final(trace["id"]):
@@ -55,7 +55,7 @@ def the_last_content_of_a_trace_stands(e: Evidence) -> Iterator[str]:
 
 
 def records_are_in_their_segment(e: Evidence) -> Iterator[str]:
-    """A session has one segment, and one more before it if it had a former life; nothing else lies beyond the grace.
+    """A session has one segment, or two if it has an earlier segment; no other record comes after the grace.
 
     The event of that life may have been held up, by the death of a node; it then joins what is open when it comes.
     """
@@ -70,7 +70,7 @@ def records_are_in_their_segment(e: Evidence) -> Iterator[str]:
 
 
 def segments_are_whole(e: Evidence) -> Iterator[str]:
-    """Numbered from 0, at home, under their key, in the order of events, closed for the right reason."""
+    """Segments are numbered from 0, have the right partition, key, order of events and reason of closing."""
     segments: dict[str, set[int]] = defaultdict(set)
     for each in e.sessions:
         name, segment, _ = each.version
@@ -89,7 +89,7 @@ def segments_are_whole(e: Evidence) -> Iterator[str]:
 
 
 def revisions_follow_each_other(e: Evidence) -> Iterator[str]:
-    """Numbered 0, 1, 2, ... in the order of the partition, each with all that was in the one before, and with more."""
+    """Revisions are numbered 0, 1, 2, ... in partition order; each adds records to those of the previous revision."""
     for place, published in e.revisions.items():
         numbers = [each.document["revision"] for each in published]
         if numbers != list(range(len(numbers))):
@@ -103,7 +103,7 @@ def revisions_follow_each_other(e: Evidence) -> Iterator[str]:
 
 
 def _found(e: Evidence) -> tuple[dict[str, Counter[str]], Counter[str]]:
-    """By session its events, and the traces, over the last revisions of all segments."""
+    """Returns the events by session, and the traces, over the last revisions of all segments."""
     events: dict[str, Counter[str]] = defaultdict(Counter)
     traces: Counter[str] = Counter()
     for (name, _), each in e.last.items():

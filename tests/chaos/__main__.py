@@ -1,4 +1,4 @@
-"""Rounds of chaos by hand, for as long as one likes: `python -m tests.chaos --rounds 50 --out chaos.jsonl`."""
+"""Runs any number of chaos rounds from the command line: `python -m tests.chaos --rounds 50 --out chaos.jsonl`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main(
     logs: Annotated[Path | None, typer.Option(help="Folder for the logs of rounds that found something.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Only print the table over the file.")] = False,
 ) -> None:
-    """Play rounds of load and faults, audit each, and print a table over all rounds in the file.
+    """Runs rounds of load and faults, audits each round, and prints a table over all rounds in the file.
 
     Exit code 1: something was lost, doubled or different, or a round could not be played.
 
@@ -66,7 +66,7 @@ def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int,
                 try:
                     outcome = play(scenario, *ground.of(scenario), folder, partial(show, status, scenario))
                     line = outcome.line()
-                except Exception as error:  # noqa: BLE001  # the next rounds are none the worse for it
+                except Exception as error:  # noqa: BLE001  # a failed round does not affect the next rounds
                     line = {"seed": seed, "error": f"{type(error).__name__}: {error}"}
             file.append(line)
             found = faults_found(line)

@@ -1,4 +1,4 @@
-"""The workers of a round, and what happens to them, to their scorers, their disks and the brokers."""
+"""Runs the workers of a round, and injects faults into workers, scorers, disks and brokers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet, Worker
 
 RESTART_S = 1.0
-"""A worker that ends is started again so long after its last start, at the earliest."""
+"""The shortest time between two starts of a worker, in seconds."""
 TERMINATION_S = 30.0
-"""How long an orderly end may take before it is a fault of its own."""
+"""An orderly stop that takes longer than this counts as a fault, in seconds."""
 DOOMED_S = 5.0
-"""How long after the load a worker may still come to the step at which it is to die."""
+"""How long after the load a worker can still reach the step at which it kills itself, in seconds."""
 ZOMBIE_S = 4.0
-"""How long a worker that was replaced may live on after it woke."""
+"""How long a replaced worker can run after it was resumed, in seconds."""
 
 
 @dataclass
 class Post:
-    """A place for a worker, which is taken again when the worker ends."""
+    """A slot for a worker; a new worker fills the slot when the worker ends."""
 
     name: str
     stages: str | None
@@ -42,14 +42,14 @@ class Post:
 
 
 class Crew:
-    """Keeps the workers of a scenario running, and lets its faults come as they are due."""
+    """Keeps the workers of a scenario running, and injects its faults when they are due."""
 
     def __init__(self, fleet: Fleet, scenario: Scenario, cluster: KafkaCluster | None, disk: SmallDisk | None) -> None:
         self._fleet, self._scenario, self._cluster, self._disk = fleet, scenario, cluster, disk
         self.counters: Counter[str] = Counter()
-        """Faults that happened, by kind."""
+        """Number of faults that happened, by kind."""
         self.ends: Counter[str] = Counter()
-        """How workers ended that nobody had ended."""
+        """How workers ended that the harness had not ended."""
         self._passed_s = 0.0
         self._number = 0
         self._due: list[tuple[float, int, Callable[[], bool]]] = []
@@ -67,13 +67,13 @@ class Crew:
         return self._scenario.load_s
 
     def go_on(self, passed_s: float) -> None:
-        """Do what is due after so many seconds of load, and start again what has ended."""
+        """Injects the faults that are due after a time of load, and restarts workers that have ended."""
         self._passed_s = passed_s
         waiting = []
         while self._due and self._due[0][0] <= passed_s:
             item = heapq.heappop(self._due)
             if not item[2]():
-                waiting.append(item)  # nobody it could happen to yet
+                waiting.append(item)  # no worker can have this fault yet
         for item in waiting:
             heapq.heappush(self._due, item)
         self._see_off()
@@ -87,7 +87,7 @@ class Crew:
                     self._start(post)
 
     def calm(self, passed_s: float) -> bool:
-        """Whether no fault is under way; those that have not begun do not begin any more."""
+        """Returns whether no fault is in progress; faults that have not started are dropped."""
         self._due = [item for item in self._due if item[1] < 0]
         heapq.heapify(self._due)
         self.go_on(passed_s)
@@ -99,7 +99,7 @@ class Crew:
         return not self._due and not self._leaving and not doomed and serving
 
     def release(self) -> None:
-        """End what was stopped and would never notice that its worker is gone."""
+        """Kills frozen processes, which would never detect that their worker has ended."""
         for pid in self._stopped:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -122,7 +122,7 @@ class Crew:
         post.worker, post.doomed = None, False
 
     def _scale(self, count: int) -> None:
-        """Have so many workers, of each stage if these are apart."""
+        """Changes the number of workers, or of workers per stage if each stage has its own processes."""
         stages: list[str | None] = [*STAGES] if self._scenario.split else [None]
         wanted = [(f"{stage or 'worker'}-{number}", stage) for number in range(count) for stage in stages]
         names = {name for name, _ in wanted}
@@ -138,7 +138,7 @@ class Crew:
                 self._posts.append(post)
                 self._start(post)
 
-    # Faults. Each says whether it could be done.
+    # Faults. Each method returns whether the fault could be injected.
 
     def _at(self, at_s: float, what: Callable[[], bool]) -> None:
         self._number += 1
@@ -157,7 +157,7 @@ class Crew:
         post = within_reach[int(fault.pick * len(within_reach))]
         worker = post.worker
         assert worker is not None
-        if fault.kind != "killed at a step":  # that is counted when it has come to its step
+        if fault.kind != "killed at a step":  # this fault is counted when the worker reaches the step
             self.counters[fault.kind] += 1
         match fault.kind:
             case "killed":
@@ -184,7 +184,7 @@ class Crew:
                 assert self._disk is not None
                 self._disk.fill()
                 self._later(fault.for_s, self._disk.clear)
-                worker.kill()  # a worker that runs may not write for that long; one that starts has to
+                worker.kill()  # a running worker possibly writes nothing for that long, but a worker that starts must write
                 post.worker = None
             case _:
                 for pid in worker.children():
@@ -192,7 +192,7 @@ class Crew:
         return True
 
     def _can(self, fault: Drawn, post: Post) -> bool:
-        """Whether it can happen to the worker at a post: some things only to one that serves."""
+        """Returns whether the fault is possible for the worker at a post; some faults need a worker that serves."""
         if post.worker is None or post.worker.ended or post.doomed:
             return False
         match fault.kind:
@@ -206,7 +206,7 @@ class Crew:
                 return True
 
     def _later(self, seconds: float, what: Callable[[], object]) -> None:
-        """Undo something, also after the load."""
+        """Schedules the end of a fault, also after the load."""
         self._number += 1
         heapq.heappush(self._due, (self._passed_s + seconds, -self._number, lambda: (what(), True)[1]))
 
@@ -222,7 +222,7 @@ class Crew:
         self._later(for_s, thaw)
 
     def _terminate(self, worker: Worker) -> None:
-        """Ask it to end; `_see_off` sees that it does."""
+        """Asks a worker to end; `_see_off` checks that the worker ends."""
         worker.process.terminate()
         self._leaving.append((worker, monotonic() + TERMINATION_S))
 

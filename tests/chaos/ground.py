@@ -1,4 +1,4 @@
-"""The brokers that rounds are played on, started when first asked for."""
+"""Provides the brokers of the rounds; a broker starts at its first use."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Place(NamedTuple):
 
     bootstrap_servers: str
     cluster: KafkaCluster | None
-    """The nodes, if they are ours to kill."""
+    """The nodes, if the harness started them and can kill them."""
 
 
 class Ground:
-    """Clusters of one and of three nodes, or one that is there; they live as long as the `with` block."""
+    """Runs clusters of one and of three nodes within a `with` block, or uses a running cluster."""
 
     def __init__(self, folder: Path) -> None:
         self._stack = ExitStack()
         self._clusters: dict[int, KafkaCluster] = {}
         self._servers, self._home = os.environ.get(SERVERS), kafka_home()
         self.impossible: dict[Kind, str] = {}
-        """Faults that cannot be had here, and why."""
+        """The faults that are not possible here, with the reason."""
         if self._servers:
             self.impossible["node killed"] = f"the nodes of {SERVERS} are not ours"
         if not can_mount(folder):
@@ -49,12 +49,12 @@ class Ground:
 
     @property
     def brokers(self) -> Collection[Broker]:
-        """Those that can be had."""
+        """The faults that are possible here."""
         brokers: tuple[Broker, ...] = ("kafka", "embedded")
         return brokers if self._servers or self._home else brokers[1:]
 
     def of(self, scenario: Scenario) -> Place:
-        """The brokers that a round asks for. Those of an embedded round are its own."""
+        """Returns the brokers that a round needs. An embedded round has its own broker."""
         if scenario.broker == "embedded":
             return Place(self._stack.enter_context(EmbeddedBroker()).bootstrap_servers, None)
         if self._servers:

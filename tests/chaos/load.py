@@ -1,4 +1,4 @@
-"""Sends a ledger's records at a steady rate, and notes how many there were."""
+"""Sends a ledger's records at a steady rate, and counts them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLUSH_S = 60.0
 
 
 class NotSentError(RuntimeError):
-    """The broker did not take a record, so the ledger would be wrong."""
+    """The broker did not accept a record, so the ledger would be wrong."""
 
 
 class Load:
@@ -31,23 +31,23 @@ class Load:
         self._refused: list[str] = []
         self._places: set[tuple[str, int, int]] = set()
         self.sent = 0
-        """Records handed to the producer."""
+        """Number of records passed to the producer."""
 
     @property
     def passed_s(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the last `restart`."""
         return time.monotonic() - self._began
 
     def restart(self) -> None:
-        """Begin to count the time."""
+        """Starts the clock of the load."""
         self._began = time.monotonic()
 
     def go_on(self, seconds: float) -> None:
-        """Send what comes in so many seconds."""
+        """Sends the records that are due within a number of seconds."""
         self._send(self._ledger.records(max(1, round(self._rate * seconds)), time.time()))
 
     def finish(self) -> None:
-        """Send all that is left of the ledger's sessions, and wait until the broker has everything.
+        """Sends the remaining records of the ledger's sessions, and waits until the broker has acknowledged them.
 
         Raises:
             NotSentError: it did not take a record.
@@ -59,7 +59,10 @@ class Load:
         self._count()
 
     def _count(self) -> None:
-        """See that the broker has what it has acknowledged: what it lost would be taken for a loss by the worker."""
+        """Checks that the broker has all acknowledged records.
+
+        Otherwise the audit would take a record that the broker lost for a loss by the worker.
+        """
         partitions = [TopicPartition(topic, number) for topic, number in {place[:2] for place in self._places}]
         ends = self._admin.list_offsets({place: OffsetSpec.latest() for place in partitions}, request_timeout=FLUSH_S)
         written = sum(end.result().offset for end in ends.values())

@@ -1,4 +1,4 @@
-"""One round: load, faults, rest; then the audit, and the same records once more without faults."""
+"""Runs one round: load, faults, rest; then the audit, and the same records again without faults."""
 
 from __future__ import annotations
 
@@ -34,42 +34,44 @@ from traceweir.streams.topics import STAGES, StageName, application_id
 STEP_S = 0.05
 WARM_PATIENCE_S = 180.0
 PATIENCE_S = 60.0
-"""How long nothing at all may come before a round is taken to be at its end."""
+"""A round ends when no record has arrived for this time, in seconds."""
 GRACE_S, FORMER_S, GUARD_S, TOO_LATE_S = 240.0, 450.0, 900.0, 1500.0
-"""Far enough apart, and from what a round takes, that no pause decides what belongs together: in a backlog strays come as late as the
-backlog is long, and beyond the grace they would be a segment of their own."""
+"""Far enough from each other and from the duration of a round that no pause decides which records belong together.
+
+In a backlog strays arrive as late as the backlog is long, and beyond the grace they would start their own segment.
+"""
 VARIABLES = {
     "TRACEWEIR_GRACE_S": f"{GRACE_S:g}",
     "TRACEWEIR_GUARD_S": f"{GUARD_S:g}",
     "TRACEWEIR_SCORE_TIMEOUT_S": "8",
 }
 LATE = 0.05
-"""The share of sessions with a record that comes after they have closed, of each way of it."""
+"""The share of sessions with a record that arrives after the session has closed, by kind of lateness."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a round."""
+    """The result of a round."""
 
     scenario: Scenario
     faults: Mapping[str, int]
-    """Those that happened, by kind."""
+    """Number of faults that happened, by kind."""
     ends: Mapping[str, int]
-    """How workers ended that nobody had killed."""
+    """How workers ended that the harness had not killed."""
     sent: Mapping[str, int]
-    """Records by what they are; `joined`, `duplicate`, `forwarded` (once more, as strays) and so on."""
+    """Number of records by kind: `joined`, `duplicate`, `forwarded` (sent again as strays) and so on."""
     dead_lettered: int
     committed: Mapping[str, int]
-    """Records by topic."""
+    """Number of records by topic."""
     found: claims.Faults
     longest_pause_s: float
-    """The longest time under load in which nothing came out."""
+    """The longest time under load without an output, in seconds."""
     state_bytes: int
-    """Size of the largest state directory, at rest."""
+    """Size of the largest state directory when no record is in flight."""
     took_s: float
 
     def line(self) -> dict[str, Any]:
-        """As it stands in the file of rounds."""
+        """Returns the result as a line of the file of rounds."""
         scenario = self.scenario
         return {
             "seed": scenario.seed,
@@ -97,7 +99,7 @@ def play(
     folder: Path,
     say: Callable[[str], object] = lambda phase: None,
 ) -> Outcome:
-    """Play a round on topics of its own, which are deleted afterwards.
+    """Runs a round on its own topics, which are deleted afterwards.
 
     Args:
         scenario: What happens.
@@ -114,7 +116,7 @@ def play(
         former=0.004,
         former_s=FORMER_S,
         unsteady=1.0,
-        # With a death of its own and one that it is dealt a session would be taken for poison, and rightly so.
+        # A session that ends its process once and whose process a fault kills once would correctly be taken for poison.
         without=("kills-once",) if scenario.harms_scorers or scenario.poisonous else (),
         poisonous=scenario.poisonous,
         too_late_s=TOO_LATE_S,
@@ -161,7 +163,7 @@ def play(
 
 
 def _configure(folder: Path) -> tuple[Path, dict[str, str]]:
-    """Write the config and the plug-in. Returns the config's file and the workers' variables."""
+    """Writes the config and the plug-in; returns the config's file and the workers' variables."""
     notes, plugins, config = folder / "notes", folder / "plugins", folder / "config.json"
     notes.mkdir()
     offer_plugin(plugins)
@@ -172,7 +174,7 @@ def _configure(folder: Path) -> tuple[Path, dict[str, str]]:
 
 
 def _run(load: Load, crew: Crew, committed: Committed, ledger: Ledger, say: Callable[[str], object]) -> float:
-    """Send, let things happen, and read on. Returns how long nothing came out at most."""
+    """Sends the load, injects the faults, and reads the output; returns the longest time without an output."""
     say("waiting for the first scores")
     deadline = time.monotonic() + WARM_PATIENCE_S
     while len(committed.counted_partitions("assemble")) < PARTITIONS or not committed.rows["results"]:
@@ -200,7 +202,7 @@ def _run(load: Load, crew: Crew, committed: Committed, ledger: Ledger, say: Call
 
 
 def _rest(load: Load, crew: Crew, committed: Committed, say: Callable[[str], object], *, once: bool) -> None:
-    """Read on until everything that was sent is accounted for, or until nothing comes any more: the audit says what is missing."""
+    """Reads until every record is accounted for, or until no record arrives; the audit reports what is missing."""
     came_at = time.monotonic()
     while time.monotonic() - came_at < PATIENCE_S:
         if committed.read(0.5):
@@ -230,7 +232,7 @@ def _undisturbed(
     config: Path,
     variables: Mapping[str, str],
 ) -> list[str]:
-    """Where the scores of an undisturbed run differ."""
+    """Returns the differences to the scores of an undisturbed run."""
     again = f"{prefix}again."
     settings = Settings(
         kafka_bootstrap_servers=bootstrap_servers, topic_prefix=again, replication_factor=scenario.nodes
@@ -253,7 +255,7 @@ def _undisturbed(
 
 
 def _make_topics(bootstrap_servers: str, prefix: str, scenario: Scenario) -> list[str]:
-    """Returns the applications that there will be."""
+    """Returns the applications of the round."""
     settings = Settings(
         kafka_bootstrap_servers=bootstrap_servers, topic_prefix=prefix, replication_factor=scenario.nodes
     )
@@ -281,6 +283,6 @@ def _size(folder: Path) -> int:
 
 
 def clear(folder: Path) -> None:
-    """Remove the state directories of a round and keep its logs."""
+    """Removes the state directories of a round; keeps the logs."""
     for state in folder.glob("state-*"):
         shutil.rmtree(state, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The file of rounds: a line of JSON for each that is finished, and the table over all of them."""
+"""Reads and writes the file of rounds, which has a JSON line per finished round, and builds the table over all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Line = dict[str, Any]
 
 
 class RoundsFile:
-    """Rounds are appended, each with one write; what was cut off in the middle of one is forgotten."""
+    """The file of rounds. Each round is appended with one write; an incomplete last line is dropped."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -34,23 +34,23 @@ class RoundsFile:
 
     @property
     def seeds(self) -> set[int]:
-        """Those that are played."""
+        """The finished rounds."""
         return {line["seed"] for line in self.lines}
 
     def append(self, line: Line) -> None:
-        """Add a round."""
+        """Appends a round."""
         self.lines.append(line)
         with self._file.open("ab") as file:
             file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
 
 
 def faults_found(line: Line) -> int:
-    """How many sentences contradict what was claimed of a round."""
+    """Returns the number of faults that the audit found in a round."""
     return 1 if "error" in line else sum(line[heading] for heading in HEADINGS)
 
 
 def tables(lines: Sequence[Line]) -> Group:
-    """What all rounds add up to, by broker."""
+    """Returns the totals of all rounds by broker."""
     brokers = ("kafka", "embedded")
     played = {
         broker: [each for each in lines if each.get("scenario", {}).get("broker") == broker] for broker in brokers

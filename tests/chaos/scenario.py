@@ -1,4 +1,4 @@
-"""What happens in a round: drawn from its seed, before it begins."""
+"""Draws the faults and the load of a round from its seed, before the round starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHARES: dict[Kind, float] = {
 }
 SCORERS: Collection[Kind] = ("scorer killed", "scorer frozen")
 UNFENCED: Collection[Kind] = ("killed", "killed at a step", "terminated", "state lost", "scorer killed")
-"""What a broker without transactions is not harmed by: it cannot fence a worker that wakes up."""
+"""The faults for a broker without transactions. Such a broker cannot fence a worker that is resumed after a freeze."""
 LONGER_THAN_THE_SESSION_S = (7.0, 11.0)
 
 
@@ -46,33 +46,33 @@ class Drawn(NamedTuple):
     """One fault."""
 
     at_s: float
-    """Seconds after the load began."""
+    """When the fault happens, in seconds after the start of the load."""
     kind: Kind
     pick: float
     """Which worker or node, from 0 to 1."""
     for_s: float = 0.0
-    """How long, if it does not pass by itself."""
+    """How long the fault lasts, in seconds, if it does not end by itself."""
     death: tuple[str, str, int] | None = None
     """Step, moment and count."""
     workers: int = 0
-    """How many there shall be afterwards, when scaled."""
+    """The number of workers after scaling."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A round."""
+    """The load and the faults of a round."""
 
     seed: int
     broker: Broker
     nodes: int
     workers: int
     split: bool
-    """Whether each stage is an application of its own, in processes of its own."""
+    """Whether each stage is its own application with its own processes."""
     poisonous: int
-    """Sessions that hold the scoring process for ever."""
+    """Number of sessions that block the scoring process without end."""
     load_s: float
     rate: int
-    """Records a second."""
+    """Records per second."""
     faults: tuple[Drawn, ...]
 
     @property
@@ -92,7 +92,7 @@ class Scenario:
         )
 
     def describe(self) -> dict[str, Any]:
-        """What of it goes into the record of a round."""
+        """Returns the part of the scenario that the file of rounds contains."""
         found = asdict(self)
         del found["seed"], found["faults"]
         return found
@@ -106,7 +106,7 @@ def draw(
     load_s: float = 40.0,
     rate: int = 150,
 ) -> Scenario:
-    """The scenario of a seed.
+    """Returns the scenario of a seed.
 
     Args:
         seed: What it follows from.
@@ -130,7 +130,7 @@ def draw(
     count = round(rnd.uniform(7, 10) * load_s / 40)
     moments = sorted(rnd.uniform(1, load_s) for _ in range(count))
     kinds = rnd.choices([*shares], [*shares.values()], k=count)
-    # Twice would make the sessions at work poison.
+    # A second kill would make the sessions in progress poison.
     seen = False
     for place, kind in enumerate(kinds):
         if kind in SCORERS:

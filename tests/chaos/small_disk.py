@@ -1,4 +1,4 @@
-"""A disk that is soon full: a file system in memory, which only root can mount."""
+"""Provides a small disk that a test can fill: a file system in memory, which only root can mount."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZE = "64m"
 
 
 def can_mount(folder: Path) -> bool:
-    """Whether this process may mount one there."""
+    """Returns whether this process is allowed to mount a small disk in the folder."""
     if os.geteuid() != 0 or shutil.which("mount") is None:
         return False
     try:
@@ -24,7 +24,7 @@ def can_mount(folder: Path) -> bool:
 
 
 class SmallDisk:
-    """Mounted for as long as the `with` block lasts."""
+    """A small disk that is mounted within a `with` block."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class SmallDisk:
         subprocess.run(["umount", "--lazy", str(self.folder)], check=True, capture_output=True)
 
     def fill(self) -> None:
-        """Leave no byte of it."""
+        """Fills the disk completely."""
         with (self.folder / "filler").open("ab", buffering=0) as file:
             for size in (1 << 20, 1 << 12):
                 try:
@@ -52,5 +52,5 @@ class SmallDisk:
                         raise
 
     def clear(self) -> None:
-        """Give it back."""
+        """Frees the space that `fill` took."""
         (self.folder / "filler").unlink(missing_ok=True)

@@ -1,4 +1,7 @@
-"""Nothing is lost, doubled or changed, whatever happens to workers, scorers, disks and nodes: a few rounds of `python -m tests.chaos`."""
+"""Under faults of workers, scorers, disks and nodes no record is lost, doubled or changed.
+
+These tests run a few rounds of `python -m tests.chaos`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,11 @@ from tests.chaos.scenario import Scenario, draw
 from tests.support.kafka import NEEDS_KAFKA
 
 SEEDS = (7, 36, 44, 10)
-"""Two workers that are frozen and killed at drawn steps; each stage apart, with a full disk; three nodes, with one to four to two workers;
-and the embedded broker."""
+"""One seed for each kind of round.
+
+Two workers that are frozen and killed at drawn steps; each stage in its own process, with a full disk; three nodes,
+with one, then four, then two workers; and the embedded broker.
+"""
 LOAD_S = 25.0
 
 

@@ -1,4 +1,4 @@
-"""The same records once more, past one worker that nothing happens to: do the scores say the same?"""
+"""Sends the same records to one worker without faults, and compares the scores of the two runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from tests.support.ledger import Ledger
 from traceweir.streams.settings import IDEMPOTENT
 
 LATER = {"evaluated_at", "cost", "revision"}
-"""What may differ: how late a record came decides how many revisions there are, not what the last one says."""
+"""Fields that can differ: the lateness of records decides the number of revisions, but not the last one's content."""
 BY_ORDER = {"novelty", "nearest", "novelty_missing"}
-"""What of a trace's value follows from the order of the candidates of several sessions."""
+"""The parts of a trace's value that depend on the order of the candidates of several sessions."""
 
 
 def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> int:
-    """Send what agents sent to the topics under another prefix: same bytes, timestamps, partitions and order. Returns how many."""
+    """Copies the agents' records to the topics under another prefix; returns their number.
+
+    Bytes, timestamps, partitions and order stay the same.
+    """
     producer = Producer({**IDEMPOTENT, "bootstrap.servers": bootstrap_servers, "linger.ms": 5})
     count = 0
     for topic in ("traces", "invocations"):
@@ -34,10 +37,10 @@ def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> in
 
 
 def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) -> Iterator[str]:
-    """A sentence for each score whose last revision is another one, or that only one of the two runs has.
+    """Returns one sentence for each score whose last revision differs, or that only one of the two runs has.
 
-    Sessions are left out whose former life was held up, by the death of a node, until it joined what was open when it came (see
-    `records_are_in_their_segment`): in order it is a segment of its own.
+    Sessions are left out whose former life was held up, by the death of a node, until it joined what was open when it
+    came (see `records_are_in_their_segment`): in order it is a segment of its own.
     """
     late, in_order = _segments(disturbed), _segments(undisturbed)
     held_up = {name for name in ledger.before if {late.get(name), in_order.get(name)} == {0, 1}}
@@ -49,7 +52,7 @@ def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) ->
 
 
 def _segments(committed: Committed) -> Mapping[str, int]:
-    """By session, the number of its last segment."""
+    """Returns the number of the last segment, by session."""
     last: dict[str, int] = {}
     for row in committed.rows["sessions"]:
         each = row.document
@@ -58,9 +61,12 @@ def _segments(committed: Committed) -> Mapping[str, int]:
 
 
 def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Mapping[str, Document]:
-    """By id, the scores of the last revision of each segment; of a trace's value, whose trace may be unchanged in it, the last there is.
+    """Returns the scores of the last revision of each segment, by id.
 
-    What an earlier revision alone has is left out: one that held a trace and no event yet has a score for the invocation derived of it.
+    For a trace's value this is the last score, because the last revision can leave the trace unchanged.
+
+    What an earlier revision alone has is left out: one that held a trace and no event yet has a score for the
+    invocation derived of it.
     """
     found = [
         each
