@@ -1,4 +1,4 @@
-"""Every figure: `make bench`; some of them: `python -m benchmarks NAME ...`, as named in `main`."""
+"""Runs the benchmarks: all with `make bench`, some with `python -m benchmarks NAME ...` (`main` lists the names)."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once"}
 
 
 def main(names: list[str]) -> None:
-    """Run what is named, or everything."""
+    """Runs the named benchmarks, or all if none is named."""
     print(description())
     with ExitStack() as stack:
         servers = ""

@@ -1,4 +1,4 @@
-"""How well a value tells successes from failures: the area under the ROC curve, and how sure one can be of it."""
+"""Computes how well a value separates successes from failures: the area under the ROC curve, and its 95 % interval."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 DRAWS = 10_000
 _AT_ONCE = 500
 _FEW = 0.05
-"""With a greater share of draws that hold one class only, what the others say is no interval."""
+"""If more than this share of bootstrap draws contains one class only, the other draws give no valid interval."""
 
 
 def auc(values: Sequence[float], succeeded: Sequence[bool]) -> float | None:
-    """The chance that a success has a greater value than a failure, both drawn at random; equal values count half.
+    """Returns the probability that a random success has a greater value than a random failure; ties count half.
 
-    It is U / (successes x failures), U the statistic of Mann and Whitney (Annals of Mathematical Statistics 18, 1947), and equals
-    the area under the ROC curve (Hanley and McNeil, Radiology 143, 1982). 0.5 tells nothing; below it, failures have the greater values.
+    It is U / (successes x failures), U the statistic of Mann and Whitney (Annals of Mathematical Statistics 18, 1947),
+    and equals the area under the ROC curve (Hanley and McNeil, Radiology 143, 1982). 0.5 tells nothing; below it,
+    failures have the greater values.
 
     Returns:
         A number from 0 to 1; None where it is undefined, as there are only successes or only failures.
@@ -33,7 +34,9 @@ def auc(values: Sequence[float], succeeded: Sequence[bool]) -> float | None:
 def interval(
     values: Sequence[float], succeeded: Sequence[bool], groups: Sequence[Hashable], *, draws: int = DRAWS, seed: int = 0
 ) -> tuple[float, float] | None:
-    """The 95 % interval of `auc`: 2.5th and 97.5th percentile of a bootstrap over groups, which are drawn with replacement.
+    """Returns the 95 % interval of `auc`: the 2.5th and the 97.5th percentile of a bootstrap over groups.
+
+    Groups are drawn with replacement.
 
     Sessions of one task resemble each other, so a task is drawn with all its sessions or not at all.
 
@@ -70,7 +73,7 @@ def interval(
 
 
 def _wins(values: Sequence[float], succeeded: Sequence[bool]) -> np.ndarray:
-    """Of each success against each failure: 1 if its value is greater, 0.5 if equal, else 0."""
+    """Returns, for each pair of success and failure, 1 if the success has the greater value, 0.5 if equal, else 0."""
     number, label = np.asarray(values, dtype=float), np.asarray(succeeded, dtype=bool)
     if number.shape != label.shape:
         raise ValueError(f"there must be as many values as labels, not {number.size} and {label.size}")

@@ -1,4 +1,4 @@
-"""completeness: Traceweir's scorer against @mastra/evals', on the same pairs, in turns.
+"""Compares the speed of Traceweir's completeness scorer with that of @mastra/evals, on the same pairs, in turns.
 
 Needs Node.js, and Mastra in a folder of its own:
 
@@ -27,7 +27,7 @@ PAIRS = Path(__file__).parents[1] / "tests" / "parity" / "data" / "mastra_texts.
 
 
 def main() -> None:
-    """Print both sides' median microseconds per pair and their ratio, or why that is skipped."""
+    """Prints both sides' median microseconds per pair and their ratio, or the reason why the comparison is skipped."""
     mastra, node = os.environ.get("MASTRA"), shutil.which("node")
     if not mastra or not node:
         print("completeness: skipped; install Node.js, and set MASTRA to a folder with @mastra/evals 1.10.2")

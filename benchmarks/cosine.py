@@ -1,4 +1,4 @@
-"""How long novelty takes: the maximum cosine itself, and whole candidates in batches.
+"""Measures the time of novelty: the maximum cosine alone, and whole candidates in batches.
 
 Run it with `python -m benchmarks.cosine`, on a machine that does nothing else.
 """
@@ -15,7 +15,7 @@ DIMENSIONS = 384
 
 
 def run() -> list[dict[str, str | float]]:
-    """One row per figure: what was measured, the median, its unit, and the target where there is one."""
+    """Returns one row per figure: its name, the median, the unit, and the target if there is a target."""
     return [
         maximum_cosine(1_000, target_us=50.0),
         maximum_cosine(100_000, target_us=8_000.0),
@@ -24,7 +24,7 @@ def run() -> list[dict[str, str | float]]:
 
 
 def maximum_cosine(held: int, target_us: float) -> dict[str, str | float]:
-    """One vector against a matrix: what every exact search has to do at least."""
+    """Measures one vector against a matrix, which is the minimum work of every exact search."""
     vectors = unit_vectors(held)
     query = unit_vectors(1, seed=2)[0]
     seconds = _median_seconds(lambda: float((vectors @ query).max()))
@@ -37,7 +37,7 @@ def maximum_cosine(held: int, target_us: float) -> dict[str, str | float]:
 
 
 def candidates_per_second(held: int, batch: int) -> dict[str, str | float]:
-    """`measure_and_add` on a full cache: compare, correct in order, recompute in float64, overwrite the oldest."""
+    """Measures `measure_and_add` on a full cache: compare, correct in order, recompute in float64, replace oldest."""
     cache = NoveltyCache(held, DIMENSIONS)
     cache.measure_and_add(unit_vectors(held), [f"t{i}" for i in range(held)])
     fresh = iter(np.array_split(unit_vectors(batch * 400, seed=3), 400))  # no vector twice: copies are another path
@@ -47,7 +47,7 @@ def candidates_per_second(held: int, batch: int) -> dict[str, str | float]:
 
 
 def main() -> None:
-    """Print the rows."""
+    """Prints the rows."""
     for row in run():
         target = f"   (target: at most {row['target']:,.0f})" if "target" in row else ""
         print(f"{row['figure']:<42} {row['value']:>12,.1f} {row['unit']}{target}")
@@ -64,7 +64,7 @@ def _median_seconds(call: Callable[[], object], at_most: int = 2_000, budget_s: 
 
 
 def unit_vectors(rows: int, seed: int = 1) -> np.ndarray:
-    """Random directions, of shape (rows, 384)."""
+    """Returns random unit vectors, of shape (rows, 384)."""
     vectors = np.random.default_rng(seed).standard_normal((rows, DIMENSIONS), np.float32)
     unit: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit

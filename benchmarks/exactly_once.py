@@ -1,4 +1,4 @@
-"""What exactly once costs: transactions against plain commits on one Apache Kafka, in turns; ratios within a round."""
+"""Measures the cost of exactly once on one Apache Kafka: ratios of transactions to plain commits within a round."""
 
 import statistics
 from collections import defaultdict
@@ -7,11 +7,11 @@ from benchmarks import latency, throughput
 
 SESSIONS = 8_000
 SHARE = 4
-"""Latency is measured at this part of the rate that transactions reach."""
+"""Latency is measured at this fraction of the rate that transactions reach."""
 
 
 def run(servers: str, rounds: int = 3) -> None:
-    """Print every round, and the medians of the ratios of transactions to plain commits. A first round is not counted."""
+    """Prints every round, and the median ratios of transactions to plain commits. The first round is not counted."""
     ratios: dict[str, list[float]] = defaultdict(list)
     for turn in range(rounds + 1):
         rates = {on: throughput.one(servers, "all stages", SESSIONS, transactions=on)["rate"] for on in (True, False)}

@@ -1,4 +1,4 @@
-"""What an event costs as sessions grow long or many, and what an open session takes of memory. No broker: the stage itself."""
+"""Measures the time per event for long and for many sessions, and the memory of an open session, without a broker."""
 
 import gc
 import resource
@@ -25,7 +25,7 @@ BATCH = 2_000
 
 
 class Record(NamedTuple):
-    """What the stage wants to see of a record."""
+    """The attributes of a record that the stage reads."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class Record(NamedTuple):
 
 
 def run() -> None:
-    """Print microseconds an event, and bytes a session."""
+    """Prints microseconds per event, and bytes per session."""
     for length in (10, 100, 1_000):
         took = min(cost(200_000 // length // 2, length) for _ in range(3))
         print(f"  sessions of {length:,} events: {took:.1f} us an event")
@@ -53,12 +53,12 @@ def run() -> None:
 
 
 def _apart(*arguments: str) -> str:
-    """What this module says in a process of its own."""
+    """Returns the output of this module, run in its own process."""
     return subprocess.check_output([sys.executable, "-m", "benchmarks.growth", *arguments], text=True).strip()
 
 
 def cost(sessions: int, length: int) -> float:
-    """Microseconds that `apply` and `cut` take of an event, over sessions that stay open, one event of each in turn."""
+    """Returns microseconds of `apply` and `cut` per event, over sessions that stay open and get events in turn."""
     stage, rows = _stage()
     records = list(_records(sessions, length))
     gc.collect()
@@ -68,7 +68,7 @@ def cost(sessions: int, length: int) -> float:
 
 
 def _cost_among(sessions: int) -> float:
-    """Microseconds an event of 100 sessions while all the others stay open beside them."""
+    """Returns microseconds per event of 100 sessions while all other sessions stay open."""
     stage, rows = _stage()
     _feed(stage, rows, _records(sessions, 1))
     records = list(_records(100, 200))[100:]
@@ -79,7 +79,7 @@ def _cost_among(sessions: int) -> float:
 
 
 def _stage() -> tuple[Stage, dict[bytes, bytes]]:
-    """A stage that closes no session."""
+    """Returns a stage that closes no session."""
     rows: dict[bytes, bytes] = {}
     topology = topology_of_one_partition()
     endless = replace(topology.closing, idle_gap_ms=10**9, max_events=10**6, max_bytes=10**9)
@@ -128,7 +128,7 @@ def _memory(events: int) -> str:
 
 
 def _closed() -> str:
-    """What a session takes of memory and table while it is open, may be opened again, is only remembered, and after that."""
+    """Returns memory and table size of a session while it is open, can be reopened, is remembered, and afterwards."""
     count, told = 20_000, []
     with TemporaryDirectory() as folder:
         rows = Rdict(folder, Options(raw_mode=True))  # its own memory is not Python's

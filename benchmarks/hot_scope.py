@@ -1,6 +1,7 @@
-"""One domain with all the traffic: how many candidates a second its one gate decides on, by how many vectors its scope holds.
+"""Measures candidates per second of the gate for one domain with all traffic, by number of vectors in its scope.
 
-No broker: the stage itself, from a candidate's bytes to the rows and outputs of its decision. Run it with `python -m benchmarks hot-scope`.
+No broker: the stage itself, from a candidate's bytes to the rows and outputs of its decision. Run it with `python -m
+benchmarks hot-scope`.
 """
 
 import time
@@ -28,7 +29,7 @@ ROUNDS = 3
 
 
 class Record(NamedTuple):
-    """What the stage wants to see of a record."""
+    """The attributes of a record that the stage reads."""
 
     offset: int
     timestamp: int
@@ -38,7 +39,7 @@ class Record(NamedTuple):
 
 
 def run() -> None:
-    """Print candidates a second, each the best of three rounds in turn, and how long it takes to load the scope again."""
+    """Prints candidates per second, each the best of three rounds in turn, and the time to load the scope again."""
     for held in (1_000, 20_000, 100_000):
         gate, rows, loaded_s = _filled(held)
         candidates = _candidates(held)
@@ -60,7 +61,7 @@ def _rate(gate: GateStage, candidates: Iterator[Record], batch: int) -> float:
 
 
 def _filled(held: int) -> tuple[GateStage, dict[bytes, bytes], float]:
-    """A gate whose scope is full, as a restart finds it."""
+    """Returns a gate with a full scope, as after a restart."""
     filler, rows = _gate(held), {}
     scope = filler._scopes.get(SCOPE)
     names = [f"kp:trace:held-{number}" for number in range(held)]
@@ -82,7 +83,7 @@ def _gate(held: int) -> GateStage:
 
 
 def _candidates(held: int) -> Iterator[Record]:
-    """Candidates without end, of traces that were never seen."""
+    """Yields candidates of new traces, without end."""
     now = utc_now() - timedelta(seconds=60)
     trace = ReasoningTrace.model_validate_json(record("session", 9, now)[1])
     count = ROUNDS * len(BATCHES) * (AT_MOST + max(BATCHES))

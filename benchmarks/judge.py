@@ -1,4 +1,4 @@
-"""Judges: how much of the ideal rate is reached when each answer takes half a second and 64 questions are with the provider."""
+"""Measures the rate of judging as a share of the ideal rate, with 64 concurrent questions and 0.5 s per answer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from traceweir.streams.process_setup import event_loop, tune_gc
 LATENCY_S = 0.5
 IN_FLIGHT = 64
 ASKING = 2 * IN_FLIGHT
-"""How many ask one question after the other: more than may be with the provider, as sessions that are scored at the same time are."""
+"""Number of tasks that ask one question after the other.
+
+The number exceeds the limit of concurrent questions, as the number of sessions that are scored at the same time does.
+"""
 MODEL = "openai/gpt-4o-mini"
 WARM_UP_S, MEASURED_S = 5.0, 30.0
 
 
 def run() -> None:
-    """Print the rate, and how much of the ideal one it is."""
+    """Prints the rate, and its share of the ideal rate."""
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
     server.start()
@@ -42,7 +45,7 @@ def run() -> None:
 
 
 async def _ask(url: str) -> tuple[float, float]:
-    """Returns questions answered a second, and seconds of CPU a question."""
+    """Returns answered questions per second, and seconds of CPU per question."""
     judge = judging(url, clock=utc_now, config={"concurrency": IN_FLIGHT}).session()  # type: ignore[arg-type]
     answered = 0
 

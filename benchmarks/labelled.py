@@ -1,4 +1,4 @@
-"""Recorded sessions with what was expected of them, and whether they succeeded."""
+"""Reads recorded sessions with their expected actions and their success."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Labelled:
 
     session: Session
     turn: Turn
-    """The whole session as one invocation, for that is what the expected actions are about."""
+    """The whole session as one invocation, because the expected actions refer to the whole session."""
     task: str
-    """Sessions of one task were asked the same."""
+    """Id of the task; sessions of one task had the same request."""
     succeeded: bool | None
-    """Whether its reward is 1; None: none was recorded."""
+    """Whether the session's reward is 1; None: no reward was recorded."""
 
     @property
     def session_id(self) -> str:
-        """Its id."""
+        """The id of the session."""
         return self.session.session_id
 
 
@@ -92,7 +92,7 @@ def _succeeded(reward: JsonValue, place: str) -> bool | None:
 
 
 def _reference(document: dict[str, JsonValue], place: str) -> Reference | None:
-    """What was expected of the whole session; None: the document does not say."""
+    """Returns the expected actions of the whole session; None if the document has none."""
     info = document.get("info")
     task = info.get("task") if isinstance(info, dict) else None
     if not isinstance(task, dict):

@@ -1,4 +1,7 @@
-"""From a session's last event to its scores, readable with `read_committed`, under a steady load; no linger."""
+"""Measures the time from a session's last event to its scores, as read with `read_committed`, under a steady load.
+
+The settings have no linger.
+"""
 
 import os
 import random
@@ -19,7 +22,7 @@ from traceweir.streams.topics import Topics
 
 
 def run(servers: str, rate: float, rounds: int = 3) -> None:
-    """Print p50 and p99 of every round in milliseconds, and the medians. The first round also warms the broker up."""
+    """Prints p50 and p99 of every round in milliseconds, and the medians. The first round also warms up the broker."""
     found = [one(servers, rate) for _ in range(rounds)]
     for metric in found[0]:
         p50, p99 = (statistics.median(each[metric][place] for each in found) for place in (0, 1))
@@ -29,7 +32,7 @@ def run(servers: str, rate: float, rounds: int = 3) -> None:
 def one(
     servers: str, rate: float, seconds: float = 20.0, open_at_a_time: int = 2_000, *, transactions: bool = True
 ) -> dict[str, tuple[float, float]]:
-    """Print and return p50 and p99 in milliseconds; sessions of the first five seconds are not counted."""
+    """Prints and returns p50 and p99 in milliseconds; sessions of the first five seconds are not counted."""
     prefix = f"latency{time.time_ns()}."
     settings, topics = Settings(kafka_bootstrap_servers=servers, topic_prefix=prefix), Topics.of(prefix)
     create_topics(settings)
@@ -92,7 +95,7 @@ def _measure(servers: str, topics: Topics, rate: float, seconds: float, open_at_
 
     rnd = random.Random(1)
     live, begun = [[index, rnd.randrange(3)] for index in range(open_at_a_time)], open_at_a_time
-    # A first session shows that the worker is there.
+    # The scores of a first session show that the worker is ready.
     for number in range(RECORDS_A_SESSION):
         is_trace, value = record("first", number, utc_now())
         produce(producer, topics, "first", is_trace, value, 4)

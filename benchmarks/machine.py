@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Describes the machine and the software of a measurement."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ PACKAGES = ("faust-streaming", "aiokafka", "pydantic", "numpy", "rocksdict", "uv
 
 
 def description() -> str:
-    """Processor, cores, memory, Python and the packages that matter, in one line each."""
+    """Returns processor, cores, memory, Python and the relevant packages, in one line each."""
     cpu = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),

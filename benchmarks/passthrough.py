@@ -1,4 +1,7 @@
-"""The yardstick: bare aiokafka that copies records, tuned. `python -m benchmarks.passthrough SERVERS TOPICS OUT RECORDS`."""
+"""Copies records with tuned, bare aiokafka, as the baseline of the throughput benchmark.
+
+Usage: `python -m benchmarks.passthrough SERVERS TOPICS OUT RECORDS`.
+"""
 
 import asyncio
 import json
@@ -10,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 
 async def copy(servers: str, sources: list[str], target: str, total: int) -> dict[str, float]:
-    """Consume, produce idempotently, await the acknowledgements, commit, poll by poll."""
+    """Consumes, produces idempotently, awaits the acknowledgements and commits, for each poll."""
     producer = AIOKafkaProducer(bootstrap_servers=servers, linger_ms=5, enable_idempotence=True, max_batch_size=262_144)
     consumer = AIOKafkaConsumer(
         *sources,

@@ -1,9 +1,9 @@
-"""What every criterion that asks no model says of recorded sessions, and how well it predicts the reward that was recorded with them.
+"""Tabulates every criterion without a model on recorded sessions, and how well it predicts the recorded reward.
 
     python -m benchmarks.recorded FILE [--embedder NAME]
 
-FILE holds chat transcripts (`traj` or `messages`) with `reward`, `task_id`, and under `info.task` the `actions` and `outputs` that were
-expected, as tau-bench writes them. The tables are Markdown, as in docs/recorded-sessions.md.
+FILE holds chat transcripts (`traj` or `messages`) with `reward`, `task_id`, and under `info.task` the `actions` and
+`outputs` that were expected, as tau-bench writes them. The tables are Markdown, as in docs/recorded-sessions.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HEAD = """| metric | sessions | not evaluated | mean | lower quartile | median |
 
 @dataclass
 class Row:
-    """What a metric says of each session, or why it says nothing."""
+    """The values of a metric by session, and the reasons for missing values."""
 
     metric: str
     part: str = ""
@@ -65,7 +65,7 @@ class Row:
 
 
 def run() -> None:
-    """Print the tables of the file that the environment names, or why there are none."""
+    """Prints the tables of the file that the environment names, or the reason why there are none."""
     if name := os.environ.get(VARIABLE):
         sys.stdout.write(tables(Path(name)))
     else:
@@ -73,7 +73,7 @@ def run() -> None:
 
 
 def tables(path: Path, embedder: str = "hashing") -> str:
-    """The tables of a file, as Markdown.
+    """Returns the tables of a file, as Markdown.
 
     Args:
         path: The file.
@@ -136,7 +136,7 @@ def _trajectories(sessions: Sequence[Labelled], more: dict[str, JsonValue]) -> l
 
 
 def _scored(sessions: Sequence[Labelled], metric: str, options: dict[str, JsonValue]) -> Row:
-    """A criterion on every session, by the code that workers run."""
+    """Returns the row of a criterion on every session, computed by the code that workers run."""
     plan = read_plan({"criteria": {metric: {"threshold": 0.5, **options}}})
     row = Row(metric, ", ".join(str(value) if name != "ignore_args" else name for name, value in options.items()))
 
@@ -193,7 +193,7 @@ def _plain(text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the tables of the file that the command line names; exit code 2 if it cannot be used."""
+    """Prints the tables of the file that the command line names; exit code 2 if the file cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recorded", description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, help="recorded sessions with their rewards and expected actions")
     parser.add_argument("--embedder", default="hashing", help="what novelty is measured by (default: hashing)")

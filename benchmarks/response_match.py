@@ -1,4 +1,4 @@
-"""response_match_score: Traceweir's scorer against google-adk's evaluator, on the same pairs, in turns.
+"""Compares the speed of Traceweir's response_match_score with google-adk's evaluator, on the same pairs, in turns.
 
 Needs google-adk in an environment of its own, for it would pull its dependencies into this one:
 
@@ -35,7 +35,7 @@ Pair = tuple[str, str]
 
 
 def pairs_of(vocabulary: str, length: int, drawn: random.Random) -> list[Pair]:
-    """Pairs of a response and a reference that share some of their words."""
+    """Returns pairs of a response and a reference that share some of their words."""
     words = vocabulary.split()
     texts = [[drawn.choice(words) for _ in range(length)] for _ in range(PAIRS)]
     return [
@@ -45,7 +45,7 @@ def pairs_of(vocabulary: str, length: int, drawn: random.Random) -> list[Pair]:
 
 
 def compare(title: str, pairs: Sequence[Pair], adk: str) -> tuple[float, float]:
-    """Print both sides' median microseconds per pair, and their ratio."""
+    """Prints both sides' median microseconds per pair, and their ratio."""
     scorer = ResponseMatch()
     subjects = [
         Subject(
@@ -81,12 +81,12 @@ def compare(title: str, pairs: Sequence[Pair], adk: str) -> tuple[float, float]:
 
 
 def show(title: str, ours_us: float, theirs_us: float) -> None:
-    """Print a line of the comparison."""
+    """Prints a line of the comparison."""
     print(f"{title:24} {ours_us:7.1f} us, google-adk {theirs_us:7.1f} us: {theirs_us / ours_us:5.1f} times as fast")
 
 
 def main() -> None:
-    """Print the comparison for three kinds of text, or why it is skipped."""
+    """Prints the comparison for three kinds of text, or the reason why it is skipped."""
     adk = os.environ.get("ADK_PYTHON")
     if not adk:
         print(

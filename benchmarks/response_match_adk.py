@@ -1,4 +1,4 @@
-"""google-adk's side of `response_match.py`; runs in google-adk's own environment and knows nothing of Traceweir.
+"""Runs google-adk's side of `response_match.py`, in google-adk's own environment, without Traceweir.
 
 Reads one JSON line of pairs, answers with one line of values, then with the seconds of a round for every further line.
 """

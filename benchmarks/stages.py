@@ -1,4 +1,4 @@
-"""Stages on their own, built as a worker builds them."""
+"""Builds single stages as a worker builds them."""
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.clock import utc_now
@@ -7,5 +7,5 @@ from traceweir.streams.topology import Resources, Topology
 
 
 def topology_of_one_partition(plan: Plan | None = None) -> Topology:
-    """Assemble and gate, which need no scoring, on one partition."""
+    """Returns a topology on one partition for assemble and gate, which need no scoring."""
     return Topology.of(Settings(partitions=1), plan or read_plan(None), Resources(utc_now, scoring=None))

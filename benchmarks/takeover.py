@@ -1,4 +1,7 @@
-"""How long partitions stand still when workers die, come and go, and how fast a lost state directory is rebuilt. Needs Apache Kafka."""
+"""Measures how long partitions are silent when workers die, join and leave, and how fast lost state is rebuilt.
+
+Needs Apache Kafka.
+"""
 
 import os
 import re
@@ -29,11 +32,11 @@ EVERY_S = 0.03
 WARM_S, TAIL_S = 6.0, 10.0
 DOMAINS = 100
 AHEAD = 5_000
-"""How many sessions a worker may be behind while topics are filled."""
+"""The largest number of sessions by which a worker can be behind while topics are filled."""
 
 
 def run(servers: str, rounds: int = 3) -> None:
-    """Print every round and the medians."""
+    """Prints every round and the medians."""
     for static in (True, False):
         found = [killed(servers, static=static) for _ in range(rounds)]
         for place, name in enumerate(("the longest silence of a partition", "until each decides a session sent since")):
@@ -51,7 +54,9 @@ def run(servers: str, rounds: int = 3) -> None:
 
 
 def killed(servers: str, *, static: bool) -> tuple[float, float]:
-    """Seconds without a committed result, at most, after SIGKILL and a restart at once; and until a new session is decided everywhere.
+    """Returns the longest time without a committed result after SIGKILL and an immediate restart, in seconds.
+
+    Also returns the time until every partition has decided on a new session.
 
     The second is longer by what the watermark is set back after a time without a worker.
     """
@@ -71,7 +76,7 @@ def killed(servers: str, *, static: bool) -> tuple[float, float]:
 
 
 def come_and_gone(servers: str) -> tuple[float, float]:
-    """Longest silence of any partition, in seconds, as a second worker joins, and as it leaves."""
+    """Returns the longest silence of any partition, in seconds, when a second worker joins and when it leaves."""
     with Fleet(servers) as fleet:
         fleet.start("a")
         fleet.load(WARM_S)
@@ -94,7 +99,7 @@ def come_and_gone(servers: str) -> tuple[float, float]:
 
 
 def lost(servers: str, sessions: int = 100_000, vectors: int = 100_000) -> None:
-    """Print how long a worker without its state directory takes to rebuild it from the changelog."""
+    """Prints the time that a worker needs to rebuild a lost state directory from the changelog."""
     with Fleet(servers, gate={"cache_size": 2 * vectors // DOMAINS}, linger_s="0", gap_s="1000000") as fleet:
         fleet.start("a", TRACEWEIR_EMBEDDER="hashing")
         fleet.fill(sessions, vectors)
@@ -131,7 +136,7 @@ def _range(values: list[float]) -> str:
 
 
 class Fleet:
-    """Workers on topics of their own, a steady load, and who is silent for how long."""
+    """Runs workers on their own topics under a steady load, and measures the silence of each partition."""
 
     def __init__(
         self, servers: str, *, gate: dict[str, object] | None = None, linger_s: str = "0.05", gap_s: str = "300"
@@ -198,12 +203,12 @@ class Fleet:
             )
 
     def kill(self, name: str) -> None:
-        """End a worker at once."""
+        """Kills a worker with SIGKILL."""
         self.workers[name].kill()
         self.workers[name].wait()
 
     def _names(self) -> Iterator[list[str]]:
-        """Names of sessions, one at home in each partition."""
+        """Yields lists of session ids, with one session at home in each partition."""
         number = 0
         while True:
             found: dict[int, str] = {}
@@ -266,7 +271,7 @@ class Fleet:
             self._silent(number, time.perf_counter())
 
     def mark(self) -> float:
-        """Begin to count from now on."""
+        """Restarts the measurement of silence; returns the time of the restart."""
         self._since = time.perf_counter()
         self.first.clear()
         self.longest = 0.0
@@ -280,7 +285,7 @@ class Fleet:
                 raise RuntimeError("not every partition goes on after 120 s")
 
     def fill(self, sessions: int, vectors: int) -> None:
-        """Leave so many sessions open, of three events each, and send so many traces through the gate; at the pace of the worker."""
+        """Leaves sessions of three events each open, and sends traces through the gate, at the pace of the worker."""
         for number in range(vectors):
             name = f"done-{number}"
             self._send(name, 9, f"domain-{number % DOMAINS}")
@@ -314,7 +319,7 @@ class Fleet:
                 return
 
     def check(self) -> None:
-        """See that every worker runs.
+        """Checks that every worker runs.
 
         Raises:
             RuntimeError: one does not.

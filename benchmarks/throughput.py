@@ -1,4 +1,4 @@
-"""Records a second: bare aiokafka, assemble alone, and all stages, in turns on one Apache Kafka; medians and ratios."""
+"""Measures records per second of bare aiokafka, of assemble, and of all stages, in turns on one Apache Kafka."""
 
 import json
 import os
@@ -20,21 +20,21 @@ CASES: dict[str, list[StageName]] = {"assemble": ["assemble"], "all stages": ["a
 
 
 class Measured(TypedDict):
-    """What a run prints at its end."""
+    """The figures that a run prints at its end."""
 
     rate: float
-    """Records a second."""
+    """Records per second."""
     cpu_us: float
-    """Microseconds of CPU a record."""
+    """Microseconds of CPU per record."""
     parts_us: NotRequired[dict[str, float]]
-    """The same of each part of the work, by its name."""
+    """Microseconds of CPU per record of each part of the work, by the part's name."""
 
 
 def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: bool = True) -> dict[str, float]:
-    """Print every run and the medians; returns the median rate of each case.
+    """Prints every run, the medians and the ratios; returns the median rate of each case.
 
-    A first round is not counted: the broker's compiler takes up to half a core while it is new. What is a round's ratio is measured within
-    a minute, and so says more than one of medians where the machine's speed drifts.
+    A first round is not counted: the broker's compiler takes up to half a core while it is new. What is a round's
+    ratio is measured within a minute, and so says more than one of medians where the machine's speed drifts.
     """
     rates: dict[str, list[float]] = defaultdict(list)
     costs: dict[str, list[float]] = defaultdict(list)
@@ -60,7 +60,7 @@ def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: 
 
 
 def one(servers: str, name: str, sessions: int, *, breakdown: bool = False, transactions: bool = True) -> Measured:
-    """One run with a load and topics of its own."""
+    """Runs one case with its own load and topics."""
     stages = CASES.get(name, ["assemble"])
     prefix, records = loaded(servers, stages, sessions)
     topics = Topics.of(prefix)
@@ -88,7 +88,7 @@ def one(servers: str, name: str, sessions: int, *, breakdown: bool = False, tran
 
 
 def loaded(servers: str, stages: list[StageName], sessions: int) -> tuple[str, int]:
-    """The prefix of new topics that hold the load, and its records."""
+    """Creates topics with the load; returns their prefix and the number of records."""
     for _ in range(ATTEMPTS):
         prefix = f"bench{time.time_ns()}."
         create_topics(Settings(kafka_bootstrap_servers=servers, topic_prefix=prefix), stages)

@@ -1,4 +1,4 @@
-"""A worker that ends once a known load and all that follows from it is committed, and prints how long it took.
+"""Runs a worker that ends when a known load and its output are committed, and prints the time.
 
 `python -m benchmarks.timed_worker STAGES RECORDS SESSIONS`, with the settings in the environment.
 """
@@ -26,7 +26,7 @@ from traceweir.streams.settings import load_settings
 
 
 class Stopwatch:
-    """Starts with the first batch, stops when everything is committed; adds up where the time went."""
+    """Measures from the first batch until everything is committed; adds up the time of each part of the work."""
 
     def __init__(self, checkpoints: Checkpoints, stages: list[str], records: int, sessions: int) -> None:
         self.checkpoints, self.stages, self.records, self.sessions = checkpoints, stages, records, sessions
@@ -38,7 +38,7 @@ class Stopwatch:
         checkpoints.finished = self.finished
 
     async def take(self, tp: Any, records: Any) -> None:
-        """Note the first batch."""
+        """Records the time of the first batch."""
         if not self.began:
             self.began, self.cpu = time.perf_counter(), time.process_time()
             if self.profile:
@@ -46,7 +46,7 @@ class Stopwatch:
         await self.real_take(tp, records)
 
     def measure(self, owner: Any, name: str, part: str) -> None:
-        """Add up the time that a synchronous method takes."""
+        """Adds up the time that a synchronous method takes."""
         real = getattr(owner, name)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
@@ -59,11 +59,11 @@ class Stopwatch:
         setattr(owner, name, timed)
 
     def total(self, stage: str, count: str) -> int:
-        """A count of one stage over all lanes."""
+        """Returns a count of one stage over all lanes."""
         return sum(lane.stages[stage].counters[count] for lane in self.checkpoints.lanes.values())  # type: ignore[attr-defined]
 
     def finished(self, lane: Lane) -> None:
-        """End the process once all is done and committed."""
+        """Ends the process when all work is done and committed."""
         done = {"assemble": "consumed", "score": "scored", "gate": "consumed"}
         wanted = {"assemble": self.records, "score": self.sessions, "gate": self.sessions}
         if any(self.total(stage, done[stage]) < wanted[stage] for stage in self.stages):
@@ -85,7 +85,7 @@ class Stopwatch:
 
 
 def main(stages: list[Any], records: int, sessions: int) -> None:
-    """Run."""
+    """Runs the worker."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     uvloop.install()
     settings = load_settings()

@@ -1,4 +1,4 @@
-"""The load: sessions of ten events and one trace, about 300 bytes each, many open at a time and interleaved at random."""
+"""Generates the load: many interleaved sessions of ten events and one trace, with about 300 bytes per record."""
 
 import random
 import time
@@ -81,7 +81,7 @@ def interleaved(sessions: int, open_at_a_time: int, seed: int = 1) -> Iterator[t
 def fill(
     bootstrap_servers: str, topics: Topics, sessions: int, open_at_a_time: int = 2_000, partitions: int = 4
 ) -> int:
-    """Write the load to `traces` and `invocations`, every record at home. Returns how many records there are.
+    """Writes the load to `traces` and `invocations`, on home partitions; returns the number of records.
 
     Raises:
         RuntimeError: the topics do not hold them all.
@@ -103,7 +103,7 @@ def fill(
         produce(producer, topics, session_id, is_trace, value, partitions)
         count += 1
     producer.flush(60)
-    # A worker would wait for ever for a record that the broker lost.
+    # A worker would wait without end for a record that the broker lost.
     if (written := _written_to(bootstrap_servers, topics, partitions)) != count:
         raise RuntimeError(f"the load has {written} records, not {count}; run it again, on new topics")
     return count
@@ -119,7 +119,7 @@ def _written_to(bootstrap_servers: str, topics: Topics, partitions: int) -> int:
 
 
 def produce(producer: Producer, topics: Topics, session_id: str, is_trace: bool, value: bytes, partitions: int) -> None:
-    """Send one record to its session's home."""
+    """Sends one record to its session's home partition."""
     key = session_id.encode()
     while True:
         try:
