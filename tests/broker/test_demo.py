@@ -1,4 +1,4 @@
-"""The demo as a whole, shortened: everything comes out as the fleet knows it must, and a wrong expectation is noticed."""
+"""A shortened run of the demo produces what the fleet expects, and a wrong expectation is detected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("demo")]
 SECONDS = 8.0
 
 
-def test_everything_comes_out_as_the_fleet_knows_it_must(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_worker_produces_what_the_fleet_expects(capfd: pytest.CaptureFixture[str]) -> None:
     code = run_demo(keep=False, as_json=True, seed=1, seconds=SECONDS)
 
     out, err = capfd.readouterr()
@@ -37,7 +37,7 @@ def test_everything_comes_out_as_the_fleet_knows_it_must(capfd: pytest.CaptureFi
     assert err == ""
 
 
-def test_one_session_more_than_there_was_is_noticed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_expected_session_that_was_not_emitted_is_a_problem(capfd: pytest.CaptureFixture[str]) -> None:
     def too_many(emissions: Sequence[Emission], plan: Plan) -> Counts:
         counts = expected_counts(emissions, plan)
         return {**counts, "sessions": counts["sessions"] + 1}

@@ -1,4 +1,4 @@
-"""`traceweir dlq` on the embedded broker: what it lists, shows and sends, and that a replayed record is scored once."""
+"""`traceweir dlq` on the embedded broker lists, shows and sends dead letters; a replayed record is scored once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def dlq(embedded_broker: EmbeddedBroker) -> Dlq:
 
 
 def rows(dlq: Dlq, topic: str) -> list[Message]:
-    """What lies on a topic, and on no other: a header name that is not UTF-8 would end this consumer."""
+    """Returns the records of one topic. A header name that is not UTF-8 would end this consumer."""
     options = {"bootstrap.servers": dlq.servers, "group.id": "reader-of-tests", "enable.partition.eof": True}
     consumer, found, ends = Consumer(options), list[Message](), 0
     consumer.assign([TopicPartition(dlq.prefix + topic, number, OFFSET_BEGINNING) for number in range(4)])
@@ -53,7 +53,7 @@ def rows(dlq: Dlq, topic: str) -> list[Message]:
     return found
 
 
-async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traceweir.streams.dead_letters.reader.STALLED_S", 1.0)
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
@@ -165,7 +165,7 @@ def test_a_value_that_was_cut_is_sent_whole_if_its_topic_still_has_it(
     assert sent == [WHOLE] * there
 
 
-def test_a_named_one_that_is_not_there_is_said_and_the_others_are_sent(dlq: Dlq) -> None:
+def test_a_missing_dead_letter_is_reported_and_the_others_are_sent(dlq: Dlq) -> None:
     dlq.put([letter(0)])
     ended = dlq("replay", "0:0", "0:9", "7:0")
     assert (ended.code, ended.out) == (1, b"1 dead letters sent: 1 to traceweir.traces\n")
@@ -175,13 +175,13 @@ def test_a_named_one_that_is_not_there_is_said_and_the_others_are_sent(dlq: Dlq)
     ]
 
 
-def test_without_the_topic_it_says_what_makes_it(embedded_broker: EmbeddedBroker) -> None:
+def test_a_missing_topic_is_reported_with_the_command_that_creates_it(embedded_broker: EmbeddedBroker) -> None:
     ended = Dlq(embedded_broker.bootstrap_servers, "nobody.")("list")
     assert (ended.code, ended.out) == (1, b"")
     assert ended.err == "topic 'nobody.dead-letters' does not exist: run `traceweir topics create`\n"
 
 
-async def test_records_of_strangers_are_left_out_and_counted_whatever_their_header_names(dlq: Dlq) -> None:
+async def test_foreign_records_with_any_header_names_are_skipped_and_counted(dlq: Dlq) -> None:
     async with AIOKafkaProducer(bootstrap_servers=dlq.servers) as producer:
         batch = producer.create_batch()
         headers = [*letter(0).wire_headers(), ("NAME", b"x")]

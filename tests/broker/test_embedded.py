@@ -1,4 +1,4 @@
-"""The embedded broker: records go in and out, topics appear, its kind can be told, and it ends with its block."""
+"""The embedded broker stores records, creates topics, has a recognizable cluster id, and ends with its block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
     return Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
 
 
-def test_a_record_comes_back_as_it_went_in(embedded_broker: EmbeddedBroker) -> None:
+def test_a_record_is_read_as_it_was_sent(embedded_broker: EmbeddedBroker) -> None:
     client = {"bootstrap.servers": embedded_broker.bootstrap_servers}
     producer = Producer(client)
     producer.produce("t", key=b"k", value=b"v", partition=2, headers=[("h", b"1")], timestamp=1_700_000_000_000)
@@ -42,7 +42,7 @@ def test_a_record_comes_back_as_it_went_in(embedded_broker: EmbeddedBroker) -> N
     assert record.timestamp()[1] == 1_700_000_000_000
 
 
-def test_keys_go_where_another_murmur2_puts_them(embedded_broker: EmbeddedBroker) -> None:
+def test_the_partition_of_a_key_agrees_with_another_murmur2(embedded_broker: EmbeddedBroker) -> None:
     keys = [b"session-%d" % number * (number % 5 + 1) for number in range(200)]
     placed: dict[bytes, int] = {}
     producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers, "partitioner": "murmur2_random"})
@@ -53,7 +53,7 @@ def test_keys_go_where_another_murmur2_puts_them(embedded_broker: EmbeddedBroker
     assert placed == {key: partition_of(key, PARTITIONS) for key in keys}
 
 
-def test_its_cluster_id_tells_its_kind(settings: Settings) -> None:
+def test_its_cluster_id_identifies_an_embedded_broker(settings: Settings) -> None:
     assert is_embedded(reach(settings))
 
 
@@ -70,7 +70,7 @@ def test_topics_are_missing_then_created_then_left_alone(settings: Settings) -> 
     assert (second.created, second.existing, second.wrong) == ((), names, ())
 
 
-def test_another_partition_count_than_its_own_is_said_for_every_topic(settings: Settings) -> None:
+def test_a_wrong_partition_count_is_reported_for_every_topic(settings: Settings) -> None:
     wanted = settings.model_copy(update={"partitions": 8})
 
     creation = create_topics(wanted)
@@ -80,7 +80,7 @@ def test_another_partition_count_than_its_own_is_said_for_every_topic(settings: 
     assert all("has 4 partitions, expected 8" in each and "TRACEWEIR_PARTITIONS=4" in each for each in creation.wrong)
 
 
-def test_after_its_block_nobody_answers() -> None:
+def test_no_broker_answers_after_its_block() -> None:
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         reach(settings)
@@ -96,12 +96,12 @@ def test_two_brokers_know_nothing_of_each_other(settings: Settings) -> None:
         assert len(check_topics(there)) == len(expected_topics(there, STAGES))
 
 
-def test_it_says_nothing_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_writes_nothing_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     with EmbeddedBroker():
         pass
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_worker_that_shall_deliver_exactly_once_does_not_start_on_it(settings: Settings) -> None:
+def test_a_worker_with_exactly_once_does_not_start_on_it(settings: Settings) -> None:
     with pytest.raises(NotReadyError, match="exactly_once, but the embedded broker has no transactions"):
         run_worker(settings.model_copy(update={"delivery": "exactly_once"}), read_plan(None), STAGES)

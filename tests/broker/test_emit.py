@@ -1,4 +1,4 @@
-"""Emit on the embedded broker: what arrives, where, in which order, and what is said when nothing can."""
+"""Emit on the embedded broker: which records arrive, where, in which order, and which errors are reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from traceweir.streams.stages.partitioner import partition_of
 
 TRACES, INVOCATIONS = "traceweir.traces", "traceweir.invocations"
 Arrived = dict[str, list[tuple[int, bytes | None, bytes | None]]]
-"""By topic: partition, key and value of each record, in the order of each partition."""
+"""Partition, key and value of each record by topic, in the order of each partition."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Recorded sessions on the embedded broker: found by id, whole, in their latest revision."""
+"""Recorded sessions on the embedded broker are found by id, complete and in their latest revision."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_only_the_sessions_in_question_are_kept(servers: str) -> None:
     assert await read_sessions(Settings(kafka_bootstrap_servers=servers), []) == {}
 
 
-async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"s{number}" for number in range(20)]
     with EmbeddedBroker() as broker:
         fill(broker.bootstrap_servers, [session(name, "Hello.") for name in names])
@@ -95,7 +95,7 @@ async def test_a_broker_that_goes_away_while_they_are_read_is_told(monkeypatch: 
             await read_sessions(Settings(kafka_bootstrap_servers=broker.bootstrap_servers), names)
 
 
-def test_references_are_held_against_recorded_sessions(servers: str, tmp_path: Path) -> None:
+def test_references_are_compared_with_recorded_sessions(servers: str, tmp_path: Path) -> None:
     turns = [invocation("Hi", "Hello there.", FIND), invocation("Hi", "And bye.", FIND)]
     write(tmp_path / "a.json", eval_set(case("chat", *turns), case("renamed", *turns), case("lost", *turns)))
 
@@ -124,6 +124,6 @@ def test_a_session_is_captured_once_and_passes_its_own_case(servers: str, tmp_pa
     assert (missing.returncode, missing.stderr) == (1, "the sessions topic has no session 'lost', or no longer\n")
 
 
-def test_a_broker_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_named(tmp_path: Path) -> None:
     ended = run("127.0.0.1:1", tmp_path, "evalset", "add", "chat", "--to", "new.json")
     assert (ended.returncode, "127.0.0.1:1" in ended.stderr, "Traceback" in ended.stderr) == (1, True, False)

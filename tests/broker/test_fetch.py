@@ -22,7 +22,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_as_it_was")
-async def test_a_header_whose_name_is_not_utf8_stops_nobody() -> None:
+async def test_a_header_whose_name_is_not_utf8_stops_no_consumer() -> None:
     with EmbeddedBroker() as broker:
         async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
             for name in (b"NAME", b"\xff\xfeME", b"NAME"):

@@ -1,4 +1,4 @@
-"""What a worker on the embedded broker says of itself, and how it ends when something of it stands still."""
+"""The health pages of a worker on the embedded broker, and how the worker ends when one of its duties is stuck."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_worker_whose_group_answers_with_an_error_joins_it_again(fleet: Fleet,
 
 
 def until_shared(fleet: Fleet) -> None:
-    """Wait until every partition has one owner; the first is ready with all until it hears of the second."""
+    """Waits until every partition has one owner; the first worker has all partitions until the second joins."""
     owned: list[list[int]] = []
     while sorted(number for numbers in owned for number in numbers) != NUMBERS or not all(owned):
         owned = [worker.until_ready()["partitions"] for worker in fleet.started]

@@ -1,4 +1,4 @@
-"""Reading single records once more: what there is, what is gone, and that neither a stop nor a dead broker ends who asks."""
+"""Reading single records again: present and deleted records; neither a stop nor a dead broker ends the caller."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ async def test_a_record_is_read_wherever_it_stands_and_none_where_there_is_none(
 
 
 async def nothing_goes_on_but(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """All other tasks end by themselves. To be called when the broker is gone: a client that was left alone would ask for it for ever."""
+    """All other tasks end by themselves.
+
+    To be called when the broker is gone: a client that was left alone would ask for it for ever.
+    """
     others = asyncio.all_tasks() - {*tasks, asyncio.current_task()}
     _, going_on = await asyncio.wait(others, timeout=LIMIT_S) if others else (set(), set())
     assert not going_on

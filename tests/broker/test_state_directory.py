@@ -1,4 +1,4 @@
-"""A worker's state directory outlives the broker that its rows are from: nothing of it may stand in the way of what comes then."""
+"""A worker's state directory can outlive the broker of its rows; old rows must not affect work on a new broker."""
 
 from __future__ import annotations
 

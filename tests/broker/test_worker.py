@@ -1,4 +1,4 @@
-"""A worker on the embedded broker: what is emitted comes out scored and decided, and bad input stops nothing."""
+"""A worker on the embedded broker scores and decides on all emitted sessions, and bad input does not stop it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def trace(number: int | str, session_id: str | None, **changes: Any) -> dict[str
 
 @dataclass
 class Running:
-    """A worker, and what came out of it so far."""
+    """A worker, and its output so far."""
 
     servers: str
     worker: Worker
@@ -374,7 +374,7 @@ def test_it_ends_with_0_when_it_is_asked_to_though_its_broker_has_gone(tmp_path:
     assert "Traceback" not in worker.log.read_text()
 
 
-def test_it_ends_hard_when_an_orderly_end_takes_too_long(tmp_path: Path) -> None:
+def test_it_exits_at_once_when_an_orderly_stop_takes_too_long(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
     with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:

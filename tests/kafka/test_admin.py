@@ -1,4 +1,4 @@
-"""Topics on Apache Kafka: created as wanted, checked, and never changed."""
+"""Topics on Apache Kafka are created with the right settings, checked, and never changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_created_topics_have_the_partitions_and_policies_of_the_table(settings: 
     assert check_topics(settings) == []
 
 
-def test_to_create_again_does_nothing(settings: Settings) -> None:
+def test_creating_topics_again_changes_nothing(settings: Settings) -> None:
     first = create_topics(settings)
 
     second = create_topics(settings)

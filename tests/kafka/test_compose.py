@@ -1,4 +1,7 @@
-"""The services of docker-compose.yml, run here: the same commands and variables, only Kafka's address and two names are the test's."""
+"""Runs the services of docker-compose.yml with their commands and variables.
+
+Only Kafka's address and two names differ.
+"""
 
 from __future__ import annotations
 

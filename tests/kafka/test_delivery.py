@@ -1,4 +1,4 @@
-"""A checkpoint on Apache Kafka: rows, outputs and offsets of one transaction, and what becomes of one that was not finished."""
+"""A checkpoint on Apache Kafka is one transaction of rows, outputs and offsets; an unfinished one is invisible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a worker ends when it is asked to: after a last checkpoint and out of its group, or, where that hangs, hard and soon."""
+"""A worker that is asked to stop takes a last checkpoint and leaves its group; if that hangs, it exits at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker whose criterion asks a judge over HTTP: what it pays for, what it puts off, and what a restart remembers."""
+"""A worker that asks a judge over HTTP: its spending, its deferred scores, and its state after a restart."""
 
 from __future__ import annotations
 

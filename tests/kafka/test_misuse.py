@@ -1,4 +1,4 @@
-"""Clusters without transactions for us, and a disk that is full: a clear word, and nothing lost."""
+"""On a cluster without usable transactions and on a full disk, the error is clear and no record is lost."""
 
 from __future__ import annotations
 

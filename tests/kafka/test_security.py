@@ -1,4 +1,4 @@
-"""Kafka by TLS, with a password or a client's certificate: every client of a worker or a command gets in, or says why not."""
+"""Kafka over TLS, with a password or a client certificate: every client connects, or reports why it cannot."""
 
 from __future__ import annotations
 
