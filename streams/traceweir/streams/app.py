@@ -35,7 +35,8 @@ MAX_REQUESTED_SESSIONS = 512
 """Limit of sessions that the worker has requested from the scoring process and that have no result yet.
 
 The limit counts requests that the scoring process has not started, so that the scoring process never waits for the
-worker."""
+worker.
+"""
 _TOPIC_ID_TIMEOUT_S = 30.0
 
 

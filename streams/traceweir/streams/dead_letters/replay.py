@@ -2,7 +2,8 @@
 
 On Apache Kafka one transaction contains the records and the marks that record the replay. All replays of a prefix
 share one transactional id: a replay that starts fences a running replay, and sees every mark that the running replay
-made."""
+made.
+"""
 
 from __future__ import annotations
 

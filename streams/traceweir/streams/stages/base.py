@@ -101,7 +101,8 @@ NewStage = Callable[[int, Read, Callable[[], None]], Stage]
 """Creates the stage of a partition: `new(partition, read, changed)`.
 
 `read` returns a row of the stage's table as of the last finished checkpoint. The stage calls `changed()` when work
-that the stage started has ended and there are changes to cut."""
+that the stage started has ended and there are changes to cut.
+"""
 
 
 @dataclass(frozen=True)
