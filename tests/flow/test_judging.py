@@ -120,7 +120,7 @@ async def test_what_was_paid_today_counts_after_a_restart_and_the_stream_goes_on
     refused = [each for each in more if each["level"] == "invocation" and each["not_evaluated_because"] == "budget"]
     assert refused
     assert len(more) == 40
-    assert "the budget begins anew at " in refused[0]["rationale"]
+    assert "the budget resets at " in refused[0]["rationale"]
 
 
 async def test_a_provider_that_is_down_costs_scores_and_not_the_stream() -> None:

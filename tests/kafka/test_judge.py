@@ -168,5 +168,7 @@ def test_two_workers_spend_no_more_together_than_the_budget_and_each_its_share(
     scores = [row.document for row in committed.rows["results"] if row.document["metric"] == "safety_v1"]
     unpaid = [score for score in scores if score["level"] == "invocation" and score["value"] is None]
     assert {score["not_evaluated_because"] for score in unpaid} == {"budget"}
-    assert all("of the 10000 tokens a day of 2 of 4 partitions are left" in score["rationale"] for score in unpaid)
+    assert all(
+        "of the 10000 tokens per day (share of 2 of 4 partitions) are left" in score["rationale"] for score in unpaid
+    )
     assert 16 <= len(provider.asked) <= 20

@@ -1,5 +1,5 @@
-"""Everything between a judged criterion and a language model: client, budget, rate limits, circuit breaker, remembered verdicts.
+"""Asks language models on behalf of judged criteria: client, budget, rate limits, circuit breaker, cached verdicts.
 
-It knows no stage. Begin with `service`, which answers one question of a criterion; the other modules are what it
-consults on the way.
+This package imports no stage. Begin with `service`, which answers one question of a criterion; `service` uses the
+other modules.
 """

@@ -1,4 +1,4 @@
-"""What judging may cost: checked before each question, in whole minutes and days of UTC."""
+"""Limits the spending on judges: checked before each question, per UTC minute and UTC day."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINUTES_A_DAY = 1_440
 
 
 class Paid(NamedTuple):
-    """What was paid within one minute, counted in whole minutes since 1970."""
+    """The tokens and USD paid within one minute; `minute` counts whole minutes since 1970."""
 
     minute: int
     tokens: int
@@ -24,37 +24,37 @@ class Paid(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How many of all partitions a worker has, and so which part of every limit is its own."""
+    """The partitions that a worker holds, of all partitions: the worker may spend this fraction of every limit."""
 
     partitions: int = 1
     of: int = 1
 
 
 class Spending:
-    """What was paid in the latest minute and on the latest day of which anything is known."""
+    """Sums the spending of the latest minute and of the latest day for which a payment is known."""
 
     def __init__(self) -> None:
         self.minute, self.in_minute = 0, Use()
         self.day, self.in_day = 0, Use()
 
     def add(self, paid: Paid) -> None:
-        """Something was paid."""
+        """Adds a payment to the sums of its minute and its day; a payment of an earlier minute or day is ignored there."""
         use = Use(paid.tokens, paid.usd)
-        self.at(paid.minute)
+        self.advance_to(paid.minute)
         if paid.minute == self.minute:
             self.in_minute = _not_negative(self.in_minute + use)
         if paid.minute // MINUTES_A_DAY == self.day:
             self.in_day = _not_negative(self.in_day + use)
 
-    def at(self, minute: int) -> None:
-        """It is this minute; of former ones, and former days, nothing counts any more."""
+    def advance_to(self, minute: int) -> None:
+        """Advances to this minute; the sums of earlier minutes and days are dropped."""
         if minute > self.minute:
             self.minute, self.in_minute = minute, Use()
         if minute // MINUTES_A_DAY > self.day:
             self.day, self.in_day = minute // MINUTES_A_DAY, Use()
 
     def entries(self) -> list[Paid]:
-        """What adds up to it: of the latest minute, and of the rest of the latest day."""
+        """Returns payments that add up to the sums: one for the latest minute, one for the rest of the latest day."""
         rest, found = self.in_day, []
         if self.minute // MINUTES_A_DAY == self.day:
             rest -= self.in_minute
@@ -65,59 +65,60 @@ class Spending:
 
 
 class Reservation:
-    """What is set aside for a question while it is asked."""
+    """The amount set aside for a question while the question is asked."""
 
     def __init__(self) -> None:
         self.actual = Use()
 
-    def took(self, use: Use) -> None:
-        """An attempt has taken so much."""
+    def record_use(self, use: Use) -> None:
+        """Adds the use of one attempt."""
         self.actual += use
 
 
 class JudgeBudget:
-    """The budget of a process: the whole of it, or a share.
+    """The budget of a process: the whole budget, or a share.
 
-    A question is asked only if all that was paid, and its estimate, fit every limit. What others have set aside meanwhile counts, too, but
-    it is no reason to give up: most of it comes back, so a question waits for that, and others behind it, in the order of coming.
+    A question is asked only if the amount paid so far plus the question's estimate fit every limit. Amounts that other
+    questions have reserved count as well, but most of a reservation is returned: a question that does not fit because
+    of reservations waits, and later questions wait behind it in arrival order (FIFO).
 
     Args:
-        limits: The config's.
-        clock: The time.
+        limits: The limits of the config.
+        clock: Returns the current time.
     """
 
     def __init__(self, limits: Budget, clock: Callable[[], datetime]) -> None:
         self._limits, self._clock = limits, clock
         self._spending, self._share = Spending(), Share()
         self._reserved, self._open = Use(), 0
-        self._line = asyncio.Lock()
+        self._queue = asyncio.Lock()
         self._returned = asyncio.Event()
 
     def record_spend(self, paid: Paid) -> None:
-        """Count what was paid before this process, or (less than 0) what is somebody else's now."""
+        """Adds spending from before this process; negative when a partition has moved to another worker."""
         self._spending.add(paid)
 
     def set_share(self, share: Share) -> None:
-        """From now on so much of every limit is this process's."""
+        """Sets the share of every limit that belongs to this process."""
         self._share = share
-        self._returned.set()  # who waits may fit now, or never
+        self._returned.set()  # a waiting question may fit now, or never
 
     @asynccontextmanager
     async def reserve(
         self, most: Use, paid: Callable[[Paid], object], waiting: AbstractAsyncContextManager[None] | None = None
     ) -> AsyncIterator[Reservation]:
-        """Set aside what a question takes at most, for as long as the `async with` block lasts; then what it took is counted.
+        """Reserves the most that a question can use while the `async with` block runs; records the actual use at its end.
 
         Args:
-            most: What it takes at most.
-            paid: Told what it took, if it took anything.
-            waiting: In which it waits for its turn.
+            most: The most that the question can use.
+            paid: Called with the actual use, unless it is zero.
+            waiting: Context in which the question waits in the queue.
 
         Raises:
-            BudgetSpent: it does not fit any more.
+            BudgetSpent: the question does not fit the rest of the budget.
         """
         self._check(most)
-        async with waiting or nullcontext(), self._line:  # an answer wakes only the first in it, and not everybody
+        async with waiting or nullcontext(), self._queue:  # a returned reservation wakes only the first waiter
             while not self._fits(most + self._reserved):
                 self._check(most)
                 self._returned.clear()
@@ -128,12 +129,12 @@ class JudgeBudget:
             yield reservation
         finally:
             self._open -= 1
-            # Sums of USD leave a rest, which nobody would give back.
+            # Float sums of USD leave a rounding residue, which no reservation would return.
             self._reserved = self._reserved - most if self._open else Use()
             if reservation.actual != Use():
-                taken = Paid(self._minute(), *reservation.actual)
-                self._spending.add(taken)
-                paid(taken)
+                spend = Paid(self._minute(), *reservation.actual)
+                self._spending.add(spend)
+                paid(spend)
             self._returned.set()
 
     def _minute(self) -> int:
@@ -145,31 +146,34 @@ class JudgeBudget:
     def _check(self, use: Use) -> None:
         for name, limit, spent, wanted in self._windows(use):
             if spent + wanted > limit:
-                every, unit = name.split()
-                begins = self._begins(every)
+                period, unit = name.split()
+                resets_at = self._next_reset(period)
                 left, share = max(0, limit - spent), self._share
-                whose = f" of {share.partitions} of {share.of} partitions" if share.partitions < share.of else ""
-                anew = f"the budget begins anew at {begins:%Y-%m-%d %H:%M} UTC"
+                share_text = (
+                    f" (share of {share.partitions} of {share.of} partitions)" if share.partitions < share.of else ""
+                )
+                reset_text = f"the budget resets at {resets_at:%Y-%m-%d %H:%M} UTC"
                 raise BudgetSpent(
-                    f"{_amount(left, unit)} of the {_amount(limit, unit)} a {every}{whose} are left, and this question may take "
-                    f"{_amount(wanted, unit)}; {anew if wanted <= limit else 'raise the budget, for it never fits'}"
+                    f"{_amount(left, unit)} of the {_amount(limit, unit)} per {period}{share_text} are left, and this question "
+                    f"can use {_amount(wanted, unit)}; "
+                    f"{reset_text if wanted <= limit else 'the question exceeds the whole limit: raise the budget'}"
                 )
 
     def _windows(self, use: Use) -> Iterator[tuple[str, float, float, float]]:
-        self._spending.at(self._minute())
+        self._spending.advance_to(self._minute())
         limits, spent = self._limits, self._spending
-        for name, limit, taken, wanted in (
+        for name, limit, used, wanted in (
             ("day tokens", limits.tokens_per_day, spent.in_day.tokens, use.tokens),
             ("day usd", limits.usd_per_day, spent.in_day.usd, use.usd),
             ("minute tokens", limits.tokens_per_minute, spent.in_minute.tokens, use.tokens),
             ("minute usd", limits.usd_per_minute, spent.in_minute.usd, use.usd),
         ):
             if limit is not None:
-                yield name, limit * self._share.partitions / self._share.of, taken, wanted
+                yield name, limit * self._share.partitions / self._share.of, used, wanted
 
-    def _begins(self, every: str) -> datetime:
+    def _next_reset(self, period: str) -> datetime:
         now = self._clock().astimezone(UTC)
-        if every == "day":
+        if period == "day":
             return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
         return now.replace(second=0, microsecond=0) + timedelta(minutes=1)
 

@@ -1,4 +1,4 @@
-"""A circuit breaker: a model that keeps failing is left alone for a while, so that nobody waits for it."""
+"""A circuit breaker: stops asking a model that keeps failing, so that no question waits for that model."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from traceweir.streams.judges.errors import Refused
 
 
 class CircuitBreaker:
-    """Counts failures in a row. From a number of them on it is open; after a while one attempt is let through, and decides.
+    """Opens after a number of consecutive failures; after `open_s` one attempt is let through (half-open) and decides.
 
-    Own code, as what there is on PyPI either keeps time by itself, lets every waiting call through at once when it half opens, or has not
-    been released for years.
+    This is our own code because each library on PyPI either reads the clock itself, lets all waiting calls through at
+    once when half-open, or has had no release for years.
 
     Args:
-        failures: In a row, after which it opens.
-        open_s: For how long.
-        clock: Seconds that only grow.
+        failures: Consecutive failures after which the breaker opens.
+        open_s: Seconds that the breaker stays open.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, failures: int, open_s: float, clock: Callable[[], float]) -> None:
         self._limit, self._open_s, self._clock = failures, open_s, clock
-        self._failed = 0
-        self._opened: float | None = None
-        self._trying = False
-        self._last = ""
-        self._waiting: dict[asyncio.Timeout, None] = {}  # in the order of coming, in which they are told
+        self._consecutive_failures = 0
+        self._opened_at_s: float | None = None
+        self._probing = False
+        self._last_failure = ""
+        self._waiting: dict[asyncio.Timeout, None] = {}  # in arrival order, in which they are cancelled
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing is to be asked."""
-        return self._opened is not None
+        """Whether the breaker refuses questions."""
+        return self._opened_at_s is not None
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Wait in this block until an attempt may begin. Waiting is none yet.
+        """Guards the block in which a question waits for its attempt; waiting does not count as an attempt.
 
         Raises:
-            Refused: nothing is to be asked now, or since it opened meanwhile.
+            Refused: the breaker is open, or opened while the block ran.
         """
         self._check()
         try:
@@ -52,48 +52,51 @@ class CircuitBreaker:
         except TimeoutError:
             if not wait.expired():
                 raise
-            raise Refused(f"not asked, as others failed while it waited for its turn. The last: {self._last}") from None
+            raise Refused(
+                f"not asked: the circuit breaker opened while this question waited; last failure: {self._last_failure}"
+            ) from None
 
     def enter(self) -> None:
-        """Begin an attempt; `failed`, `succeeded` or `left` must follow.
+        """Begins an attempt; the caller must then call `failed`, `succeeded` or `abandoned`.
 
         Raises:
-            Refused: nothing is to be asked now.
+            Refused: the breaker is open.
         """
         self._check()
-        self._trying = self._opened is not None
+        self._probing = self._opened_at_s is not None
 
     def _check(self) -> None:
-        if self._opened is None:
+        if self._opened_at_s is None:
             return
-        left = self._opened + self._open_s - self._clock()
-        if left > 0:
+        remaining_s = self._opened_at_s + self._open_s - self._clock()
+        if remaining_s > 0:
             raise Refused(
-                f"not asked, after {self._failed} failures in a row; again in {left:.0f} s. The last: {self._last}"
+                f"not asked: the circuit breaker opened after {self._consecutive_failures} consecutive failures; next attempt possible in "
+                f"{remaining_s:.0f} s; last failure: {self._last_failure}"
             )
-        if self._trying:
+        if self._probing:
             raise Refused(
-                f"not asked, while another question tries whether it answers again. The last failure: {self._last}"
+                f"not asked: the circuit breaker is half-open and another question tests the model; last failure: {self._last_failure}"
             )
 
-    def failed(self, why: str) -> None:
-        """An attempt failed in a way that others would, too."""
-        self._failed += 1
-        self._last = why
-        if self._trying or self._failed >= self._limit:
-            self._opened = self._clock()
-            self._tell()
-        self._trying = False
+    def failed(self, reason: str) -> None:
+        """Records an attempt that failed in a way in which other questions would fail, too."""
+        self._consecutive_failures += 1
+        self._last_failure = reason
+        if self._probing or self._consecutive_failures >= self._limit:
+            self._opened_at_s = self._clock()
+            self._expire_waiting()
+        self._probing = False
 
     def succeeded(self) -> None:
-        """An attempt was answered, if only to be refused for its own sake."""
-        self._failed, self._opened, self._trying = 0, None, False
+        """Records an attempt that the model answered, including a refusal that concerns only this question; closes the breaker."""
+        self._consecutive_failures, self._opened_at_s, self._probing = 0, None, False
 
-    def left(self) -> None:
-        """An attempt ended without a verdict: who asked has gone."""
-        self._trying = False
+    def abandoned(self) -> None:
+        """Records an attempt that says nothing about the model, for example because the caller was cancelled."""
+        self._probing = False
 
-    def _tell(self) -> None:
+    def _expire_waiting(self) -> None:
         waiting, self._waiting = self._waiting, {}
         for wait in waiting:
-            wait.reschedule(0)  # it is over
+            wait.reschedule(0)  # a deadline in the past: raises TimeoutError in the waiting task

@@ -1,4 +1,4 @@
-"""What the models that judge are called, and what they cost."""
+"""Names, prices and token estimates of the models that judge."""
 
 from __future__ import annotations
 
@@ -19,35 +19,38 @@ FAMILIES = (
     ("mistral-", "mistral/"),
     ("deepseek-", "deepseek/"),
 )
-"""Whose a bare name is, by how it begins. Without, litellm would take Gemini's to be Vertex AI's, which needs a cloud account."""
-BYTES_A_TOKEN = 3
-"""Of UTF-8. English has about four, Korean about three: a question is rather taken for larger than it is."""
-OVERHEAD = 16
+"""The provider of a bare model name, by the prefix of the name.
+
+Without this table litellm would route Gemini to Vertex AI, which needs a cloud account.
+"""
+BYTES_PER_TOKEN = 3
+"""UTF-8 bytes per token. English has about four, Korean about three: the estimate is too high rather than too low."""
+OVERHEAD_TOKENS = 16
 """Tokens that a provider adds around a prompt."""
 
 
 class Use(NamedTuple):
-    """What something took."""
+    """The tokens and the USD of an attempt, a question or a period."""
 
     tokens: int = 0
     usd: float = 0.0
 
     def __add__(self, other: object) -> Use:
-        """Both together."""
+        """Returns the sum of both."""
         return Use(self.tokens + other.tokens, self.usd + other.usd) if isinstance(other, Use) else NotImplemented
 
     def __sub__(self, other: Use) -> Use:
-        """Without the other, and never less than nothing."""
+        """Returns the difference, at least 0 in tokens and in USD."""
         return Use(max(0, self.tokens - other.tokens), max(0.0, self.usd - other.usd))
 
 
 def litellm_name(model: str, aliases: Mapping[str, str], api_base: str | None = None) -> str:
-    """What litellm calls a model.
+    """Returns litellm's name of a model.
 
     Args:
-        model: As the config's criteria name it.
-        aliases: The config's own table, which goes first.
-        api_base: Where a local server listens, if there is one: it has every model that is nobody else's.
+        model: The name that the criteria of the config use.
+        aliases: The table of the config, which takes precedence.
+        api_base: Address of a local server, if there is one; a model of unknown provider is taken from this server.
 
     >>> litellm_name("gemini-2.5-flash", {}), litellm_name("azure/mine", {}), litellm_name("qwen", {}, "http://127.0.0.1:8000/v1")
     ('gemini/gemini-2.5-flash', 'azure/mine', 'openai/qwen')
@@ -58,27 +61,27 @@ def litellm_name(model: str, aliases: Mapping[str, str], api_base: str | None = 
         return aliases[model]
     if "/" in model:
         return model
-    for beginning, provider in FAMILIES:
-        if model.startswith(beginning):
+    for prefix, provider in FAMILIES:
+        if model.startswith(prefix):
             return provider + model
     return f"openai/{model}" if api_base else model
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text has, rather too many than too few.
+    """Estimates the tokens of a text, too high rather than too low.
 
-    A tokenizer would be nearer, take some milliseconds a prompt, and still be another than the provider's.
+    A tokenizer would be more exact, but takes some milliseconds per prompt and differs from the provider's tokenizer.
     """
-    return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN) + OVERHEAD
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN) + OVERHEAD_TOKENS
 
 
 def price_of(config: JudgeConfig, model: str, known: Mapping[str, object]) -> tuple[float, float] | None:
-    """USD per token of input and of output; None if nobody knows.
+    """Returns USD per input token and per output token; None if neither the config nor litellm has a price.
 
     Args:
-        config: Whose prices go first.
-        model: litellm's name.
-        known: What litellm knows of the model.
+        config: Config with prices (USD per million tokens), which take precedence.
+        model: litellm's name of the model.
+        known: litellm's information about the model.
     """
     if (price := config.prices.get(model)) is not None:
         return price.input / 1e6, price.output / 1e6

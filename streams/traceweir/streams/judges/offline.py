@@ -1,4 +1,4 @@
-"""The judge of a process that scores without Kafka: it remembers in a file."""
+"""The judge of a process that scores without Kafka: a file stores its verdicts and spending."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from traceweir.streams.settings import Settings
 
 @contextmanager
 def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None]:
-    """What asks judges for as long as the `with` block lasts; None where no criterion of the plan asks one.
+    """Yields a `Judging` that is open during the `with` block; None if no criterion of the plan asks a judge.
 
     Args:
-        plan: What is measured.
-        settings: Where judges are asked, and in which file their verdicts are.
+        plan: The criteria.
+        settings: Address and key of the judges' API, and the path of the verdict file.
 
     Raises:
-        JudgeUnavailable: what asks is not installed, or the file cannot be used.
+        JudgeUnavailableError: the [judge] extra is not installed, or the file cannot be used.
     """
     if not plan.judged:
         yield None
@@ -39,14 +39,14 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
 
 @contextmanager
 def judges_from_file(plans: Iterable[Plan], settings: Settings) -> Iterator[Mapping[str, Judge | None]]:
-    """By a plan's digest, whom its criteria may ask for as long as the `with` block lasts; None where none of them asks.
+    """Yields each plan's judge by the plan's digest, open during the `with` block; None for a plan that asks no judge.
 
     Args:
-        plans: What is measured.
-        settings: Where judges are asked, and in which file their verdicts are.
+        plans: The criteria of each file.
+        settings: Address and key of the judges' API, and the path of the verdict file.
 
     Raises:
-        JudgeUnavailable: what asks is not installed, or the file cannot be used.
+        JudgeUnavailableError: the [judge] extra is not installed, or the file cannot be used.
     """
     judges: dict[str, Judge | None] = {}
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""How many questions are asked at the same time, and how many in a minute."""
+"""Limits the concurrent questions, and the requests and tokens per minute."""
 
 from __future__ import annotations
 
@@ -10,50 +10,54 @@ from traceweir.schemas.judge_config import JudgeConfig
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter
 
-PARTS = 10
-"""A minute's requests are handed out over parts of it: all of them at its beginning would be refused by most providers."""
+PARTS_PER_MINUTE = 10
+"""A minute's requests are released in this many parts: most providers refuse a whole minute's requests at once."""
 START_EVERY_S = 0.004
-"""Between two questions, at least: about what asking one takes of the processor. Begun all at once they hold each other up, are sent
-all at once, and their answers come so, too: then nothing is done while one waits for them, and all at once again."""
+"""The least seconds between the starts of two questions: about the CPU time of one question.
+
+Questions that start at the same moment delay each other and are sent together; their answers arrive together, too, so
+the process alternates between idle waiting and bursts of work.
+"""
 
 
 class Limits:
-    """The limits of a process. Made of aiolimiter's leaky buckets: whoever exceeds a limit waits, in the order of coming.
+    """The limits of a process, made of aiolimiter's leaky buckets: a question above a limit waits, in arrival order.
 
-    A bucket lets the smallest of those who wait at it go first, and a long prompt might wait for ever: so there is never more than one.
+    A bucket serves its smallest waiter first, so a long prompt could starve. A lock therefore admits only one waiter
+    to the buckets at a time.
     """
 
     def __init__(self, config: JudgeConfig) -> None:
         self.slots = asyncio.Semaphore(config.concurrency)
         self._next_start_s = 0.0
-        self._line = asyncio.Lock()
+        self._queue = asyncio.Lock()
         self._requests = self._tokens = None
         if config.requests_per_minute is not None:
-            self._requests = _bucket(config.requests_per_minute, PARTS)
+            self._requests = _bucket(config.requests_per_minute, PARTS_PER_MINUTE)
         if config.tokens_per_minute is not None:
-            self._tokens = _bucket(config.tokens_per_minute, 1)  # a long prompt may be a good part of the minute's
+            self._tokens = _bucket(config.tokens_per_minute, 1)  # one part: a long prompt can use much of the minute
 
     async def start(self) -> None:
-        """Wait until the next question may be begun; to be called with a slot."""
-        # Not a bucket: in one, each waits for the one before to have waited, and how late each was adds up.
+        """Waits until the next question may start; the caller must hold a slot."""
+        # A bucket would accumulate delays, because each waiter starts its wait after the previous waiter.
         now = asyncio.get_running_loop().time()
         start_s = max(now, self._next_start_s)
         self._next_start_s = start_s + START_EVERY_S
         await asyncio.sleep(start_s - now)
 
     async def wait(self, tokens: int) -> None:
-        """Wait until one more question of so many tokens may be asked."""
-        async with self._line:
+        """Waits until the limits per minute admit one more question of this many tokens."""
+        async with self._queue:
             if self._requests is not None:
                 await self._requests.acquire()
             while self._tokens is not None and tokens > 0:
-                taken = min(tokens, self._tokens.max_rate)  # the bucket takes no more at once
-                await self._tokens.acquire(taken)
-                tokens -= int(taken)
+                part = min(tokens, self._tokens.max_rate)  # the bucket accepts at most its capacity in one call
+                await self._tokens.acquire(part)
+                tokens -= int(part)
 
 
-def _bucket(a_minute: int, parts: int) -> AsyncLimiter:
+def _bucket(per_minute: int, parts: int) -> AsyncLimiter:
     from aiolimiter import AsyncLimiter
 
-    at_once = max(1, a_minute // parts)
-    return AsyncLimiter(at_once, 60 * at_once / a_minute)
+    at_once = max(1, per_minute // parts)
+    return AsyncLimiter(at_once, 60 * at_once / per_minute)

@@ -1,4 +1,4 @@
-"""The judge of a process: remembered, within the budget, not too often at once, patiently, and never one that is down."""
+"""Answers questions of criteria from cached verdicts, or from a model within budget, rate limits, retries and breaker."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Judging:
     """Asks judges; one object serves all sessions of a process.
 
     Args:
-        config: How.
-        access: Where, and with which key.
-        clock: The time; of verdicts, and of the budget's minutes and days.
-        store: What remembers verdicts beyond this process.
-        note: Told what was paid.
-        sleep: Waits so many seconds before a question is asked again.
+        config: The judge section of the evaluation config.
+        access: Address and key of the API.
+        clock: Returns the current time, for the age of verdicts and for the budget's minutes and days.
+        store: Stores verdicts beyond the life of this process.
+        note: Called with each payment.
+        sleep: Waits this many seconds before a retry.
 
     Raises:
-        JudgeUnavailable: what asks is not installed.
+        JudgeUnavailableError: the [judge] extra is not installed.
     """
 
     def __init__(
@@ -62,50 +62,52 @@ class Judging:
         self.budget = JudgeBudget(config.budget, clock)
 
     def session(self, known: Sequence[JudgeVerdict] = ()) -> SessionJudge:
-        """The judge of one session, of which these verdicts are known."""
+        """Returns the judge of one session, for which these verdicts are known."""
         now = self._now()
         for verdict in known:
-            if self._memory.get(verdict.key, now) is None:  # another session may have paid for a newer one
+            if self._memory.get(verdict.key, now) is None:  # another session can have paid for a newer verdict
                 self._memory.put(verdict)
         return SessionJudge(self, known)
 
     def key_of(self, question: Question) -> bytes:
-        """What tells a question from any other."""
+        """Returns the key that identifies a question among all questions."""
         return verdict_key(question, self._client.name_of(question.model))
 
     async def verdict(
         self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]
     ) -> tuple[JudgeVerdict, Cost]:
-        """The verdict on a question: remembered, or asked for.
+        """Returns the verdict on a question and its cost: a cached verdict, or a new answer of the model.
 
         Args:
             question: The question.
-            known: By key, what its session knows, whatever else is forgotten.
-            paid: Told what was paid for it.
+            known: Verdicts that the session knows, by key; used even if the cache has evicted them.
+            paid: Called with each payment for the question.
 
         Raises:
-            BudgetSpent: the answer would cost more than may be spent now.
-            JudgeFailed: no answer could be had.
+            BudgetSpent: the answer could cost more than the rest of the budget.
+            JudgeFailed: the model gave no answer.
         """
         key = self.key_of(question)
         while True:
-            if (found := self._remembered(key, known)) is not None:
+            if (found := self._cached(key, known)) is not None:
                 return found, CACHED
             if (running := self._running.get(key)) is None:
                 break
-            await asyncio.wait({running})  # somebody asks the same; if they are cancelled, it is this one's turn
+            await asyncio.wait(
+                {running}
+            )  # another task asks the same question; if that task is cancelled, this task asks
             if not running.cancelled() and (error := running.exception()) is not None:
                 raise type(error)(*error.args)
         ended = self._running[key] = asyncio.get_running_loop().create_future()
         try:
-            answered = await self._asked(question, paid)
+            answered = await self._ask_model(question, paid)
             verdict = JudgeVerdict(key, self._now(), answered.text)
             self._memory.put(verdict)
             if self._store is not None:
                 self._store.put(verdict)
         except (BudgetSpent, JudgeFailed) as error:
             ended.set_exception(error)
-            ended.exception()  # it is told to whoever waits, and nobody may
+            ended.exception()  # marks the exception as retrieved, in case no task waits for it
             raise
         finally:
             del self._running[key]
@@ -113,7 +115,7 @@ class Judging:
                 ended.cancel()
         return verdict, Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
 
-    def _remembered(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
+    def _cached(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
         now = self._now()
         if (found := known.get(key)) is not None and now - found.at <= self._config.cache.max_age_s * 1000:
             return found
@@ -124,9 +126,9 @@ class Judging:
     def _now(self) -> int:
         return int(self._clock().timestamp() * 1000)
 
-    async def _asked(self, question: Question, paid: Callable[[Paid], object]) -> Answered:
+    async def _ask_model(self, question: Question, paid: Callable[[Paid], object]) -> Answered:
         try:
-            input_tokens, output_tokens, usd = self._client.most(question)
+            input_tokens, output_tokens, usd = self._client.upper_bounds(question)
             model = self._client.name_of(question.model)
             breaker = self._breakers.get(model)
             if breaker is None:
@@ -134,7 +136,7 @@ class Judging:
                 breaker = self._breakers[model] = CircuitBreaker(limits.failures, limits.open_s, monotonic)
             tokens = input_tokens + output_tokens
             share = input_tokens / tokens
-            asked = Use(input_tokens, usd * share)
+            prompt_use = Use(input_tokens, usd * share)
 
             def note(taken: Paid) -> None:
                 self._note(taken)
@@ -142,11 +144,11 @@ class Judging:
 
             async with self.budget.reserve(Use(tokens, usd), note, breaker.waiting()) as reservation:
                 try:
-                    async for attempt in _patience(self._config.retries, self._sleep):
+                    async for attempt in _retrying(self._config.retries, self._sleep):
                         with attempt:
-                            answered = await self._attempt(question, tokens, asked, breaker, reservation)
+                            answered = await self._attempt(question, tokens, prompt_use, breaker, reservation)
                 except Transient as error:
-                    if not error.down:  # too busy for all its attempts
+                    if not error.down:  # the provider was busy at every attempt
                         breaker.failed(str(error))
                     raise
         except (Transient, Refused) as error:
@@ -154,7 +156,7 @@ class Judging:
         return answered
 
     async def _attempt(
-        self, question: Question, tokens: int, asked: Use, breaker: CircuitBreaker, reservation: Reservation
+        self, question: Question, tokens: int, prompt_use: Use, breaker: CircuitBreaker, reservation: Reservation
     ) -> Answered:
         async with breaker.waiting():
             await self._limits.wait(tokens)
@@ -166,33 +168,33 @@ class Judging:
                 answered = await self._client.ask(question)
             except Transient as error:
                 if error.unknown:
-                    reservation.took(asked)
+                    reservation.record_use(prompt_use)
                 if error.down:
                     breaker.failed(str(error))
                 else:
-                    breaker.left()
+                    breaker.abandoned()
                 raise
             except Refused as error:
                 if error.unknown:
-                    reservation.took(asked)
+                    reservation.record_use(prompt_use)
                 if error.down:
                     breaker.failed(str(error))
                 else:
                     breaker.succeeded()
                 raise
-            except BaseException:  # cancelled: it was sent, and will be paid for
-                breaker.left()
-                reservation.took(asked)
+            except BaseException:  # cancelled: the question was sent and will be charged
+                breaker.abandoned()
+                reservation.record_use(prompt_use)
                 raise
             breaker.succeeded()
-            reservation.took(Use(answered.input_tokens + answered.output_tokens, answered.usd))
+            reservation.record_use(Use(answered.input_tokens + answered.output_tokens, answered.usd))
             return answered
         finally:
             self._limits.slots.release()
 
 
 class SessionJudge:
-    """The judge as a session's scorers have it. It notes what the session brought."""
+    """The judge that the scorers of one session use; collects the session's new verdicts and payments."""
 
     def __init__(self, judging: Judging, known: Sequence[JudgeVerdict]) -> None:
         self._judging = judging
@@ -202,15 +204,15 @@ class SessionJudge:
 
     @property
     def judged(self) -> JudgeUsage:
-        """What it brought so far."""
+        """The new verdicts and the payments of the session so far."""
         return JudgeUsage(list(self._learned.values()), self._paid)
 
     async def ask(self, question: Question) -> Reply:
-        """Ask once.
+        """Returns the reply to a question, from a known verdict or from the model.
 
         Raises:
-            BudgetSpent: the answer would cost more than may be spent now.
-            JudgeFailed: no answer could be had.
+            BudgetSpent: the answer could cost more than the rest of the budget.
+            JudgeFailed: the model gave no answer.
         """
         verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
         if verdict != self._known.get(verdict.key):
@@ -218,23 +220,23 @@ class SessionJudge:
         return Reply(text=verdict.text, cost=cost)
 
 
-def _patience(retries: Retries, sleep: Sleep) -> AsyncRetrying:
+def _retrying(retries: Retries, sleep: Sleep) -> AsyncRetrying:
     from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential, wait_random
 
     growing = wait_exponential(retries.initial_s, retries.max_s, retries.base) + wait_random(0, retries.jitter_s)
 
-    def pause(state: RetryCallState) -> float:
+    def pause_s(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        asked = error.after_s if isinstance(error, Transient) else None
-        return max(growing(state), asked or 0.0)
+        after_s = error.after_s if isinstance(error, Transient) else None
+        return max(growing(state), after_s or 0.0)
 
-    def worth_it(error: BaseException) -> bool:
+    def is_worth_retrying(error: BaseException) -> bool:
         return isinstance(error, Transient) and (error.after_s or 0.0) <= retries.max_s
 
     return AsyncRetrying(
         sleep=sleep,
         stop=stop_after_attempt(retries.attempts),
-        wait=pause,
-        retry=retry_if_exception(worth_it),
+        wait=pause_s,
+        retry=retry_if_exception(is_worth_retrying),
         reraise=True,
     )

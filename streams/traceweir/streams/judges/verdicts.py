@@ -1,4 +1,4 @@
-"""Verdicts that were paid for, so that nothing is asked twice."""
+"""Verdicts, their keys and their cache in memory, so that no question is paid for twice."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from traceweir.scorers.judge import Question
 from traceweir.streams.judges.budget import Paid
 
 LONGEST = 32_768
-"""Characters of a reply that is remembered; a longer one is no verdict, and would be asked for again."""
+"""The most characters of a reply that is stored; a longer reply is no verdict, so its question is asked again."""
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a judge said, and when."""
+    """The answer of a judge, with its time."""
 
     key: bytes
-    """16 bytes that stand for the question."""
+    """16 bytes that identify the question; see `verdict_key`."""
     at: int
-    """Milliseconds since 1970."""
+    """Time of the answer, in milliseconds since 1970."""
     text: str
 
 
 class JudgeUsage(NamedTuple):
-    """What judging one session gave and cost."""
+    """The new verdicts and the payments of one session."""
 
     verdicts: Sequence[JudgeVerdict] = ()
-    """The verdicts to remember."""
+    """The verdicts to store."""
     paid: Sequence[Paid] = ()
 
 
@@ -39,21 +39,21 @@ NOTHING_JUDGED = JudgeUsage()
 
 
 class Verdicts(Protocol):
-    """Remembers verdicts."""
+    """A store of verdicts."""
 
     def get(self, key: bytes, now: int) -> JudgeVerdict | None:
-        """The verdict on a question, if it is remembered and not too old. `now` in milliseconds since 1970."""
+        """Returns the verdict on a question; None if it is unknown or too old. `now` is in milliseconds since 1970."""
 
     def put(self, verdict: JudgeVerdict) -> None:
-        """Remember a verdict; the oldest goes when there are too many."""
+        """Stores a verdict; evicts the oldest verdict above the limit."""
 
 
 def verdict_key(question: Question, model: str) -> bytes:
-    """What tells a question from any other: criterion, version, model, prompt (with the answer that is wanted) and sample.
+    """Returns the digest of a question: criterion, version, model, prompt, schema of the answer, and sample.
 
     Args:
         question: The question.
-        model: litellm's name of the model that is asked in fact.
+        model: litellm's name of the model that is asked.
     """
     digest = blake2b(digest_size=16)
     schema = json.dumps(question.answer, sort_keys=True) if question.answer is not None else ""
@@ -64,30 +64,30 @@ def verdict_key(question: Question, model: str) -> bytes:
 
 
 class VerdictsInMemory:
-    """The verdicts of this process.
+    """The verdicts of this process: a least-recently-used (LRU) cache.
 
     Args:
-        max_age_s: Seconds after which one is forgotten.
-        limit: The most that are remembered.
+        max_age_s: Seconds after which a verdict expires.
+        limit: The most verdicts; 0 stores none.
     """
 
     def __init__(self, max_age_s: float, limit: int) -> None:
         self._max_age_ms, self._limit = max_age_s * 1000, limit
-        self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()
+        self._verdicts: OrderedDict[bytes, JudgeVerdict] = OrderedDict()
 
     def get(self, key: bytes, now: int) -> JudgeVerdict | None:
-        """The verdict on a question, if it is remembered and not too old."""
-        found = self._found.get(key)
+        """Returns the verdict on a question; None if it is unknown or too old. `now` is in milliseconds since 1970."""
+        found = self._verdicts.get(key)
         if found is None or now - found.at > self._max_age_ms:
             return None
-        self._found.move_to_end(key)
+        self._verdicts.move_to_end(key)
         return found
 
     def put(self, verdict: JudgeVerdict) -> None:
-        """Remember a verdict; what was not asked for the longest time goes when there are too many."""
+        """Stores a verdict; evicts the least recently used verdict above the limit."""
         if len(verdict.text) > LONGEST or not self._limit:
             return
-        self._found[verdict.key] = verdict
-        self._found.move_to_end(verdict.key)
-        if len(self._found) > self._limit:
-            self._found.popitem(last=False)
+        self._verdicts[verdict.key] = verdict
+        self._verdicts.move_to_end(verdict.key)
+        if len(self._verdicts) > self._limit:
+            self._verdicts.popitem(last=False)

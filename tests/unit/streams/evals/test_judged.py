@@ -125,7 +125,7 @@ def test_without_the_extra_both_say_how_to_install_it(
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("qwen", "nothing tells whose model 'qwen' is"),
+        ("qwen", "the provider of the model 'qwen' is unknown"),
         ("gemini-2.5-flash", "Missing Gemini API key. Set the GEMINI_API_KEY or GOOGLE_API_KEY environment variable."),
     ],
 )

@@ -1,4 +1,4 @@
-"""Questions wait in a line for what others have only set aside of the budget."""
+"""Questions wait in a FIFO queue for budget that other questions have reserved but not spent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ A_DAY = 100
 
 
 class Asking:
-    """Questions that take all of a budget's tokens that they may, and end when they are told."""
+    """Questions that reserve tokens of one budget and end when a test calls `end`."""
 
     def __init__(self, clock: Clock) -> None:
         self.budget = JudgeBudget(Budget(tokens_per_day=A_DAY), clock)
@@ -26,7 +26,7 @@ class Asking:
         self._ends: dict[str, asyncio.Event] = {}
 
     def ask(self, name: str, tokens: int, takes: int = 0) -> asyncio.Task[None]:
-        """Begin a question of so many tokens, which then takes so many in fact."""
+        """Starts a question that reserves `tokens` and then uses `takes`."""
         self._ends[name] = asyncio.Event()
         return asyncio.create_task(self._ask(name, tokens, takes))
 
@@ -38,11 +38,11 @@ class Asking:
         async with self.budget.reserve(Use(tokens), lambda paid: None) as reservation:
             self.begun.append(name)
             await self._ends[name].wait()
-            reservation.took(Use(takes))
+            reservation.record_use(Use(takes))
 
 
 async def settled() -> None:
-    """All that can happen has happened: nothing here waits for a clock or a socket."""
+    """Lets every task run until it blocks: no task here waits for a clock or a socket."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -62,7 +62,7 @@ async def test_a_large_question_is_not_overtaken_by_small_ones_that_fit(asking: 
     assert asking.begun == ["a", "large", "b", "c"]
 
 
-async def test_all_that_fit_begin_when_something_comes_back(asking: Asking) -> None:
+async def test_all_questions_that_fit_start_when_a_reservation_returns(asking: Asking) -> None:
     asked = [asking.ask(name, tokens) for name, tokens in (("a", 100), ("b", 50), ("c", 50), ("d", 50))]
     await settled()
     asking.end("a")
@@ -73,7 +73,7 @@ async def test_all_that_fit_begin_when_something_comes_back(asking: Asking) -> N
     await asyncio.gather(*asked)
 
 
-async def test_who_leaves_the_line_lets_the_next_go_on(asking: Asking) -> None:
+async def test_a_cancelled_waiter_lets_the_next_question_start(asking: Asking) -> None:
     running, large, small = asking.ask("a", 60), asking.ask("large", 90), asking.ask("small", 10)
     await settled()
     large.cancel()
@@ -84,7 +84,7 @@ async def test_who_leaves_the_line_lets_the_next_go_on(asking: Asking) -> None:
     await asyncio.gather(running, small)
 
 
-async def test_who_is_refused_in_the_line_lets_the_next_go_on(asking: Asking) -> None:
+async def test_a_refused_waiter_lets_the_next_question_start(asking: Asking) -> None:
     running, large, small = asking.ask("a", 60, takes=60), asking.ask("large", 90), asking.ask("small", 10)
     await settled()
     asking.end("a")
@@ -94,7 +94,7 @@ async def test_who_is_refused_in_the_line_lets_the_next_go_on(asking: Asking) ->
     await asyncio.gather(running, small)
 
 
-async def test_what_was_paid_refuses_a_question_at_once_and_not_in_its_turn(asking: Asking) -> None:
+async def test_spent_budget_refuses_a_question_before_it_queues(asking: Asking) -> None:
     paid = asking.ask("paid", 50, takes=50)
     asking.end("paid")
     await paid
@@ -108,7 +108,7 @@ async def test_what_was_paid_refuses_a_question_at_once_and_not_in_its_turn(aski
     await asyncio.gather(running, waiting)
 
 
-async def test_what_comes_back_wakes_whose_turn_it_is_and_not_everybody() -> None:
+async def test_a_returned_reservation_wakes_only_the_first_waiter() -> None:
     looked = 0
 
     class Counted(Clock):
@@ -124,10 +124,10 @@ async def test_what_comes_back_wakes_whose_turn_it_is_and_not_everybody() -> Non
         await settled()
         asking.end(str(number))
     await asyncio.gather(*asked)
-    assert looked < 10 * many  # each looks at the budget a few times, however many wait
+    assert looked < 10 * many  # each question reads the clock a few times, independent of the number of waiters
 
 
-async def test_what_rounding_leaves_of_sums_of_usd_is_not_waited_for() -> None:
+async def test_rounding_residue_of_usd_sums_blocks_no_question() -> None:
     budget = JudgeBudget(Budget(usd_per_day=0.3), Clock())
     first, second = Use(1, 0.018), Use(1, 0.3 * 78 / 100)
     assert first.usd + second.usd - first.usd - second.usd > 0
@@ -140,17 +140,19 @@ async def test_what_rounding_leaves_of_sums_of_usd_is_not_waited_for() -> None:
 
 async def test_a_share_bounds_every_limit_and_is_named(asking: Asking) -> None:
     asking.budget.set_share(Share(1, 4))
-    with pytest.raises(BudgetSpent, match=r"^25 tokens of the 25 tokens a day of 1 of 4 partitions are left"):
+    with pytest.raises(
+        BudgetSpent, match=r"^25 tokens of the 25 tokens per day \(share of 1 of 4 partitions\) are left"
+    ):
         await asking.ask("too much", 26)
     paid = asking.ask("fits", 25, takes=25)
     asking.end("fits")
     await paid
     asking.budget.set_share(Share(4, 4))
-    with pytest.raises(BudgetSpent, match=r"^75 tokens of the 100 tokens a day are left"):
+    with pytest.raises(BudgetSpent, match=r"^75 tokens of the 100 tokens per day are left"):
         await asking.ask("too much", 76)
 
 
-async def test_who_waits_hears_of_another_share(asking: Asking) -> None:
+async def test_a_new_share_applies_to_waiting_questions(asking: Asking) -> None:
     asking.budget.set_share(Share(2, 4))
     running, waiting = asking.ask("a", 30), asking.ask("b", 30)
     await settled()

@@ -1,4 +1,4 @@
-"""How many questions may be asked in a minute. The clock here jumps to the next moment at which something happens."""
+"""Requests and tokens per minute, on an event loop whose clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceweir.streams.judges.rate_limits import START_EVERY_S, Limits
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """Nobody waits: when there is nothing to do until a moment, it is that moment."""
+    """An event loop that advances its clock instead of waiting for the next timer."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
@@ -32,7 +32,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 class TimelessLoop(JumpingLoop):
-    """Nor does anything take time."""
+    """A jumping loop on which computation takes no time either."""
 
     def time(self) -> float:
         return self._ahead
@@ -60,12 +60,12 @@ def moments(
         return runner.run(all_at_once())
 
 
-@pytest.mark.parametrize("a_minute", [1, 7, 60, 600])
-def test_no_minute_has_more_requests_than_it_may_and_a_tenth(a_minute: int) -> None:
-    asked = moments(lambda limits: limits.wait(1), 3 * a_minute, requests_per_minute=a_minute)
+@pytest.mark.parametrize("per_minute", [1, 7, 60, 600])
+def test_no_minute_has_more_requests_than_it_may_and_a_tenth(per_minute: int) -> None:
+    asked = moments(lambda limits: limits.wait(1), 3 * per_minute, requests_per_minute=per_minute)
     most = max(sum(start <= each < start + 60 for each in asked) for start in asked)
-    assert most <= a_minute + max(1, a_minute // 10)
-    assert asked[-1] >= 60 * (3 * a_minute - max(1, a_minute // 10) - 1) / a_minute - 1e-6
+    assert most <= per_minute + max(1, per_minute // 10)
+    assert asked[-1] >= 60 * (3 * per_minute - max(1, per_minute // 10) - 1) / per_minute - 1e-6
 
 
 def test_a_tenth_of_a_minutes_requests_may_come_at_once_and_no_more() -> None:
@@ -98,7 +98,7 @@ def test_questions_are_asked_in_the_order_of_coming_however_long_they_are(asked:
     assert order == list(asked)
 
 
-def test_who_leaves_the_line_lets_the_next_go_on() -> None:
+def test_a_cancelled_waiter_lets_the_next_question_start() -> None:
     async def first_leaves() -> None:
         limits = Limits(JudgeConfig(tokens_per_minute=1_000))
         await limits.wait(1_000)

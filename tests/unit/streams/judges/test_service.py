@@ -19,7 +19,7 @@ from traceweir.streams.judges.verdict_file import JudgeFile
 pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
 
 PRICES = {"prices": {"openai/stub": {"input": 1e4, "output": 1e5}}}
-"""A cent a token of input, ten of output."""
+"""0.01 USD per input token and 0.10 USD per output token."""
 
 
 async def failure(asked: Any, kind: type[Exception] = JudgeFailed) -> str:
@@ -62,13 +62,13 @@ async def test_a_reply_without_a_count_of_tokens_is_estimated() -> None:
     ],
     ids=lambda say: f"{say.status} {(say.body or b'')[:9]!r} {say.hang_up}",
 )
-async def test_what_may_pass_is_asked_again(trouble: Say) -> None:
+async def test_transient_failures_are_retried(trouble: Say) -> None:
     async with openai_server(trouble, trouble) as server:
         reply = await judging(server.url).session().ask(question())
     assert (reply.text, len(server.asked)) == ("yes", 3)
 
 
-async def test_of_an_answer_of_another_shape_no_traceback_is_told() -> None:
+async def test_the_error_of_an_unexpected_answer_has_no_traceback() -> None:
     async with openai_server(default=lambda body: Say(body=b"[1]")) as server:
         why = await failure(judging(server.url, config={"retries": {"attempts": 1}}).session().ask(question()))
     assert "openai/stub" in why
@@ -82,7 +82,7 @@ async def test_an_answer_that_cannot_be_read_was_given_and_its_prompt_counts() -
     assert sum(paid.tokens for paid in judge.judged.paid) > 12
 
 
-async def test_openai_hears_of_whose_organization_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_openai_requests_carry_the_organization(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ORGANIZATION", "org-abc")
     async with openai_server(Say(status=400, echo=True)) as server:
         assert "org-abc" in await failure(judging(server.url).session().ask(question()))
@@ -101,7 +101,7 @@ async def test_a_server_that_takes_too_long_is_asked_again(say: Say) -> None:
 @pytest.mark.parametrize(
     "trouble", [busy(None, 400), busy(None, 401), busy(None, 404), Say(choices=0), Say(text=None), Say(text=" \n")]
 )
-async def test_what_would_fail_again_is_not_asked_again(trouble: Say) -> None:
+async def test_permanent_failures_are_not_retried(trouble: Say) -> None:
     async with openai_server(trouble) as server:
         why = await failure(judging(server.url).session().ask(question()))
     assert "openai/stub" in why
@@ -131,7 +131,7 @@ async def test_a_provider_that_says_when_to_come_again_is_not_asked_before() -> 
     assert pauses.taken == [33, 2]
 
 
-async def test_a_provider_that_wants_to_be_left_alone_for_long_is() -> None:
+async def test_a_long_retry_after_ends_the_retries() -> None:
     pauses = Pauses()
     async with openai_server(busy("3600")) as server:
         await failure(judging(server.url, sleep=pauses).session().ask(question()))
@@ -160,7 +160,7 @@ async def test_no_more_are_asked_at_once_than_is_allowed(monkeypatch: pytest.Mon
 # The breaker
 
 
-async def test_a_model_that_is_down_is_left_alone_and_nobody_waits() -> None:
+async def test_a_model_that_is_down_is_not_asked_again() -> None:
     async with openai_server(default=lambda body: busy(None, 500)) as server:
         config = {"breaker": {"failures": 4, "open_s": 1_000}}
         judge = judging(server.url, config=config).session()
@@ -168,8 +168,8 @@ async def test_a_model_that_is_down_is_left_alone_and_nobody_waits() -> None:
         assert len(server.asked) == 4
         server.default = lambda body: Say()
         other = await judge.ask(question(model="openai/other"))
-    assert "not asked, after 4 failures in a row" in whys[1]
-    assert "again in" in whys[2]
+    assert "not asked: the circuit breaker opened after 4 consecutive failures" in whys[1]
+    assert "next attempt possible in" in whys[2]
     assert other.text == "yes"
 
 
@@ -180,7 +180,7 @@ async def test_a_model_that_is_only_busy_is_not_taken_for_one_that_is_down() -> 
     assert len(found) == 10
 
 
-async def test_who_waits_for_the_rate_limit_is_told_at_once_that_a_model_is_down() -> None:
+async def test_questions_in_the_rate_limit_queue_are_refused_when_the_breaker_opens() -> None:
     async with openai_server(default=lambda body: busy(None, 500)) as server, asyncio.timeout(20):
         config = {"requests_per_minute": 1, "retries": {"attempts": 1}, "breaker": {"failures": 1}}
         judge = judging(server.url, config=config).session()
@@ -203,7 +203,7 @@ async def test_a_model_that_is_down_takes_nothing_of_the_rate_limit() -> None:
 @pytest.mark.parametrize(
     "config", [{"concurrency": 1}, {"budget": {"tokens_per_day": 150}}], ids=lambda each: str(*each)
 )
-async def test_who_waits_for_another_model_is_told_at_once_that_its_own_is_down(config: dict[str, Any]) -> None:
+async def test_an_open_breaker_refuses_before_the_wait_for_another_model(config: dict[str, Any]) -> None:
     async with openai_server(busy(None, 500)) as server, asyncio.timeout(20):
         config |= {"retries": {"attempts": 1}, "breaker": {"failures": 1}}
         judge = judging(server.url, config=config).session()
@@ -223,13 +223,13 @@ async def test_who_waits_for_another_model_is_told_at_once_that_its_own_is_down(
 @pytest.mark.parametrize(
     ("limit", "left"),
     [
-        ({"tokens_per_day": 300}, "288 of .*300 tokens a day"),
-        ({"tokens_per_minute": 300}, "a minute"),
-        ({"usd_per_day": 13}, "USD a day"),
-        ({"usd_per_minute": 13}, "12.7000 USD of the 13.0000 USD a minute"),
+        ({"tokens_per_day": 300}, "288 of .*300 tokens per day"),
+        ({"tokens_per_minute": 300}, "per minute"),
+        ({"usd_per_day": 13}, "USD per day"),
+        ({"usd_per_minute": 13}, "12.7000 USD of the 13.0000 USD per minute"),
     ],
 )
-async def test_what_may_be_spent_is_not_exceeded(limit: dict[str, float], left: str) -> None:
+async def test_the_budget_is_not_exceeded(limit: dict[str, float], left: str) -> None:
     clock = Clock()
     async with openai_server(
         default=lambda body: Say(usage=(90, 0) if body["messages"][0]["content"] != "0" else (10, 2))
@@ -248,7 +248,7 @@ async def test_what_may_be_spent_is_not_exceeded(limit: dict[str, float], left: 
         paid = judge.judged.paid
         assert sum(each.tokens for each in paid) <= limit.get("tokens_per_day", limit.get("tokens_per_minute", 10_000))
         assert sum(each.usd for each in paid) <= limit.get("usd_per_day", limit.get("usd_per_minute", 10_000))
-        assert "the budget begins anew at " in why
+        assert "the budget resets at " in why
         begins = "2026-02-01 00:00 UTC" if "day" in next(iter(limit)) else "2026-01-31 12:01 UTC"
         assert begins in why
         clock.go(days=1) if "day" in next(iter(limit)) else clock.go(minutes=1)
@@ -261,11 +261,11 @@ async def test_a_question_that_does_not_fit_is_not_sent() -> None:
     async with openai_server() as server:
         judge = judging(server.url, config={"budget": {"tokens_per_day": 150}}).session()
         why = await failure(judge.ask(question("x" * 600)), BudgetSpent)
-    assert "150 tokens of the 150 tokens a day are left, and this question may take 316 tokens" in why
+    assert "150 tokens of the 150 tokens per day are left, and this question can use 316 tokens" in why
     assert server.asked == []
 
 
-async def test_questions_wait_for_what_others_have_only_set_aside() -> None:
+async def test_questions_wait_for_reserved_budget() -> None:
     async with openai_server(default=lambda body: Say(usage=(5, 1), after_s=0.01)) as server:
         judge = judging(server.url, config={"budget": {"tokens_per_day": 250}}).session()
         replies = await asyncio.gather(*(judge.ask(question(str(number))) for number in range(20)))
@@ -317,7 +317,7 @@ async def test_questions_that_are_equal_and_asked_at_once_are_asked_once() -> No
     assert sorted(reply.cost.cached for reply in replies) == [False, *[True] * 19]
 
 
-async def test_who_asks_first_and_goes_leaves_the_question_to_the_next() -> None:
+async def test_when_the_asking_task_is_cancelled_a_waiting_task_asks() -> None:
     async with openai_server() as server:
         server.gate = asyncio.Event()
         judges = judging(server.url)
@@ -403,7 +403,7 @@ async def test_names_are_litellms_unless_the_config_says_otherwise() -> None:
     assert [body["model"] for body in server.asked] == ["qwen", "llama"]
 
 
-async def test_a_model_that_is_nobodys_is_refused_with_the_way_out() -> None:
+async def test_a_model_of_unknown_provider_is_refused_with_the_way_out() -> None:
     judge = judging("", key=None).session()
     assert "judge.models" in await failure(judge.ask(question(model="nonsense")))
 
