@@ -1,5 +1,5 @@
-"""The command line `traceweir`: one module for each command, and what they print.
+"""The command line `traceweir`: one module for each command, and modules for the output.
 
-Only this package knows Typer; everything that it calls can be called without it. Begin with `main`, which declares
+Only this package imports Typer; the functions that it calls do not depend on Typer. Begin with `main`, which declares
 every command.
 """

@@ -1,4 +1,4 @@
-"""`traceweir broker`: the embedded broker in the foreground."""
+"""`traceweir broker`: runs the embedded broker in the foreground."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ For anything you mean to keep, run Apache Kafka (`docker compose up`)."""
 
 
 def run_broker(*, as_json: bool) -> None:
-    """Run until Ctrl-C. How to reach it is printed on stdout, what it is not on stderr.
+    """Runs the broker until Ctrl-C; prints its address on stdout and its limitations on stderr.
 
     Raises:
-        NotReadyError: the environment asks for topics that this broker cannot have.
+        NotReadyError: the environment asks for topics that this broker cannot create.
         InvalidSettingsError: the environment cannot be used.
     """
     settings = load_settings()

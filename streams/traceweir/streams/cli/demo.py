@@ -1,4 +1,4 @@
-"""The demo command: plays once and says whether everything came out as the fleet knows it must."""
+"""`traceweir demo`: runs the demo once and reports whether every count is as expected."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ INTERRUPTED = 130
 
 
 def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Expect = expected_counts) -> int:
-    """Run the demo and print its summary.
+    """Runs the demo and prints its summary.
 
     Args:
-        keep: Go on with new sessions until Ctrl-C, which then ends the emission and gives the summary; a second one ends at once.
-        as_json: Print one JSON object on stdout, and nothing else there.
-        seed: Decides what the agents emit.
-        seconds: How long they work, about; at least 8.
-        expect: Says what must come out of what was emitted.
+        keep: Continue with new sessions until Ctrl-C, which ends the emission and prints the summary; a second Ctrl-C exits
+            at once.
+        as_json: Print only redaction JSON object on stdout.
+        seed: Determines the records that the agents emit.
+        seconds: Approximate seconds of emission; at least 8.
+        expect: Computes the expected counts from the emitted records.
 
     Returns:
-        The exit code: 0 if everything came out as it must, 1 if not, 130 after Ctrl-C.
+        The exit code: 0 if every count is as expected, 1 if not, 130 after Ctrl-C.
     """
     with Interruption() as interruption:
         console = Console()
@@ -57,22 +58,24 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
 
 
 def show_summary(summary: Summary, console: Console) -> None:
-    """Print the summary of a demo for a person."""
+    """Prints the summary of a demo as a table."""
     table = Table(title="What came out", title_justify="left", header_style="bold")
     table.add_column("count")
     table.add_column("expected", justify="right")
     table.add_column("observed", justify="right")
     table.add_column("")
-    for name, wanted, there in summary.rows():
-        mark = Text("=", "green") if wanted == there else Text("≠", "bold red")
-        table.add_row(Text(printable(name)), str(wanted), str(there), mark)
+    for name, wanted, observed in summary.rows():
+        mark = Text("=", "green") if wanted == observed else Text("≠", "bold red")
+        table.add_row(Text(printable(name)), str(wanted), str(observed), mark)
     console.print(table)
     for equation in summary.equations:
         console.print(Text(str(equation), "green" if equation.holds else "bold red"))
-    for one in summary.redactions:
-        state = "published" if one.published else "not published"
+    for redaction in summary.redactions:
+        state = "published" if redaction.published else "not published"
         console.print(
-            Text(f"{one.trace_id} carried {one.secrets} secrets and identifiers: {state}, {len(one.found)} left in it")
+            Text(
+                f"{redaction.trace_id} carried {redaction.secrets} secrets and identifiers: {state}, {len(redaction.found)} left in it"
+            )
         )
     if not summary.problems:
         console.print(Text(f"All counts are as expected (seed {summary.seed}, {summary.took_s:.0f} s).", "bold green"))

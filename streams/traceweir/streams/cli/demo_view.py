@@ -1,4 +1,4 @@
-"""What a person sees of a running demo. Every text that comes from a record is hostile: it is shown, never obeyed."""
+"""The views of a running demo. Text from records is hostile: it is escaped before it is shown."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from traceweir.streams.demo.observer import SHOWN_LETTERS, SHOWN_SESSIONS, Obser
 
 BAR_CELLS = 6
 ROOMY_COLUMNS = 120
-"""From this width on, numbers stand beside the bars, and names beside the criteria."""
+"""From this terminal width, the view shows numbers beside the bars and names beside the criteria."""
 LINES_PER_S = 4.0
 _DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "dim"}
 
 
 def view_for(console: Console) -> AbstractContextManager[View]:
-    """A live view on a terminal, else plain lines."""
+    """Returns a live view for a terminal, else a view of plain lines."""
     return LiveView(console) if console.is_terminal else LineView(console)
 
 
 class LineView(NoView):
-    """A line for each decision and dead letter, a few a second; the others are counted."""
+    """Prints decisions and dead letters as lines, at most `LINES_PER_S`; further ones are only counted."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -41,7 +41,7 @@ class LineView(NoView):
         self._skipped = 0
 
     def update(self, moment: Moment, seen: Observed) -> None:
-        """Print the news."""
+        """Prints new decisions and dead letters."""
         if moment.phase != self._phase:
             self._phase = moment.phase
             self._print(moment, moment.phase)
@@ -61,7 +61,7 @@ class LineView(NoView):
 
 
 class LiveView:
-    """The latest sessions and dead letters, and the totals, in place."""
+    """Shows the latest sessions and dead letters and the totals, redrawn in place."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
@@ -76,11 +76,11 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._last is not None:
-            self._draw(*self._last)  # what stays on the screen is the end
+            self._draw(*self._last)  # the final state stays on the screen
         self._live.stop()
 
     def update(self, moment: Moment, seen: Observed) -> None:
-        """Draw it anew, four times a second."""
+        """Redraws the view, at most four times a second."""
         seen.news.clear()
         self._last = moment, seen
         if moment.at_s >= self._next_s:
@@ -93,21 +93,21 @@ class LiveView:
 
 
 def screen_of(moment: Moment, seen: Observed, width: int, height: int) -> Group:
-    """Everything that the live view shows, on a terminal of so many columns and lines."""
+    """Returns the whole live view for a terminal of `width` columns and `height` lines."""
     shown = max(3, min(SHOWN_SESSIONS, height - SHOWN_LETTERS - 12))
     latest = list(islice(reversed(seen.sessions.values()), shown))
     return Group(_totals(moment, seen), _sessions(latest, roomy=width >= ROOMY_COLUMNS), _letters(seen))
 
 
 def bar(value: float, *, with_number: bool = True) -> Text:
-    """A number from 0 to 1 as a bar; what is beyond is cut.
+    """Returns a number as a bar, clamped to 0 to 1.
 
     >>> bar(0.5).plain
     '███··· .50'
     """
-    within = min(1.0, max(0.0, value))
-    cells = round(within * BAR_CELLS)
-    shown = "" if not with_number else " 1.0" if within >= 0.995 else f" {f'{within:.2f}'[1:]}"
+    clamped = min(1.0, max(0.0, value))
+    cells = round(clamped * BAR_CELLS)
+    shown = "" if not with_number else " 1.0" if clamped >= 0.995 else f" {f'{clamped:.2f}'[1:]}"
     return Text.assemble(("█" * cells, "cyan"), ("·" * (BAR_CELLS - cells), "dim"), shown)
 
 

@@ -1,4 +1,4 @@
-"""`traceweir dlq`: what became a dead letter, and a second chance for it."""
+"""`traceweir dlq`: lists, shows and replays dead letters."""
 
 from __future__ import annotations
 
@@ -29,29 +29,31 @@ Ids = Annotated[
 Reasons = Annotated[
     list[str] | None,
     typer.Option(
-        "--reason", metavar="REASON", help=f"Only of this reason. May be repeated. One of {', '.join(REASONS)}."
+        "--reason", metavar="REASON", help=f"Only with this reason. Can be repeated. One of {', '.join(REASONS)}."
     ),
 ]
 StageNames = Annotated[
     list[str] | None,
-    typer.Option("--stage", metavar="STAGE", help=f"Only of this stage. May be repeated. One of {', '.join(STAGES)}."),
+    typer.Option(
+        "--stage", metavar="STAGE", help=f"Only from this stage. Can be repeated. One of {', '.join(STAGES)}."
+    ),
 ]
 Sources = Annotated[
     list[str] | None,
     typer.Option(
         "--topic",
         metavar="TOPIC",
-        help="Only records that came from this topic, with or without the prefix. May be repeated.",
+        help="Only records that came from this topic, with or without the prefix. Can be repeated.",
     ),
 ]
 Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Only what was put aside at this time or later: ISO 8601, or so long ago, as `2h` (s, m, h, d, w).",
+        help="Only dead letters written at this time or later: ISO 8601, or a duration before now such as `2h` (s, m, h, d, w).",
     ),
 ]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what was put aside before this time.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only dead letters written before this time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")]
 
 
@@ -63,45 +65,47 @@ def list_letters(
     topic: Sources = None,
     since: Since = None,
     until: Until = None,
-    open_only: Annotated[bool, typer.Option("--open", help="Only what was not replayed.")] = False,
+    open_only: Annotated[bool, typer.Option("--open", help="Only dead letters that were not replayed.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Only so many, the latest. [default: {SHOWN}; with --json all]", show_default=False),
+        typer.Option(min=1, help=f"Only the latest N. [default: {SHOWN}; with --json all]", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List dead letters, the latest last, with their ids and whether they were replayed.
 
-    Times are UTC, also those that are given without an offset.
+    Times are in UTC; a time without an offset is read as UTC.
 
     Example: `traceweir dlq list --reason late --since 2h --json | jq -r .id`
     """
-    from traceweir.streams.cli.dlq_output import list_and_tell
+    from traceweir.streams.cli.dlq_output import list_letters_matching
     from traceweir.streams.settings import load_settings
 
     settings = load_settings()
     wanted = _wanted(settings, ids, reason, stage, topic, since, until)
-    list_and_tell(settings, wanted, open_only=open_only, limit=limit or (None if as_json else SHOWN), as_json=as_json)
+    list_letters_matching(
+        settings, wanted, open_only=open_only, limit=limit or (None if as_json else SHOWN), as_json=as_json
+    )
 
 
 @dlq_app.command()
 def show(
     letter_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a dead letter, `<partition>:<offset>`.")],
     raw: Annotated[
-        bool, typer.Option("--raw", help="Write the value alone, byte for byte; for a pipe or a file.")
+        bool, typer.Option("--raw", help="Write only the value, byte for byte, for a pipe or a file.")
     ] = False,
 ) -> None:
     """Show one dead letter: reason, where it came from, headers and value; control characters escaped.
 
-    Of a value above 64 kB the beginning is kept; `--raw` fetches the whole from where it came from, if it is still there. Exit code 1:
-    it is not, or there is no such dead letter.
+    A dead letter keeps only the first 64 kB of a value; `--raw` reads the whole value from the original topic if that
+    record still exists. Exit code 1: the original record is gone, or the dead letter does not exist.
 
     Example: `traceweir dlq show 2:17 --raw > record.json`
     """
-    from traceweir.streams.cli.dlq_output import show_and_tell
+    from traceweir.streams.cli.dlq_output import show_letter
     from traceweir.streams.settings import load_settings
 
-    raise typer.Exit(show_and_tell(load_settings(), _ids([letter_id])[0], raw=raw))
+    raise typer.Exit(show_letter(load_settings(), _ids([letter_id])[0], raw=raw))
 
 
 @dlq_app.command()
@@ -112,16 +116,18 @@ def replay(
     topic: Sources = None,
     since: Since = None,
     until: Until = None,
-    everything: Annotated[bool, typer.Option("--all", help="All of them. Without it, name ids or filter.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent, and send nothing.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Replay all dead letters. Without this option, name ids or filters.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also replay dead letters that were replayed before.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be sent, but send nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send dead letters back to the topics that they came from, each once: what was replayed before is left out.
+    """Send dead letters back to their original topics, each once: dead letters that were replayed before are skipped.
 
-    Key, value and headers are those of the record; its timestamp is now. A value above 64 kB is fetched from where it came from, if it is
-    still there. Mend the cause first: what is still unusable becomes another dead letter. Exit code 1: one could not be sent, or a named
-    one does not exist.
+    Key, value and headers are those of the record; the timestamp is now. A value above 64 kB is read from its original
+    topic if the record still exists. Fix the cause first: a record that is still unusable becomes another dead letter.
+    Exit code 1: a dead letter could not be sent, or a named dead letter does not exist.
 
     Example: `traceweir dlq replay --reason scoring_failed --since 1d --dry-run`
     """
@@ -129,23 +135,23 @@ def replay(
     if not (ids or filters or everything):
         raise typer.BadParameter("name ids, or filter (--reason, --stage, --topic, --since, --until), or say --all")
     if (ids or filters) and everything:
-        raise typer.BadParameter("with ids or a filter it is not all", param_hint="--all")
-    from traceweir.streams.cli.dlq_output import replay_and_tell
+        raise typer.BadParameter("--all cannot be combined with ids or filters; remove one of them", param_hint="--all")
+    from traceweir.streams.cli.dlq_output import replay_letters
     from traceweir.streams.settings import load_settings
 
     settings = load_settings()
     wanted = _wanted(settings, ids, reason, stage, topic, since, until)
-    raise typer.Exit(replay_and_tell(settings, wanted, again=again, dry_run=dry_run, as_json=as_json))
+    raise typer.Exit(replay_letters(settings, wanted, again=again, dry_run=dry_run, as_json=as_json))
 
 
 def read_time(text: str, now: datetime) -> int:
-    """A moment in milliseconds since 1970, from ISO 8601 (UTC if it names no offset) or from how long ago it was.
+    """Returns milliseconds since 1970 for an ISO 8601 time (UTC without an offset) or a duration before now (`2h`).
 
     >>> read_time("2h", datetime(2026, 1, 31, 12, tzinfo=UTC)) == read_time("2026-01-31T10:00Z", datetime.max)
     True
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
     if ago := re.fullmatch(r"(\d{1,9})([smhdw])", text):
         return int(now.timestamp() * 1000) - int(ago[1]) * _UNITS_S[ago[2]] * 1000
@@ -168,7 +174,7 @@ def _wanted(
     from traceweir.streams.dead_letters.reader import Wanted
 
     if ids and any((reasons, stages, topics, since, until)):
-        raise typer.BadParameter("ids say already which ones; leave out the filters, or the ids", param_hint="ID")
+        raise typer.BadParameter("ids and filters exclude each other; remove the filters or the ids", param_hint="ID")
     return Wanted(
         ids=frozenset(_ids(ids or ())),
         reasons=_chosen(reasons, REASONS, "--reason"),
@@ -191,7 +197,7 @@ def _ids(texts: Sequence[str]) -> list[LetterId]:
 def _chosen(names: Sequence[str] | None, choices: Sequence[str], option: str) -> frozenset[str]:
     for name in names or ():
         if name not in choices:
-            raise typer.BadParameter(f"{name!r} is none; choose from {', '.join(choices)}", param_hint=option)
+            raise typer.BadParameter(f"{name!r} is not valid; choose from {', '.join(choices)}", param_hint=option)
     return frozenset(names or ())
 
 

@@ -1,4 +1,4 @@
-"""What `traceweir dlq` prints. All text of a dead letter is hostile: nothing of it reaches the terminal unescaped, but for `--raw`."""
+"""The output of `traceweir dlq`. Text of a dead letter is hostile: all output is escaped, except with `--raw`."""
 
 from __future__ import annotations
 
@@ -24,31 +24,33 @@ from traceweir.streams.dead_letters.replay import ReplayStep, replay
 from traceweir.streams.settings import Settings
 
 _NAMED = 20
-"""Dead letters that were not sent and are named one by one; `--json` names all."""
+"""The most unsent dead letters that are named; `--json` names all of them."""
 _ESCAPED = len(r"\U0010ffff")
-"""The most characters that one becomes."""
+"""The most characters of one escaped character."""
 
 
-def list_and_tell(settings: Settings, wanted: Wanted, *, open_only: bool, limit: int | None, as_json: bool) -> None:
-    """Print those that are meant: the `limit` latest, or all as they come.
+def list_letters_matching(
+    settings: Settings, wanted: Wanted, *, open_only: bool, limit: int | None, as_json: bool
+) -> None:
+    """Prints the matching dead letters: the `limit` latest, or all in the order of reading.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         DeadLettersError: the topic is missing or wrong or cannot be read.
     """
     _quiet()
     asyncio.run(_list(settings, wanted, open_only, limit, as_json))
 
 
-def show_and_tell(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
-    """Print one, or write its value, and return the exit code.
+def show_letter(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
+    """Prints a dead letter, or writes its value, and returns the exit code.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         DeadLettersError: the topic is missing or wrong or cannot be read.
     """
     _quiet()
-    found = asyncio.run(_only(settings, letter_id, whole=raw))
+    found = asyncio.run(_find(settings, letter_id, whole=raw))
     if found is None:
         complain(_missing(settings, letter_id))
         return FAILED
@@ -59,15 +61,15 @@ def show_and_tell(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
     if found.letter.size is None:
         return 0
     kept = f"these are the first {len(found.letter.value or b'')} of {found.letter.size} bytes"
-    complain(f"{letter_id}: {kept}; {_where(found)} does not hold the whole any more")
+    complain(f"{letter_id}: {kept}; {_origin(found)} does not hold the whole any more")
     return FAILED
 
 
-def replay_and_tell(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool, as_json: bool) -> int:
-    """Send those that are meant again, print what became of them, and return the exit code.
+def replay_letters(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool, as_json: bool) -> int:
+    """Replays the matching dead letters, prints the outcomes, and returns the exit code.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers stopped answering.
     """
     _quiet()
@@ -76,12 +78,12 @@ def replay_and_tell(settings: Settings, wanted: Wanted, *, again: bool, dry_run:
 
 async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int | None, as_json: bool) -> None:
     async with DeadLetters(settings) as letters:
-        meant = (found async for found in letters.matching(wanted) if not (open_only and found.replayed))
+        matching = (found async for found in letters.matching(wanted) if not (open_only and found.replayed))
         if limit is None:
-            async for found in meant:
+            async for found in matching:
                 _write(_json(found) if as_json else _line(found))
         else:
-            shown, count = await _latest(meant, limit)
+            shown, count = await _latest(matching, limit)
             _write_all(shown, as_json=as_json)
             if count > len(shown):
                 complain(f"the latest {len(shown)} of {count}; --limit shows more")
@@ -93,10 +95,10 @@ async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int 
             )
 
 
-async def _latest(meant: AsyncIterator[Found], limit: int) -> tuple[list[Found], int]:
+async def _latest(matching: AsyncIterator[Found], limit: int) -> tuple[list[Found], int]:
     kept: list[tuple[int, LetterId, Found]] = []
     count = 0
-    async for found in meant:
+    async for found in matching:
         count += 1
         heapq.heappush(kept, (found.at, found.id, found))
         if len(kept) > limit:
@@ -104,7 +106,7 @@ async def _latest(meant: AsyncIterator[Found], limit: int) -> tuple[list[Found],
     return [found for _, _, found in sorted(kept, key=lambda each: each[:2])], count
 
 
-async def _only(settings: Settings, letter_id: LetterId, *, whole: bool) -> Found | None:
+async def _find(settings: Settings, letter_id: LetterId, *, whole: bool) -> Found | None:
     only = None
     async with DeadLetters(settings) as letters, Originals(settings) as originals:
         async for found in letters.matching(Wanted(frozenset({letter_id}))):
@@ -151,7 +153,7 @@ def _summary(counts: Counter[str], places: Counter[str], dry_run: bool) -> str:
     return "; ".join(parts)
 
 
-# How one looks
+# The format of one dead letter
 
 
 def _json(found: Found) -> str:
@@ -159,19 +161,19 @@ def _json(found: Found) -> str:
     about = {
         "id": str(found.id),
         "state": _state(found),
-        "at": _moment(found.at),
+        "at": _iso_time(found.at),
         "stage": letter.stage,
         "reason": letter.reason,
         "detail": letter.detail,
         "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
-        "timestamp": None if letter.timestamp is None else _moment(letter.timestamp),
+        "timestamp": None if letter.timestamp is None else _iso_time(letter.timestamp),
         "key": None if letter.key is None else letter.key.decode(errors="backslashreplace"),
         "bytes": len(letter.value or b"") if letter.size is None else letter.size,
         "replay_of": letter.replay_of,
     }
-    return json.dumps(about)  # in ASCII, so nothing in it moves a cursor
+    return json.dumps(about)  # json.dumps writes ASCII without control characters, so the text cannot move the cursor
 
 
 def _step_json(step: ReplayStep) -> str:
@@ -192,7 +194,7 @@ def _line(found: Found) -> str:
 
 def _cells(found: Found) -> Sequence[str]:
     letter = found.letter
-    return str(found.id), _state(found), _moment(found.at), letter.stage, letter.reason, _where(found), letter.detail
+    return str(found.id), _state(found), _iso_time(found.at), letter.stage, letter.reason, _origin(found), letter.detail
 
 
 def _write_all(shown: Iterable[Found], *, as_json: bool) -> None:
@@ -215,12 +217,12 @@ def _page(found: Found) -> None:
     letter = found.letter
     about = {
         "dead letter": f"{found.id} ({_state(found)})",
-        "put aside": f"{_moment(found.at)} by {letter.stage}",
+        "put aside": f"{_iso_time(found.at)} by {letter.stage}",
         "reason": letter.reason,
         "detail": letter.detail,
-        "from": _where(found),
+        "from": _origin(found),
         "first from": letter.origin,
-        "timestamp": None if letter.timestamp is None else _moment(letter.timestamp),
+        "timestamp": None if letter.timestamp is None else _iso_time(letter.timestamp),
         "replay of": letter.replay_of,
         "key": None if letter.key is None else _text(letter.key),
         "sha256": letter.sha256,
@@ -243,7 +245,7 @@ def _state(found: Found) -> str:
     return "replayed" if found.replayed else "open"
 
 
-def _where(found: Found) -> str:
+def _origin(found: Found) -> str:
     return f"{found.letter.topic}[{found.letter.partition}]@{found.letter.offset}"
 
 
@@ -251,7 +253,7 @@ def _text(content: bytes) -> str:
     return content.decode(errors="backslashreplace")
 
 
-def _moment(milliseconds: int) -> str:
+def _iso_time(milliseconds: int) -> str:
     try:
         return (
             datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -269,6 +271,6 @@ def _write(line: str) -> None:
 
 
 def _quiet() -> None:
-    # What they would say is said by the errors: a fenced producer leaves futures behind that nobody asks any more.
+    # The errors already report these messages: a fenced producer leaves futures whose exceptions are never retrieved.
     for name in ("aiokafka", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

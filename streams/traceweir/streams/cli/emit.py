@@ -1,4 +1,4 @@
-"""`traceweir emit`: a file goes to Kafka."""
+"""`traceweir emit`: sends a file to Kafka."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from traceweir.streams.settings import load_settings
 
 
 def emit_file(path: str, format_name: str, task_domain: str) -> int:
-    """Send a file, say what was sent, and return the exit code.
+    """Sends a file, prints the numbers of sent records, and returns the exit code.
 
     Raises:
         InputError: the file cannot be read.
         InvalidSettingsError: the environment cannot be used.
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         EmitError: a topic is missing or wrong, or the brokers stopped answering.
     """
     settings = load_settings()
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors above
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the errors above already report its messages
     with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
         documents = read_input(
             stream,
@@ -50,14 +50,14 @@ def emit_file(path: str, format_name: str, task_domain: str) -> int:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    former = signal.signal(signal.SIGINT, _leave_at_once)
+    previous_handler = signal.signal(signal.SIGINT, _exit_at_once)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
-def _leave_at_once(number: int, frame: FrameType | None) -> None:
-    # The input is read in a thread, and a thread that waits for a pipe cannot be ended: an orderly end would wait with it.
+def _exit_at_once(number: int, frame: FrameType | None) -> None:
+    # A thread reads the input; a thread that blocks on a pipe cannot be stopped, so a normal shutdown would hang.
     Console(stderr=True).show_cursor()
     os._exit(INTERRUPTED)

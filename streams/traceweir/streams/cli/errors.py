@@ -1,18 +1,18 @@
-"""Which errors are the user's business: they end a command with a message and an exit code, never with a traceback."""
+"""Exit codes, and the errors that end a command with a message and an exit code instead of a traceback."""
 
 from __future__ import annotations
 
 FAILED = 1
-"""Something could not be done, a record was unusable, or a threshold was missed."""
+"""Exit code: an operation failed, a record was unusable, or a threshold was missed."""
 UNUSABLE = 2
-"""What the user gave cannot be used: options, config, environment or a file."""
+"""Exit code: options, config, environment or a file of the user cannot be used."""
 INTERRUPTED = 130
-"""Ctrl-C, as shells count it."""
+"""Exit code after Ctrl-C: 128 plus the number of SIGINT."""
 
 
 def exit_code(error: Exception) -> int | None:
-    """The exit code for an error that speaks for itself; None for one that nobody foresaw."""
-    # Only here, where something went wrong: together these imports take half a second.
+    """Returns the exit code of an expected error; None for an unexpected error."""
+    # Imported only after a failure: together these imports take half a second.
     from traceweir.scorers.evaluation.plan import ConfigError
     from traceweir.streams.dead_letters.reader import DeadLettersError
     from traceweir.streams.emit import EmitError

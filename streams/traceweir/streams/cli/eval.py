@@ -1,4 +1,4 @@
-"""`traceweir eval`: recorded sessions against eval sets."""
+"""`traceweir eval`: scores recorded sessions against eval sets."""
 
 from __future__ import annotations
 
@@ -41,20 +41,22 @@ def eval_files(
     detailed: bool,
     as_json: bool,
 ) -> int:
-    """Score, print what came of it, and return the exit code.
+    """Scores the cases, prints the results, and returns the exit code.
 
     Raises:
         InputError: a file cannot be read or written.
         ConfigError: a config cannot be used.
         InvalidSettingsError: the environment cannot be used.
-        KafkaUnreachable: no broker answers.
-        SessionsUnreadable: the sessions topic cannot be read.
-        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
+        KafkaUnreachableError: no broker answers.
+        SessionsUnreadableError: the sessions topic cannot be read.
+        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
     """
     settings = load_settings()
     files = [read_eval_file(each) for each in chosen_files(arguments)]
     if junit is not None and not junit.absolute().parent.is_dir():
-        raise InputError(f"{junit}: there is no folder {junit.absolute().parent}. Make it, or name another file.")
+        raise InputError(
+            f"{junit}: there is no folder {junit.absolute().parent}. Create the folder, or name another file."
+        )
     criteria = [criteria_for(file.path, config, alone=len(files) == 1) for file in files]
     for file, each in zip(files, criteria, strict=True):
         complain(f"{file.path}: {each.origin}")
@@ -81,7 +83,9 @@ def eval_files(
         write_whole(junit, junit_xml(report))
     if as_json:
         for case in report.cases:
-            sys.stdout.write(json.dumps(case.as_json()) + "\n")  # in ASCII, which can say anything
+            sys.stdout.write(
+                json.dumps(case.as_json()) + "\n"
+            )  # json.dumps writes ASCII, which every terminal encoding can represent
     else:
         _print(report, detailed=detailed)
     if not report.cases:
@@ -101,17 +105,17 @@ def _recorded(
         return [beside(file.path) for file in files]
     names = [(file.path, case.eval_id) for file in files for case in file.cases]
     clashing(names)
-    there = {name for _, name in names}
-    if unknown := sorted(matches.keys() - there):
+    known = {name for _, name in names}
+    if unknown := sorted(matches.keys() - known):
         raise InputError(
             f"--match: there is no case {', '.join(repr(shown(each)) for each in unknown)} among those to be scored."
         )
-    wanted = frozenset(matches.get(name, name) for name in there)
+    wanted = frozenset(matches.get(name, name) for name in known)
     if not from_kafka:
         return [read_recordings(sessions, wanted)] * len(files)
     from traceweir.streams.evals.kafka_sessions import read_sessions
 
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the errors already report its messages
     found = asyncio.run(read_sessions(settings, wanted))
     return [{name: [run] for name, run in found.items()}] * len(files)
 
@@ -126,16 +130,16 @@ def _print(report: Report, *, detailed: bool) -> None:
 
 
 def parsed_matches(pairs: Sequence[str]) -> dict[str, str]:
-    """`EVAL_ID=SESSION_ID` pairs as a mapping.
+    """Parses `EVAL_ID=SESSION_ID` pairs into a mapping.
 
     Raises:
-        ValueError: one is no such pair, or an eval id comes twice.
+        ValueError: a text is no such pair, or an eval id has two session ids.
     """
     found: dict[str, str] = {}
     for pair in pairs:
         eval_id, equals, session_id = pair.partition("=")
         if not (eval_id and equals and session_id):
-            raise ValueError(f"{pair!r} is no EVAL_ID=SESSION_ID")
+            raise ValueError(f"{pair!r} is not of the form EVAL_ID=SESSION_ID")
         if found.setdefault(eval_id, session_id) != session_id:
             raise ValueError(f"{eval_id!r} is matched to two sessions")
     return found

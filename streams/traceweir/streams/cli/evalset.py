@@ -1,4 +1,4 @@
-"""`traceweir evalset` and `traceweir migrate`: eval sets are made and rewritten."""
+"""`traceweir evalset` and `traceweir migrate`: create and rewrite eval sets."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ import typer
 if TYPE_CHECKING:
     from traceweir.streams.evals.recordings import Recording
 
-evalset_app = typer.Typer(help="Make eval sets of recorded sessions.", no_args_is_help=True)
+evalset_app = typer.Typer(help="Create eval sets from recorded sessions.", no_args_is_help=True)
 
 
 @evalset_app.command()
 def add(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="Id of a recorded session.", show_default=False)],
-    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The eval set; it is made if there is none.")],
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The eval set; a missing file is created.")],
     eval_id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="What the case is called. [default: the session's id]", show_default=False),
+        typer.Option(metavar="ID", help="Eval id of the case. [default: the session's id]", show_default=False),
     ] = None,
     sessions: Annotated[
         list[str] | None,
         typer.Option(
             "--sessions",
             metavar="FILE",
-            help="Where it is recorded; may be repeated. [default: Kafka]",
+            help="File with the recorded session; can be repeated. [default: Kafka]",
             show_default=False,
         ),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a case of that id.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a case that has the same id.")] = False,
 ) -> None:
-    """Make a recorded session an eval case: what happened is what is expected from now on.
+    """Add a recorded session to an eval set as a case that expects the recorded behaviour.
 
-    It is taken from the sessions topic, whole, in its latest revision, or from files. The case holds what was said as it was said: read it
-    before you share it. Added twice it changes nothing. Exit code 1: there is no such session, or another case of that id, which
-    `--replace` replaces. 2: a file cannot be used.
+    The session is read from the sessions topic (all segments, latest revisions) or from files. The case contains the
+    conversation verbatim: read it before you share it. Adding the same session again changes nothing. Exit code 1: the
+    session does not exist, or another case has the same id (`--replace` replaces that case). 2: a file cannot be used.
 
     Example: `traceweir evalset add chat-4711 --to trips.evalset.json --eval-id rebooking`
     """
@@ -48,24 +48,22 @@ def add(
 
 
 def migrate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An eval set or test file, in any format of ADK's.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An eval set or test file, in any of ADK's formats.")],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="Where to; FILE itself will do. [default: stdout]", show_default=False
+            "--out", metavar="FILE", help="Output file; can be FILE itself. [default: stdout]", show_default=False
         ),
     ] = None,
     initial_session: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The initial session that stood in a file of its own beside an old test file."
-        ),
+        typer.Option(metavar="FILE", help="File with the initial session, for an old test file that has one."),
     ] = None,
 ) -> None:
-    """Rewrite an eval set in today's format: the two old ones are converted, comments and trailing commas go, keys are in snake_case.
+    """Rewrite an eval set in ADK's current format, from any of the two old formats.
 
-    The same file always gives the same eval set: where ADK makes random ids, they follow from the content. Exit code 2: the file cannot be
-    used.
+    Comments and trailing commas are removed; keys are in snake_case. The same file always results in the same eval set:
+    ids that ADK generates randomly are derived from the content. Exit code 2: the file cannot be used.
 
     Example: `traceweir migrate simple.test.json --out simple.test.json`
     """
@@ -80,7 +78,7 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
     found = _recorded(session_id, sessions)
     if found is None:
         if sessions:
-            complain(f"{', '.join(sessions)}: there is no session {session_id!r}; there are {_some(sessions)}")
+            complain(f"{', '.join(sessions)}: there is no session {session_id!r}; there are {_session_ids(sessions)}")
         else:
             complain(f"the sessions topic has no session {session_id!r}, or no longer")
         return FAILED
@@ -103,11 +101,11 @@ def _recorded(session_id: str, sessions: Sequence[str]) -> Recording | None:
     from traceweir.streams.evals.kafka_sessions import read_sessions
     from traceweir.streams.settings import load_settings
 
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it would say is said by the errors
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the errors already report its messages
     return asyncio.run(read_sessions(load_settings(), [session_id])).get(session_id)
 
 
-def _some(sessions: Sequence[str]) -> str:
+def _session_ids(sessions: Sequence[str]) -> str:
     from traceweir.streams.evals.files import listed
     from traceweir.streams.evals.recordings import read_recordings
 

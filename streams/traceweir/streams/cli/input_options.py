@@ -11,15 +11,14 @@ DEFAULT_FORMAT = "traceweir"
 
 
 class InputCommand(TyperCommand):
-    """A command with `--format`. Its help asks the registry of formats for their names and descriptions.
+    """A command with `--format`, whose help lists the names and descriptions in the registry of formats.
 
-    It asks only when the help is wanted: the import takes some tenths of a second, which other commands need not wait for.
+    The registry is imported only for the help: the import takes some tenths of a second.
     """
 
-    def format_help(
-        self, ctx: Any, formatter: Any
-    ) -> None:  # Any: typer's own click, or the package, by typer's version
-        """Write the help with every format that can be chosen."""
+    # Any: the types come from typer's own copy of click or from the package click, depending on typer's version.
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help with every available format."""
         from traceweir.streams.formats.registry import BUILT_IN, known_formats
 
         for parameter in self.params:
@@ -29,7 +28,7 @@ class InputCommand(TyperCommand):
         super().format_help(ctx, formatter)
 
 
-def _known(name: str) -> str:
+def _check_format(name: str) -> str:
     from traceweir.streams.formats.registry import UnusableFormatError, input_format
 
     try:
@@ -42,9 +41,9 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="JSON Lines or a JSON array; of rows also `.csv` and `.parquet`; `-` reads standard input.",
+        help="JSON Lines or a JSON array; evaluation rows also as `.csv` or `.parquet`; `-` reads standard input.",
         show_default=False,
     ),
 ]
-FormatName = Annotated[str, typer.Option("--format", metavar="FORMAT", callback=_known)]
-TaskDomain = Annotated[str, typer.Option(help="Domain of a transcript that names none.")]
+FormatName = Annotated[str, typer.Option("--format", metavar="FORMAT", callback=_check_format)]
+TaskDomain = Annotated[str, typer.Option(help="Domain of a transcript without a domain of its own.")]

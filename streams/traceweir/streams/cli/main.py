@@ -1,4 +1,4 @@
-"""The command line: `traceweir`. What a command needs is imported when it runs, so that `--help` does not wait for it."""
+"""The command line `traceweir`. A command imports its modules when it runs, so that `--help` starts quickly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
-topics_app = typer.Typer(help="Make and check the topics on a cluster.", no_args_is_help=True)
+topics_app = typer.Typer(help="Create and check the topics on a cluster.", no_args_is_help=True)
 app.add_typer(topics_app, name="topics")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(evalset_app, name="evalset")
@@ -41,21 +41,23 @@ ALL_STAGES = ",".join(STAGES)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and end the process with its exit code."""
+    """Runs a command and exits the process with its exit code."""
     sys.exit(_run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         try:
-            ended = app(arguments, standalone_mode=True)
+            result = app(arguments, standalone_mode=True)
         finally:
             sys.stdout.flush()
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else FAILED
-    except BrokenPipeError:  # `| head` has read enough
+    except BrokenPipeError:  # the reader, for example `| head`, has closed the pipe
         with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the interpreter's end
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # so that the flush at interpreter exit does not fail
         return FAILED
     except Exception as error:
         code = exit_code(error)
@@ -63,7 +65,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         complain(str(error))
         return code
-    return ended or 0
+    return result or 0
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,25 +79,26 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Read the options that stand before the command."""
+    """Reads the options that precede the command."""
 
 
 @app.command()
 def demo(
-    keep: Annotated[bool, typer.Option("--keep", help="Go on until Ctrl-C.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and no live view.")] = False,
-    seed: Annotated[int, typer.Option(help="What the simulated agents do follows from it.")] = 7,
-    seconds: Annotated[float, typer.Option(min=1, help="How long the agents emit.")] = 30.0,
+    keep: Annotated[bool, typer.Option("--keep", help="Continue until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, without a live view.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated agents: the same seed gives the same records.")] = 7,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds during which the agents emit.")] = 30.0,
     agents_only: Annotated[
-        bool, typer.Option("--agents-only", help="Only the agents, on the Kafka of TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS.")
+        bool,
+        typer.Option("--agents-only", help="Run only the agents, on the Kafka of TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS."),
     ] = False,
 ) -> None:
-    """Show the whole path: an embedded broker, a worker, and simulated agents, for about half a minute.
+    """Run the whole pipeline: an embedded broker, a worker, and simulated agents, for about half a minute.
 
-    Needs nothing but Python. Exit code 0 if every count is what the agents sent, else 1.
+    Needs only Python. Exit code 0 if every count equals what the agents sent, else 1.
 
     Example: `traceweir demo --seconds 10 --json`
     """
@@ -111,11 +114,11 @@ def demo(
 
 @app.command()
 def broker(as_json: AsJson = False) -> None:
-    """Run the embedded broker until Ctrl-C, with all topics made; for trials, not for keeps.
+    """Run the embedded broker with all topics until Ctrl-C; for trials only, because it stores nothing on disk.
 
-    It lives in this process's memory: no disk, no transactions, about 5 MB a partition before the oldest records go.
+    The broker keeps its records in memory, about 5 MB per partition, then drops the oldest; it has no transactions.
 
-    Example: `traceweir broker`, and in a second terminal the `export` line that it prints, then `traceweir worker`
+    Example: `traceweir broker`; in a second terminal run the `export` line that it prints, then `traceweir worker`
     """
     from traceweir.streams.cli.broker import run_broker
 
@@ -124,10 +127,10 @@ def broker(as_json: AsJson = False) -> None:
 
 @app.command()
 def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
-    """Join, score and gate what arrives, until SIGTERM or Ctrl-C.
+    """Assemble, score and gate incoming records until SIGTERM or Ctrl-C.
 
-    Where Kafka is, and every limit, the environment says (`TRACEWEIR_*`). Exit code 1: Kafka or a topic is not as needed, or the worker
-    failed. 2: options, config or environment cannot be used.
+    The environment (`TRACEWEIR_*`) sets the address of Kafka and every limit. Exit code 1: Kafka or a topic is
+    unsuitable, or the worker failed. 2: options, config or environment cannot be used.
 
     Example: `TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS=kafka:9092 traceweir worker --stages assemble,score --config eval.json`
     """
@@ -144,8 +147,8 @@ def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
 def emit(file: Input, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
     """Send recorded traces, events, evaluation rows or chat transcripts to Kafka, as agents would have sent them.
 
-    Sending a file twice changes nothing: what arrives twice counts once. Exit code 1: a document was not sent (stderr says which and
-    why), or Kafka did not take it. 2: the file, options or environment cannot be used.
+    A file can be sent twice: workers drop duplicates. Exit code 1: a document was not sent (stderr names the document
+    and the reason), or Kafka did not accept it. 2: the file, options or environment cannot be used.
 
     Example: `traceweir emit chats.json --format openai-chat --task-domain travel`
     """
@@ -164,12 +167,13 @@ def score(
         typer.Option(help="`none`, `hashing`, `auto`, or a model's name or path. [default: TRACEWEIR_EMBEDDER]"),
     ] = None,
     task_domain: TaskDomain = "general",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one Score a line, in input order.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one Score per line, in input order.")] = False,
 ) -> None:
-    """Score a file here and now, without Kafka, as a worker would.
+    """Score a file in this process, without Kafka, as a worker would.
 
-    Exit code 0: everything was scored and no threshold missed. 1: a threshold was missed, or a document was unusable (stderr says which
-    and why). 2: the file, config, options or environment cannot be used. What the gate rejects only for its visibility misses no threshold.
+    Exit code 0: every document was scored and every threshold was met. 1: a threshold was missed, or a document was
+    unusable (stderr names the document and the reason). 2: the file, config, options or environment cannot be used.
+    A decision of the gate never misses a threshold.
 
     Example: `traceweir score traces.jsonl --config eval.json --json | jq .value`
     """
@@ -185,7 +189,7 @@ def evaluate(
         list[str],
         typer.Argument(
             metavar="EVALSET...",
-            help="Eval sets or test files, `FILE:case1,case2` for some of a file's cases, or folders of `*.test.json`.",
+            help="Eval sets or test files, `FILE:case1,case2` for selected cases, or folders of `*.test.json`.",
             show_default=False,
         ),
     ],
@@ -199,33 +203,40 @@ def evaluate(
         ),
     ] = None,
     from_kafka: Annotated[
-        bool, typer.Option("--from-kafka", help="Take the sessions from the sessions topic, by session id.")
+        bool, typer.Option("--from-kafka", help="Read the sessions from the sessions topic, by session id.")
     ] = False,
     match: Annotated[
         list[str] | None,
-        typer.Option(metavar="EVAL_ID=SESSION_ID", help="A case that was recorded under another id. May be repeated."),
+        typer.Option(
+            metavar="EVAL_ID=SESSION_ID",
+            help="Session id of a case that was recorded under another id. Can be repeated.",
+        ),
     ] = None,
     config: Config = None,
     num_runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Runs of each case that are needed, and pooled. [default: all]", show_default=False),
+        typer.Option(
+            min=1,
+            help="Number of recorded runs that each case needs; their values are pooled. [default: all]",
+            show_default=False,
+        ),
     ] = None,
     print_detailed_results: Annotated[
         bool,
         typer.Option(
             "--print-detailed-results",
             "--print_detailed_results",
-            help="Print each invocation, expected against actual.",
+            help="Print the expected and the actual invocations.",
         ),
     ] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one case a line, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one case per line, as JSON.")] = False,
 ) -> None:
-    """Score recorded sessions against eval sets, as `adk eval` scores an agent's. The agent is never run.
+    """Score recorded sessions against eval sets, as `adk eval` does, but without running the agent.
 
-    Without `--config` the criteria are those of `test_config.json` as ADK finds it, else ADK's default; which, stderr says.
-    Exit code 0: every case is PASSED. 1: a threshold was missed, a case could not be scored, or there is none. 2: a file, config or
-    option cannot be used.
+    Without `--config`, the criteria come from `test_config.json`, found as ADK finds it, else from ADK's defaults;
+    stderr names the source. Exit code 0: every case is PASSED. 1: a threshold was missed, a case could not be scored, or
+    there is no case. 2: a file, config or option cannot be used.
 
     Example: `traceweir eval trips.evalset.json:rebooking --sessions recorded.jsonl --print-detailed-results`
     """
@@ -233,7 +244,7 @@ def evaluate(
 
     if sessions and from_kafka:
         raise typer.BadParameter(
-            "the sessions come from files or from Kafka; leave one of both out", param_hint="--from-kafka"
+            "--sessions and --from-kafka exclude each other; remove one of them", param_hint="--from-kafka"
         )
     try:
         matches = parsed_matches(match or ())
@@ -241,7 +252,7 @@ def evaluate(
         raise typer.BadParameter(str(error), param_hint="--match") from None
     if matches and not (sessions or from_kafka):
         raise typer.BadParameter("needs --sessions or --from-kafka", param_hint="--match")
-    ended = eval_files(
+    result = eval_files(
         files,
         sessions=sessions or (),
         from_kafka=from_kafka,
@@ -252,33 +263,33 @@ def evaluate(
         detailed=print_detailed_results,
         as_json=as_json,
     )
-    raise typer.Exit(ended)
+    raise typer.Exit(result)
 
 
 @topics_app.command()
 def create(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
-    """Make what is missing of the topics, with the right partition count and cleanup policy; change nothing that exists.
+    """Create missing topics with the right partition count and cleanup policy; existing topics stay unchanged.
 
-    Exit code 1: a topic that exists is wrong, or one could not be made.
+    Exit code 1: an existing topic is misconfigured, or a topic could not be created.
 
     Example: `TRACEWEIR_PARTITIONS=12 TRACEWEIR_REPLICATION_FACTOR=3 traceweir topics create`
     """
-    from traceweir.streams.cli.topics import create_and_tell
+    from traceweir.streams.cli.topics import create_and_report
 
-    raise typer.Exit(create_and_tell(_stages(stages), as_json=as_json))
+    raise typer.Exit(create_and_report(_stages(stages), as_json=as_json))
 
 
 @topics_app.command()
 def check(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
-    """Say which topics are missing or wrong, and what mends them.
+    """Report topics that are missing or misconfigured, and how to fix them.
 
-    Exit code 1: one is.
+    Exit code 1: at least one topic is missing or misconfigured.
 
     Example: `traceweir topics check --stages score`
     """
-    from traceweir.streams.cli.topics import check_and_tell
+    from traceweir.streams.cli.topics import check_and_report
 
-    raise typer.Exit(check_and_tell(_stages(stages), as_json=as_json))
+    raise typer.Exit(check_and_report(_stages(stages), as_json=as_json))
 
 
 def _stages(text: str) -> list[StageName]:

@@ -1,4 +1,4 @@
-"""`traceweir score`: a file is scored here and now, without Kafka."""
+"""`traceweir score`: scores a file in this process, without Kafka."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _STATUS = {"PASSED": ("passed", "green"), "FAILED": ("failed", "red"), "NOT_EVAL
 def score_file(
     path: str, plan: Plan, format_name: str, embedder: str | None, task_domain: str, *, as_json: bool
 ) -> int:
-    """Score a file, print what came of it, and return the exit code.
+    """Scores a file, prints the scores, and returns the exit code.
 
     Args:
         path: The file, or `-` for standard input.
-        plan: What is measured.
+        plan: The criteria.
         format_name: The input format of the file, by its name.
-        embedder: In place of what `TRACEWEIR_EMBEDDER` says.
-        task_domain: Domain of a transcript that names none.
-        as_json: One Score a line on stdout, and nothing else there.
+        embedder: Replaces the value of `TRACEWEIR_EMBEDDER`.
+        task_domain: Domain of a transcript without a domain of its own.
+        as_json: Print only JSON on stdout, one Score per line.
 
     Raises:
         InputError: the file cannot be read.
         InvalidSettingsError: the environment cannot be used.
-        EmbedderUnavailable: the embedder cannot be loaded.
-        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
+        EmbedderUnavailableError: the embedder cannot be loaded.
+        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
     """
     from traceweir.streams.clock import utc_now
     from traceweir.streams.formats.documents import name_of
@@ -80,7 +80,7 @@ def score_file(
     else:
         _print_table(result)
     for problem in result.problems:
-        # A problem of the reader names its place already.
+        # A problem found by the reader already names its place.
         complain(
             problem.detail
             if problem.reason is None
@@ -90,7 +90,7 @@ def score_file(
 
 
 def _misses_its_threshold(score: Score) -> bool:
-    # The gate's decision is no measurement: it says FAILED of every trace that is not meant to be shared.
+    # The gate's decision is no measurement: its status is FAILED for every trace that is not meant to be shared.
     return score.status == "FAILED" and score.metric != "gate"
 
 
@@ -117,7 +117,7 @@ def _print_table(result: Result) -> None:
 
 
 def _sums(scores: Sequence[Score]) -> Table:
-    """Of each metric the mean over sessions, or over traces; invocations are in their session's score."""
+    """Returns the mean of each metric over sessions or traces; the session's score covers its invocations."""
     by_metric: dict[str, list[Score]] = {}
     for score in scores:
         if score.level != "invocation" and score.metric != "gate":
@@ -144,7 +144,7 @@ def _sums(scores: Sequence[Score]) -> Table:
 def _mean(values: Sequence[float]) -> float:
     try:
         return fmean(values)
-    except OverflowError:  # of the sum; the mean is no larger than the largest value
+    except OverflowError:  # the sum overflows, but the mean is at most the largest value
         return sum(value / len(values) for value in values)
 
 
@@ -180,10 +180,10 @@ def _summary(result: Result) -> str:
 
 
 def read_config(path: Path | None) -> Plan:
-    """The plan of a config file; without one, trace value and gate.
+    """Returns the plan of a config file; without a file, a plan with trace value and gate only.
 
     Raises:
-        ConfigError: the file cannot be read, or not be used; with every problem it has.
+        ConfigError: the file cannot be read or used; the error lists every problem.
     """
     from traceweir.scorers.evaluation.plan import ConfigError, read_plan
 

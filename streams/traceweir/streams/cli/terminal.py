@@ -1,4 +1,4 @@
-"""The terminal: messages on stderr, and progress where somebody watches."""
+"""Messages on stderr, and a progress bar if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rich.text import Text
 from traceweir.schemas.text import printable
 
 Advance = Callable[[int, int | None], None]
-"""Called with how many are done, and of how many if that is known."""
+"""Called with the number of finished items, and with the total if it is known."""
 _LONGEST = 4_000
-"""Characters of a line; the message of a hostile record must not fill the terminal."""
+"""The most characters of a line: the message of a hostile record must not fill the terminal."""
 
 
 def complain(message: str) -> None:
-    """Write a message to stderr as it is: hostile text in it neither colours nor moves anything."""
+    """Writes a message to stderr; markup and control characters in hostile text have no effect."""
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
     for line in message.splitlines():
         stderr.print(Text(printable(line, _LONGEST)))
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Advance]:
-    """A bar on stderr that is gone afterwards; nothing at all where stderr is no terminal."""
+def progress_bar(description: str) -> Iterator[Advance]:
+    """Shows a transient progress bar on stderr; shows nothing if stderr is no terminal."""
     stderr = Console(stderr=True)
     columns = (
         SpinnerColumn(),
@@ -36,5 +36,5 @@ def progress_bar(what: str) -> Iterator[Advance]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
-        task = progress.add_task(what, total=None)
+        task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""`traceweir topics`: what is on the cluster, and what is missing."""
+"""`traceweir topics`: creates and checks the topics on a cluster."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from traceweir.streams.settings import load_settings
 from traceweir.streams.topics import StageName
 
 
-def create_and_tell(stages: Sequence[StageName], *, as_json: bool) -> int:
-    """Make missing topics, print what came of it, and return the exit code.
+def create_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
+    """Creates missing topics, prints the outcome, and returns the exit code.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
     """
     creation = create_topics(load_settings(), stages)
     if as_json:
@@ -32,12 +32,12 @@ def create_and_tell(stages: Sequence[StageName], *, as_json: bool) -> int:
     return FAILED if creation.wrong else 0
 
 
-def check_and_tell(stages: Sequence[StageName], *, as_json: bool) -> int:
-    """Print what is missing or wrong, and return the exit code.
+def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
+    """Prints missing and misconfigured topics, and returns the exit code.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
     """
     settings = load_settings()
     expected, problems = expected_topics(settings, stages), check_topics(settings, stages)

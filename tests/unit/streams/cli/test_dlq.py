@@ -38,7 +38,7 @@ def run(*arguments: str) -> object:
         ("2026-01-31T10:00:00.5+09:00", "2026-01-31T01:00:00.500Z"),
     ],
 )
-def test_a_time_is_iso_8601_or_how_long_ago(text: str, moment: str) -> None:
+def test_a_time_is_iso_8601_or_a_duration_before_now(text: str, moment: str) -> None:
     assert read_time(text, NOW) == datetime.fromisoformat(moment).timestamp() * 1000
 
 
@@ -47,11 +47,11 @@ def test_a_time_is_iso_8601_or_how_long_ago(text: str, moment: str) -> None:
     [
         (["replay"], "name ids, or filter"),
         (["replay", "--dry-run"], "name ids, or filter"),
-        (["replay", "--all", "2:17"], "it is not all"),
-        (["replay", "--all", "--reason", "late"], "it is not all"),
-        (["replay", "2:17", "--reason", "late"], "leave out the filters"),
-        (["replay", "2-17"], "'2-17' is not the id of a dead letter"),
-        (["show", "x"], "'x' is not the id of a dead letter"),
+        (["replay", "--all", "2:17"], "cannot be combined with ids or filters"),
+        (["replay", "--all", "--reason", "late"], "cannot be combined with ids or filters"),
+        (["replay", "2:17", "--reason", "late"], "remove the filters"),
+        (["replay", "2-17"], "'2-17' is no id of a dead letter"),
+        (["show", "x"], "'x' is no id of a dead letter"),
         (["list", "--reason", "because"], "choose from empty, too_large"),
         (["list", "--stage", "join"], "choose from assemble, score, gate"),
         (["list", "--topic", "results"], "choose from traceweir.traces"),
@@ -60,7 +60,7 @@ def test_a_time_is_iso_8601_or_how_long_ago(text: str, moment: str) -> None:
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_meant_is_refused_before_kafka_is_asked(
+def test_contradictory_options_are_refused_without_a_connection_to_kafka(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
