@@ -1,7 +1,7 @@
-"""Recorded sessions against eval sets: what `traceweir eval` and the pytest plugin do.
+"""Scores recorded sessions against eval sets, for `traceweir eval` and the pytest plugin.
 
-It knows formats and scoring, and Kafka only to read recorded sessions back. Begin with `evaluate`; `recordings`
-finds the sessions of a case, `results` and `text`, `junit` and `json_text` say how it ended.
+This package uses formats and scoring, and Kafka only to read recorded sessions. Begin with `evaluate`; `recordings`
+reads sessions, `results` holds the outcome, `text` and `junit` format the outcome, `json_text` parses lenient JSON.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""A recorded session as an eval case, and an eval set with one case more."""
+"""Converts a recorded session to an eval case, and adds a case to an eval set."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from traceweir.streams.formats.documents import InputError
 
 Outcome = Literal["added", "replaced", "unchanged", "refused"]
 _ADK_KEYS = {"invocation_id", "user_content", "final_response", "intermediate_data", "creation_timestamp", "rubrics"}
-"""What ADK's Invocation has of ours: it refuses a file with any other key. What an app is like is not expected of anyone."""
+"""The fields that ADK's Invocation shares with ours: ADK rejects a file with any other key. The app's details are no expectation."""
 
 
 def eval_case(recording: Recording, eval_id: str) -> JsonObject:
-    """The case that expects what happened. The same session always gives the same case.
+    """Returns a case that expects the recorded behaviour; the same session always results in the same case.
 
     Raises:
-        InputError: nothing happened.
+        InputError: the session has no invocation.
     """
     if not recording.invocations:
         raise InputError(
-            f"session {recording.session.session_id[:80]!r} has no invocation, so there is nothing to expect."
+            f"session {recording.session.session_id[:80]!r} has no invocation, so an eval case would expect nothing."
         )
     case: JsonObject = {
         "eval_id": eval_id,
@@ -41,10 +41,10 @@ def eval_case(recording: Recording, eval_id: str) -> JsonObject:
 
 
 def add_case(file: Path, case: JsonObject, *, replace: bool) -> Outcome:
-    """Add a case to an eval set, which is made if there is none. All else in the file stays as it is.
+    """Adds a case to an eval set file; a missing file is created, and the rest of the file stays unchanged.
 
-    A case that is there already, and equal, changes nothing. One with its eval id and another content is refused, or with `replace`
-    takes its place.
+    An equal case that the file already has changes nothing. A case with the same eval id and different content is
+    refused, or replaced with `replace`.
 
     Raises:
         InputError: the file cannot be read or written, is no eval set, or is in an old format.
@@ -57,7 +57,7 @@ def add_case(file: Path, case: JsonObject, *, replace: bool) -> Outcome:
         try:
             if format_of(document) != "eval set":
                 raise InputError(
-                    f"{file}: is in one of ADK's old formats. Rewrite it first: `traceweir migrate {file} --out {file}`."
+                    f"{file}: is in one of ADK's old formats. Rewrite the file first: `traceweir migrate {file} --out {file}`."
                 )
         except UnknownFormatError as error:
             raise InputError(f"{file}: {error}.") from None
@@ -80,9 +80,8 @@ def add_case(file: Path, case: JsonObject, *, replace: bool) -> Outcome:
 
 
 def _invocation(invocation: Invocation) -> JsonObject:
-    asked = invocation.user_content or Content(
-        parts=[], role="user"
-    )  # ADK needs one; a session may begin with the agent
+    # ADK requires user content, but an agent can begin a session.
+    asked = invocation.user_content or Content(parts=[], role="user")
     whole = invocation.model_copy(update={"user_content": asked})
     written: JsonObject = whole.model_dump(mode="json", include=_ADK_KEYS, exclude_none=True)
     _wrap_responses(written)
@@ -90,7 +89,7 @@ def _invocation(invocation: Invocation) -> JsonObject:
 
 
 def _wrap_responses(value: JsonValue) -> None:
-    """Make what tools answered an object, which ADK asks for: a text becomes `{"result": text}`, as ADK itself wraps it."""
+    """Wraps tool responses in objects, which ADK requires: a text becomes `{"result": text}`, as in ADK itself."""
     if isinstance(value, list):
         for item in value:
             _wrap_responses(item)

@@ -1,4 +1,4 @@
-"""Cases scored one at a time, as pytest runs tests, and yet by one judge, whose limits, budget and breaker hold for all of them."""
+"""Scores cases one at a time, as pytest runs tests, with one judge whose limits, budget and breaker cover all cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from traceweir.streams.settings import load_settings
 
 
 class CaseByCase:
-    """Scores cases as they come.
+    """Scores one case per call.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
@@ -30,17 +30,17 @@ class CaseByCase:
         self._settings = load_settings()
         self._judges: dict[str, Judge | None] = {}
         self._open = ExitStack()
-        # With a factory of its own the runner leaves the thread's current loop alone, which belongs to other tests.
+        # With its own loop factory the runner does not replace the current loop of the thread, which other tests use.
         self._runner = self._open.enter_context(asyncio.Runner(loop_factory=asyncio.new_event_loop))
 
     def score(self, scored: ScoredFile) -> CaseResult:
-        """Score the one case of a file, and pool its runs.
+        """Scores the only case of a file and pools its runs.
 
         Raises:
-            JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
+            JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
         """
         with warnings.catch_warnings():
-            ignore_litellms_warnings()  # pytest forgets after each test what was ignored in it
+            ignore_litellms_warnings()  # pytest resets the warning filters after each test
             report = self._runner.run(
                 score_files(
                     [replace(scored, judge=self._judge(scored.plan))],
@@ -54,7 +54,7 @@ class CaseByCase:
         return result
 
     def close(self) -> None:
-        """Give back what judging took. What cannot be closed is said, and fails nothing: every case has its verdict by now."""
+        """Closes the judges. An error is only written to stderr, because every case already has its verdict."""
         try:
             self._open.close()
         except JudgeUnavailableError as error:

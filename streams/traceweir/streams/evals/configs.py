@@ -1,4 +1,4 @@
-"""Which criteria a file is scored by: those that were given, those beside it, or Google ADK's default."""
+"""Chooses the criteria of a file: the given config, the config beside the file, or Google ADK's defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG_NAME = "test_config.json"
 
 @dataclass(frozen=True)
 class Criteria:
-    """The plan for a file, and where it is from."""
+    """The plan for a file, and its origin."""
 
     plan: Plan
     origin: str
@@ -23,18 +23,19 @@ class Criteria:
 
 
 def criteria_for(path: Path, given: Path | None, *, alone: bool) -> Criteria:
-    """The criteria of an eval set.
+    """Returns the criteria of an eval set.
 
-    As ADK finds them: `test_config.json` beside a `*.test.json` (as `AgentEvaluator` does), or beside another file if it is the only one
-    (as `adk eval` does); else ADK's default. A file that was given is read or is an error; ADK takes its default if there is none.
+    The search follows ADK: `test_config.json` beside a `*.test.json` (like `AgentEvaluator`), or beside another file if
+    that file is the only eval set (like `adk eval`); else ADK's defaults. A given file that is missing is an error, whereas
+    ADK then uses its defaults.
 
     Args:
         path: The eval set.
-        given: A config that holds for all files.
-        alone: Whether it is the only file.
+        given: A config for all files.
+        alone: Whether the eval set is the only one.
 
     Raises:
-        ConfigError: the config cannot be used, with every problem and the file's name.
+        ConfigError: the config cannot be used; the error lists every problem with the name of the file.
         InputError: the config cannot be read.
     """
     if given is not None:
@@ -52,14 +53,14 @@ def criteria_for(path: Path, given: Path | None, *, alone: bool) -> Criteria:
 
 
 def read_config_file(path: Path) -> Plan:
-    """The plan of a config file.
+    """Returns the plan of a config file.
 
     Raises:
-        ConfigError: it cannot be used, with every problem and the file's name.
-        InputError: it cannot be read.
+        ConfigError: the config cannot be used; the error lists every problem with the name of the file.
+        InputError: the file cannot be read.
     """
     text = read_text(path)
-    read_json(path)  # for its message, which shows the place
+    read_json(path)  # only for its error message, which shows line and column
     try:
         return read_plan(text)
     except ConfigError as error:
@@ -67,10 +68,10 @@ def read_config_file(path: Path) -> Plan:
 
 
 def clashing(names: Sequence[tuple[Path, str]]) -> None:
-    """See that no two files have a case of one id, where they share recorded sessions: a session could not be matched to one of them.
+    """Checks that eval ids are unique across files that share recorded sessions, so that each session matches one case.
 
     Raises:
-        InputError: two have.
+        InputError: two files have a case with the same eval id.
     """
     first: dict[str, Path] = {}
     for path, eval_id in names:

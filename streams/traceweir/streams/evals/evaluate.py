@@ -1,4 +1,4 @@
-"""Eval sets from Python: `evaluate_files` is to recorded sessions what Google ADK's `AgentEvaluator.evaluate` is to an agent."""
+"""The Python interface: `evaluate_files` scores recorded sessions as ADK's `AgentEvaluator.evaluate` scores an agent."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ def evaluate_files(
     judge: Judge | None = None,
     print_detailed_results: bool = False,
 ) -> Report:
-    """Score recorded sessions against eval sets, and fail as an assertion where a criterion misses its threshold.
+    """Scores recorded sessions against eval sets; raises AssertionError if a criterion misses its threshold.
 
-    Values are pooled as ADK's `AgentEvaluator` pools them: per case and criterion the mean over all invocations of all runs. May be
-    called where an event loop runs. Criteria that ask a judge ask the one that the config and `TRACEWEIR_JUDGE_...` name, as in
-    `traceweir eval`, and its verdicts are remembered in the same file.
+    Values are pooled as ADK's `AgentEvaluator` pools them: the mean over all invocations of all runs, per case and
+    criterion. The function can be called while an event loop runs. Judged criteria ask the judge of the config and of
+    `TRACEWEIR_JUDGE_...`, as in `traceweir eval`, and share its verdict file.
 
     Args:
         path: A file, `FILE:case1,case2`, a folder of `*.test.json`, or several of these.
-        sessions: Files of recorded sessions, one or more; matched by eval id. None: those that lie beside each eval set, as
+        sessions: Files of recorded sessions, one or more; matched by eval id. None: the file beside each eval set, such as
             `trip.sessions.json` or `.jsonl` beside `trip.test.json`.
-        num_runs: How many recorded runs of each case are needed, and taken. None: all that there are, at least one.
+        num_runs: Number of recorded runs that each case needs and uses. None: all runs, at least one.
         config: Criteria for all files. None: `test_config.json` as ADK finds it, or ADK's default.
-        judge: Whom criteria may ask in place of that one.
+        judge: Replaces the judge of the config.
         print_detailed_results: Whether to print each case in full to stdout.
 
     Returns:
-        Everything that was measured.
+        The report with all measurements.
 
     Raises:
-        AssertionError: a case is not PASSED, or there is none; with a sentence for each reason, in ADK's words.
+        AssertionError: a case is not PASSED, or there is no case; the message has a line per reason, worded as in ADK.
         InputError: a file cannot be read.
         ConfigError: a config cannot be used.
         InvalidSettingsError: the environment cannot be used.
-        JudgeUnavailable: a criterion asks a judge, and what asks is not installed, or what it said cannot be remembered.
+        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
         ValueError: `num_runs` is below 1.
     """
     if num_runs is not None and num_runs < 1:
@@ -68,7 +68,7 @@ def evaluate_files(
         for case in report.cases:
             sys.stdout.write("\n".join(detail_lines(case)) + "\n")
     failures = [line for case in report.cases if case.status != "PASSED" for line in failure_lines(case)]
-    # A criterion that a passing case could not be measured by is a failure for ADK's AgentEvaluator, too.
+    # ADK's AgentEvaluator also fails a passing case if one of its criteria could not be measured.
     failures += [line for case in report.cases if case.status == "PASSED" for line in failure_lines(case)]
     if not report.cases:
         failures.append("No eval cases were evaluated, so there is nothing to pass.")
@@ -81,15 +81,15 @@ def evaluate_files(
 def prepared(
     chosen: Sequence[Chosen], sessions: Sequence[str] | None, config: str | Path | None = None
 ) -> list[ScoredFile]:
-    """Files with their criteria and with what was recorded.
+    """Returns files with their criteria and recorded sessions.
 
     Args:
         chosen: The files.
-        sessions: Files of recorded sessions for all of them; None: what lies beside each.
-        config: Criteria for all of them.
+        sessions: Files of recorded sessions for all eval sets; None: the file beside each eval set.
+        config: Criteria for all files.
 
     Raises:
-        InputError: a file cannot be read, or no sessions lie beside one.
+        InputError: a file cannot be read, or has no recorded sessions beside it.
         ConfigError: a config cannot be used.
     """
     files = [read_eval_file(each) for each in chosen]
@@ -104,10 +104,10 @@ def prepared(
 
 
 def beside(path: Path) -> Runs:
-    """What was recorded beside an eval set.
+    """Returns the sessions recorded beside an eval set.
 
     Raises:
-        InputError: nothing was, or it cannot be read.
+        InputError: no such file exists, or the file cannot be read.
     """
     found = sessions_beside(path)
     if found is None:
@@ -122,7 +122,9 @@ def beside(path: Path) -> Runs:
 def _run(scored: Sequence[ScoredFile], num_runs: int | None, judge: Judge | None, settings: Settings) -> Report:
     def run() -> Report:
         plans = [each.plan for each in scored] if judge is None else []
-        with judges_from_file(plans, settings) as judges:  # here, as its file belongs to the thread that opens it
+        with judges_from_file(
+            plans, settings
+        ) as judges:  # in this thread: only the thread that opens the SQLite file can use it
             return asyncio.run(
                 score_files(
                     [replace(each, judge=judges.get(each.plan.digest)) for each in scored],
@@ -139,9 +141,8 @@ def _run(scored: Sequence[ScoredFile], num_runs: int | None, judge: Judge | None
         asyncio.get_running_loop()
     except RuntimeError:
         return run()
-    with ThreadPoolExecutor(
-        1
-    ) as thread:  # a notebook's loop, or that of an async test, cannot be run again from within
+    # A running loop (of a notebook or an async test) cannot be entered again, so another thread runs its own loop.
+    with ThreadPoolExecutor(1) as thread:
         return thread.submit(run).result()
 
 

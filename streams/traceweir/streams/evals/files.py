@@ -1,4 +1,4 @@
-"""Eval sets on disk: what an argument names, and what is in the file, with every problem named by file, case and field."""
+"""Finds and reads eval sets on disk; errors name the file, case and field of every problem."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from traceweir.streams.formats.documents import InputError
 TEST_SUFFIX = ".test.json"
 _NAMED = 10
 _TAGS = ("data", "events")
-"""How pydantic names a kind of intermediate data in an error's place."""
+"""The tags by which pydantic names the kinds of intermediate data in an error's location."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A file, and the cases of it that are meant."""
+    """A file, and its selected cases."""
 
     path: Path
     eval_ids: frozenset[str] | None = None
@@ -34,21 +34,21 @@ class Chosen:
 
 @dataclass(frozen=True)
 class EvalFile:
-    """An eval set as it was read."""
+    """An eval set that was read from a file."""
 
     path: Path
     eval_set: EvalSet
     cases: tuple[EvalCase, ...]
-    """Those that are meant, in the order of the file."""
+    """The selected cases, in the order of the file."""
     old: bool
-    """Whether it was in one of ADK's old formats."""
+    """Whether the file is in one of ADK's old formats."""
 
 
 def chosen_files(arguments: Sequence[str]) -> list[Chosen]:
-    """The files that arguments name: a file, a file with cases (`FILE:case1,case2`), or a folder with all `*.test.json` below it.
+    """Returns the files that arguments name: a file, a file with cases (`FILE:case1,case2`), or a folder with all `*.test.json` below it.
 
     Raises:
-        InputError: there is no such file, or a folder has no test file.
+        InputError: a folder has no test file, or no case is named after a colon.
     """
     chosen: dict[Path, Chosen] = {}
     for argument in arguments:
@@ -65,8 +65,8 @@ def chosen_files(arguments: Sequence[str]) -> list[Chosen]:
 
 def _named_by(argument: str) -> list[Chosen]:
     path = Path(argument)
-    if os.path.isdir(argument):  # unlike that of Path, it takes a name that is too long for no folder
-        # In a fixed order, so that two runs report alike.
+    if os.path.isdir(argument):  # unlike Path.is_dir, os.path.isdir returns False for a name that is too long
+        # Sorted, so that two runs report in the same order.
         found = sorted(path.rglob("*" + TEST_SUFFIX))
         if not found:
             raise InputError(
@@ -85,10 +85,10 @@ def _named_by(argument: str) -> list[Chosen]:
 
 
 def read_eval_file(chosen: Chosen) -> EvalFile:
-    """Read an eval set, in whichever of ADK's formats it is.
+    """Reads an eval set in any of ADK's formats.
 
     Raises:
-        InputError: it cannot be read or is none; the message names every problem.
+        InputError: the file cannot be read or is no eval set; the message names every problem.
     """
     name = str(chosen.path)
     document = read_json(chosen.path)
@@ -111,19 +111,19 @@ def read_eval_file(chosen: Chosen) -> EvalFile:
 
 
 def read_json(path: Path) -> JsonValue:
-    """The document in a file of at most 64 MiB.
+    """Returns the JSON document in a file of at most 64 MiB.
 
     Raises:
-        InputError: it cannot be read; the message shows the place, and how it is mended.
+        InputError: the file cannot be read; the message shows line and column, and the fix.
     """
     return parsed(read_text(path), str(path))
 
 
 def read_text(path: Path) -> str:
-    """The text of a file of at most 64 MiB.
+    """Returns the text of a file of at most 64 MiB.
 
     Raises:
-        InputError: it cannot be opened, is too large or not UTF-8.
+        InputError: the file cannot be opened, is too large, or is not UTF-8.
     """
     try:
         with path.open("rb") as stream:
@@ -139,10 +139,10 @@ def read_text(path: Path) -> str:
 
 
 def checked(document: JsonObject, name: str) -> EvalSet:
-    """The eval set that a document is.
+    """Validates a document as an eval set.
 
     Raises:
-        InputError: it is none; the message names file, case and field of every problem.
+        InputError: the document is no eval set; the message names file, case and field of every problem.
     """
     text = rendered(document, name)
     try:
@@ -159,7 +159,7 @@ def checked(document: JsonObject, name: str) -> EvalSet:
 
 
 def _field(document: JsonObject, loc: Sequence[str | int], kind: str) -> str:
-    # Of a missing key pydantic gives the alias; an unknown one is as it was written.
+    # For a missing key pydantic reports the alias; for an unknown key, the key as written in the file.
     last = len(loc) - 1 if kind == "extra_forbidden" else len(loc)
     path = [
         to_snake(part) if isinstance(part, str) and at < last else str(part)
@@ -187,6 +187,6 @@ def _shown(eval_id: object) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first ids of a list, as they may stand in a message."""
+    """Formats the first ids of a list for a message."""
     shown = ", ".join(map(_shown, names[:_NAMED]))
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown or "none"

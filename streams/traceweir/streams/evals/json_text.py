@@ -1,4 +1,4 @@
-"""JSON with what people write into it: where comments and trailing commas stand, and the same text without them."""
+"""Parses JSON, and finds and removes the comments and trailing commas that people add to JSON files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from traceweir.streams.formats.documents import InputError
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The largest file that is read as one document. It takes some twenty times as much memory."""
+"""The largest file that is read as one document. Parsing takes about twenty times its size in memory."""
 _NAMED = 5
 _TOO_DEEP = ": is nested too deeply to be read."
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|//[^\n]*|/\*|,|[^\s"#/,]')
@@ -20,7 +20,7 @@ _BOM = "\ufeff"
 
 
 class Slip(NamedTuple):
-    """A piece of text that JSON does not have, and that nothing is lost without."""
+    """A comment or trailing comma: JSON does not allow it, and its removal loses no data."""
 
     begin: int
     end: int
@@ -28,10 +28,10 @@ class Slip(NamedTuple):
 
 
 def decoded(raw: bytes, name: str) -> str:
-    """The text of a file.
+    """Decodes the content of a file.
 
     Raises:
-        InputError: it is not UTF-8.
+        InputError: the content is not UTF-8.
     """
     try:
         return raw.decode().removeprefix(_BOM)
@@ -42,10 +42,10 @@ def decoded(raw: bytes, name: str) -> str:
 
 
 def parsed(text: str, name: str) -> JsonValue:
-    """What JSON makes of a text.
+    """Parses a JSON text.
 
     Raises:
-        InputError: it is no JSON; the message shows the places, and how each is mended.
+        InputError: the text is no JSON; the message shows each place and its fix.
     """
     try:
         document: JsonValue = json.loads(text, parse_constant=_refused)
@@ -59,10 +59,10 @@ def parsed(text: str, name: str) -> JsonValue:
 
 
 def rendered(document: JsonValue, name: str) -> str:
-    """The JSON text of a document.
+    """Returns the JSON text of a document.
 
     Raises:
-        InputError: it is nested too deeply, which it may be to be written though it could be read.
+        InputError: the document is nested too deeply to be written; this can happen although it was read.
     """
     try:
         return json.dumps(document)
@@ -71,7 +71,7 @@ def rendered(document: JsonValue, name: str) -> str:
 
 
 def slips(text: str) -> list[Slip]:
-    """The comments (`#`, `//`, `/* */`) and trailing commas of a text, in order; what stands in strings is none.
+    """Returns the comments (`#`, `//`, `/* */`) and trailing commas outside strings, in order.
 
     >>> [slip.what for slip in slips('{"a": "#", # one\\n}')]
     ['a comma before }', 'a comment']
@@ -95,7 +95,7 @@ def slips(text: str) -> list[Slip]:
 
 
 def without_slips(text: str) -> str:
-    """The text with comments and trailing commas taken out; lines stay where they are."""
+    """Returns the text without comments and trailing commas; line numbers do not change."""
     kept, at = [], 0
     for slip in slips(text):
         kept += [text[at : slip.begin], "\n" * text.count("\n", slip.begin, slip.end)]
@@ -108,10 +108,10 @@ def _explained(text: str, name: str, error: json.JSONDecodeError) -> str:
     try:
         json.loads(without_slips(text))
     except ValueError:
-        mended = False
+        is_fixable = False
     else:
-        mended = bool(found)
-    if not mended:
+        is_fixable = bool(found)
+    if not is_fixable:
         before = [slip for slip in found if slip.begin <= error.pos][-1:]
         what = "" if not before else f" ({before[0].what} stands at {_place(text, before[0].begin)}; JSON has none)"
         return f"{name}, {_place(text, error.pos)}: is not JSON ({error.msg}){what}. Mend it there."

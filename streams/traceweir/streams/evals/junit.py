@@ -1,22 +1,22 @@
-"""A report as JUnit XML: a test suite for each eval set, a test case for each case."""
+"""Formats a report as JUnit XML: a test suite per eval set, a test case per case."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from xml.etree import ElementTree as ET  # it writes here, and reads nothing
+from xml.etree import ElementTree as ET  # used only for writing
 
 from traceweir.streams.evals.results import CaseResult, Report
 from traceweir.streams.evals.text import failure_lines, turn_lines
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot say, not even escaped: control characters, lone surrogates, U+FFFE and U+FFFF."""
+"""Characters that XML 1.0 cannot represent, not even escaped: control characters, lone surrogates, U+FFFE and U+FFFF."""
 
 
 def junit_xml(report: Report) -> bytes:
-    """The XML document. A case that FAILED is a failure; one that is NOT_EVALUATED is an error, with the reason.
+    """Returns the XML document. A FAILED case is a failure; a NOT_EVALUATED case is an error with the reason.
 
-    Characters that XML has not got are written as Python escapes them.
+    Characters that XML cannot represent are written as Python escapes.
     """
     root = ET.Element("testsuites", {"name": "traceweir eval", **_counts(report.cases)})
     for name, cases in report.by_set().items():
@@ -26,11 +26,13 @@ def junit_xml(report: Report) -> bytes:
                 suite, "testcase", classname=_legal(name), name=_legal(case.eval_id), file=_legal(str(case.file))
             )
             if case.status != "PASSED":
-                why = list(failure_lines(case))
+                reasons = list(failure_lines(case))
                 kind = "failure" if case.status == "FAILED" else "error"
-                verdict = ET.SubElement(test, kind, message=_legal(why[0] if why else case.status), type=case.status)
+                verdict = ET.SubElement(
+                    test, kind, message=_legal(reasons[0] if reasons else case.status), type=case.status
+                )
                 verdict.text = _legal(
-                    "\n".join([*why, *(line for turn in case.turns for line in ("", *turn_lines(turn)))])
+                    "\n".join([*reasons, *(line for turn in case.turns for line in ("", *turn_lines(turn)))])
                 )
     ET.indent(root)
     text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)

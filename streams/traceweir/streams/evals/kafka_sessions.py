@@ -1,4 +1,4 @@
-"""Recorded sessions from the `sessions` topic, by session id."""
+"""Reads recorded sessions from the `sessions` topic, by session id."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 STALLED_S = 60.0
-"""How long the topic may not be readable any further. Twice what a transaction of a worker that was killed stays open."""
+"""Seconds without progress after which reading fails: twice the time for which a killed worker's transaction stays open."""
 
 
 class SessionsUnreadableError(Exception):
-    """The sessions topic cannot be read; the message says why, and what to do."""
+    """The sessions topic cannot be read; the message names the reason and the way out."""
 
 
 async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str, Recording]:
-    """The sessions of these ids that the topic still holds, each whole: all its segments, of each the latest revision.
+    """Returns the wanted sessions that the topic still holds: all segments, each in its latest revision.
 
-    Only the partitions at which the ids are at home are read, from beginning to end, and nothing else of them is kept.
+    Only the partitions of the wanted ids are read, from beginning to end; other sessions are discarded.
 
     Raises:
-        KafkaUnreachable: no broker answers.
-        SessionsUnreadable: the topic is missing or wrong or cannot be read.
+        KafkaUnreachableError: no broker answers.
+        SessionsUnreadableError: the topic is missing or wrong or cannot be read.
     """
     if not wanted:
         return {}
@@ -73,19 +73,20 @@ async def _read(consumer: Any, places: list[TopicPartition], keys: set[bytes], p
     consumer.pause(*places)
     begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
     for place in places:
-        at, moved = begins[place], clock.time()
-        consumer.seek(place, at)  # a beginning asked for only now would be waited for even if the broker has gone
+        offset, progressed_at_s = begins[place], clock.time()
+        # Without seek the consumer asks for a start offset now, and waits for the answer even if the broker is gone.
+        consumer.seek(place, offset)
         consumer.resume(place)
-        while at < ends[place]:
+        while offset < ends[place]:
             for record in (await consumer.getmany(place, timeout_ms=500)).get(place, ()):
                 if record.key in keys and record.value:
                     _take(parts, place, record)
-            if (reached := await consumer.position(place)) > at:
-                at, moved = reached, clock.time()
-            elif clock.time() - moved > STALLED_S:
+            if (reached := await consumer.position(place)) > offset:
+                offset, progressed_at_s = reached, clock.time()
+            elif clock.time() - progressed_at_s > STALLED_S:
                 raise SessionsUnreadableError(
-                    f"{place.topic}[{place.partition}] cannot be read from offset {at} to {ends[place]} for {STALLED_S:g} s: see that the "
-                    "brokers run and that no transaction hangs (`kafka-transactions.sh find-hanging`), and try again"
+                    f"{place.topic}[{place.partition}] cannot be read from offset {offset} to {ends[place]} for {STALLED_S:g} s: see that "
+                    "the brokers run and that no transaction hangs (`kafka-transactions.sh find-hanging`), and try again"
                 )
         consumer.pause(place)
 

@@ -1,4 +1,4 @@
-"""What agents did, from files: recorded conversations by eval id or session id."""
+"""Reads recorded conversations from files, by eval id or session id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from traceweir.streams.formats.registry import recognized_format
 
 @dataclass(frozen=True)
 class Recording:
-    """One run: what an agent did in one conversation."""
+    """One run: the recorded behaviour of an agent in one conversation."""
 
     session: Session
     invocations: tuple[Invocation, ...]
@@ -39,19 +39,20 @@ Runs = Mapping[str, Sequence[Recording]]
 
 
 def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) -> dict[str, list[Recording]]:
-    """The conversations recorded in files, by id; those of a later file are further runs.
+    """Returns the conversations recorded in files, by id; conversations in a later file are further runs.
 
-    Each document of a file (JSON Lines, an array, or one object) may be
-    an EvalSet or eval case of Google ADK's whose conversations are what happened (by `eval_id`; one that comes again is another run),
-    an `*.evalset_result.json` of ADK's, of which the actual invocations count, or
-    a session from the `sessions` topic, an event, a trace, or a chat transcript (by session id; all that shares one is one run).
+    Each document of a file (JSON Lines, an array, or one object) can be
+    an EvalSet or eval case of Google ADK whose conversations were recorded (by `eval_id`; a repeated id is another run),
+    an `*.evalset_result.json` of ADK, from which the actual invocations are read, or
+    a session from the `sessions` topic, an event, a trace, or a chat transcript (by session id; documents with the same
+    session id form one run).
 
     Args:
         paths: Names of files; `-` is standard input.
-        wanted: The ids that matter; the others are passed over. None: all.
+        wanted: The wanted ids; other ids are skipped. None: all.
 
     Raises:
-        InputError: a file cannot be read, or a document of it is none of these.
+        InputError: a file cannot be read, or a document has none of these forms.
     """
     found: dict[str, list[Recording]] = {}
     for path in paths:
@@ -65,7 +66,7 @@ def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) 
 
 
 def sessions_beside(path: Path) -> Path | None:
-    """The recorded sessions that lie beside an eval set: `trip.sessions.json` or `.jsonl` for `trip.test.json`."""
+    """Returns the file of recorded sessions beside an eval set: `trip.sessions.json` or `.jsonl` for `trip.test.json`."""
     stem = path.name.removesuffix(".json").removesuffix(".test").removesuffix(".evalset")
     for suffix in (".sessions.json", ".sessions.jsonl"):
         beside = path.with_name(stem + suffix)
@@ -75,7 +76,7 @@ def sessions_beside(path: Path) -> Path | None:
 
 
 class SessionParts:
-    """Sessions as they come in parts: segments in revisions, or single events and traces."""
+    """Collects sessions from their parts: segments in revisions, or single events and traces."""
 
     def __init__(self) -> None:
         self._segments: dict[str, dict[int, Session]] = {}
@@ -83,22 +84,22 @@ class SessionParts:
         self._traces: dict[str, dict[str, ReasoningTrace]] = {}
 
     def add(self, session: Session) -> None:
-        """Take a segment; the latest revision of each counts, and of equal ones the one that comes last."""
+        """Adds a segment; the latest revision of a segment replaces earlier ones, and of equal revisions the last one wins."""
         segments = self._segments.setdefault(session.session_id, {})
         former = segments.get(session.segment)
         if former is None or session.revision >= former.revision:
             segments[session.segment] = session
 
     def add_event(self, event: InvocationEvent, identity: str) -> None:
-        """Take an event; one that came already counts once."""
+        """Adds an event; a duplicate is ignored."""
         self._events.setdefault(event.session_id, {}).setdefault(identity, event)
 
     def add_trace(self, trace: ReasoningTrace, session_id: str) -> None:
-        """Take a trace; of several contents the last one stands."""
+        """Adds a trace; a later trace with the same id replaces the earlier trace."""
         self._traces.setdefault(session_id, {})[trace.id] = trace
 
     def recordings(self) -> dict[str, Recording]:
-        """Each session whole."""
+        """Returns each session in full, by its id."""
         names = dict.fromkeys([*self._segments, *self._events, *self._traces])
         return {name: _whole(self._session(name)) for name in names}
 
@@ -112,7 +113,7 @@ class SessionParts:
 
 
 class _Reader:
-    """The documents of one file."""
+    """Collects the runs in the documents of one file."""
 
     def __init__(self, context: InputContext, wanted: frozenset[str] | None) -> None:
         self._context, self._wanted = context, wanted
@@ -174,7 +175,7 @@ class _Reader:
             _validated(Invocation, rendered(turn, place).encode(), f"{where}[{number}]")
             for number, turn in enumerate(conversation)
         ]
-        run = Recording(_session_of(eval_id, [], []), tuple(turns), *_who(case))
+        run = Recording(_session_of(eval_id, [], []), tuple(turns), *_app_and_user(case))
         self._runs.setdefault(eval_id, []).append(run)
 
     def _record(self, record: AgentRecord, place: str) -> None:
@@ -206,7 +207,7 @@ def _parsed(raw: bytes, place: str) -> JsonObject:
 
 
 def _as_case(result: JsonValue) -> JsonValue:
-    """An eval case of ADK's results as the case that happened."""
+    """Converts a case result of ADK to a case with its actual invocations."""
     if not isinstance(result, dict):
         return result
     turns = result.get("eval_metric_result_per_invocation", result.get("evalMetricResultPerInvocation"))
@@ -219,7 +220,7 @@ def _as_case(result: JsonValue) -> JsonValue:
     return {"eval_id": result.get("eval_id", result.get("evalId")), "conversation": actual}
 
 
-def _who(case: JsonObject) -> tuple[str, str]:
+def _app_and_user(case: JsonObject) -> tuple[str, str]:
     session = case.get("session_input", case.get("sessionInput"))
     if not isinstance(session, dict):
         return "", ""

@@ -1,4 +1,4 @@
-"""What comes of an evaluation: of criteria, of cases, of all of it. Statuses and counts are Google ADK's."""
+"""The results of an evaluation: per criterion, per case, and the report. Statuses and counts follow Google ADK."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from traceweir.schemas.score import NotEvaluated, Score, Status
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
-    """How a case did by one criterion, over all invocations of all its runs."""
+    """The result of a case for one criterion, over all invocations of all runs."""
 
     metric: str
     threshold: float | None
-    """None: informational, so it decides nothing."""
+    """None: the criterion is informational and does not affect the status of the case."""
     value: float | None
     status: Status
     because: NotEvaluated | None = None
-    """Why there is no value."""
+    """The reason for a missing value."""
     rationale: str = ""
     details: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """One invocation of one run, beside what was expected of it."""
+    """One invocation of one run, with the expected invocation."""
 
     run: int
     """From 1."""
     number: int
-    """Of the invocation within its run, from 1."""
+    """Position of the invocation within its run, from 1."""
     of: int
-    """Invocations of the run."""
+    """Number of invocations of the run."""
     actual: Invocation
     expected: EvalInvocation | None
-    """None: nothing was expected, or it is not known what."""
+    """None: the case has no expectation, or its invocations cannot be paired with those of the run."""
     scores: Sequence[Score]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How a case did."""
+    """The result of a case."""
 
     file: Path
     eval_set_id: str
@@ -57,11 +57,11 @@ class CaseResult:
     runs: int = 0
     is_scenario: bool = False
     problem: str | None = None
-    """Why what was expected could not be held against what happened."""
+    """The reason why the expectation could not be compared with the recording."""
 
     @property
     def status(self) -> Status:
-        """FAILED if a criterion is; else PASSED if one is and nothing stood in the way; else NOT_EVALUATED.
+        """FAILED if a criterion is FAILED; else PASSED if a criterion is PASSED and there is no problem; else NOT_EVALUATED.
 
         Criteria without a threshold do not count.
         """
@@ -71,7 +71,7 @@ class CaseResult:
         return "PASSED" if "PASSED" in statuses and self.problem is None else "NOT_EVALUATED"
 
     def as_json(self) -> JsonObject:
-        """All of it, for programs."""
+        """Returns the whole result as JSON, for programs."""
         return {
             "file": str(self.file),
             "eval_set_id": self.eval_set_id,
@@ -97,17 +97,17 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of all cases, in the order of the files and of the cases in them."""
+    """The results of all cases, in the order of the files and of their cases."""
 
     cases: Sequence[CaseResult]
 
     @property
     def passed(self) -> bool:
-        """Whether there was a case, and every one is PASSED."""
+        """Whether there is at least one case and every case is PASSED."""
         return bool(self.cases) and all(case.status == "PASSED" for case in self.cases)
 
     def by_set(self) -> dict[str, list[CaseResult]]:
-        """The cases of each eval set. As for ADK, files with one eval set id count as one."""
+        """Groups the cases by eval set id; as in ADK, files with the same eval set id form one eval set."""
         found: dict[str, list[CaseResult]] = {}
         for case in self.cases:
             found.setdefault(case.eval_set_id, []).append(case)
@@ -140,13 +140,13 @@ def _turn_as_json(turn: TurnResult) -> JsonObject:
 
 
 def prompt_of(turn: TurnResult) -> str:
-    """What the user said: as expected, or else as it was recorded."""
-    asked = turn.expected.user_content if turn.expected else turn.actual.user_content
-    return text_of(asked)
+    """Returns the prompt of the expected invocation, else the recorded prompt."""
+    content_of_user = turn.expected.user_content if turn.expected else turn.actual.user_content
+    return text_of(content_of_user)
 
 
 def text_of(content: Content | None) -> str:
-    """The text of a message, empty without one."""
+    """Returns the text of a message; empty if there is no message."""
     return content.text if content else ""
 
 

@@ -21,21 +21,21 @@ from traceweir.streams.evals.recordings import Recording, Runs
 from traceweir.streams.evals.results import CaseResult, CriterionResult, Report, TurnResult
 
 AT_ONCE = 16
-"""Cases in hand at the same time; only a judge makes them wait."""
+"""The most cases that are scored concurrently; only judged criteria wait."""
 TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """A file that is to be scored: by which criteria, and against which conversations."""
+    """A file to be scored, with its criteria and its recorded conversations."""
 
     file: EvalFile
     plan: Plan
     runs: Runs
     session_ids: Mapping[str, str]
-    """Under which id a case was recorded, where that is not its eval id."""
+    """Session ids by eval id, for cases that were recorded under another id."""
     judge: Judge | None = None
-    """Whom its criteria may ask."""
+    """The judge for the criteria of this file."""
 
 
 async def score_files(
@@ -49,20 +49,20 @@ async def score_files(
     judge_timeout_s: float | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
-    """Score every case of every file.
+    """Scores every case of every file.
 
-    Every case is measured, whatever the config's `sampling` says. With one run a criterion's value is the one that it takes for a
-    session; with several, or if `pooled`, it is the mean of all values of all invocations of all runs, as `AgentEvaluator` takes it.
+    Every case is measured; the config's `sampling` is ignored. With one run, the value of a criterion is its session value.
+    With several runs, or if `pooled`, the value is the mean over all invocations of all runs, as in `AgentEvaluator`.
 
     Args:
-        files: What is to be scored.
-        now: The clock.
-        num_runs: How many runs of each case are taken, the first ones; a case with fewer is NOT_EVALUATED. None: all that there are.
+        files: The files with their criteria and recordings.
+        now: Returns the current time.
+        num_runs: The first `num_runs` runs of each case are used; a case with fewer is NOT_EVALUATED. None: all runs.
         pooled: Whether to pool a single run as well.
-        judge: Whom criteria may ask, of files that name nobody else.
-        timeout_s: Seconds that a criterion may take on one invocation.
-        judge_timeout_s: Seconds that one may take that asks a judge; None: as many.
-        progress: Called with the cases scored so far, and the number of all.
+        judge: The judge for files without a judge of their own.
+        timeout_s: The most seconds of a criterion on one invocation.
+        judge_timeout_s: The most seconds of a judged criterion on one invocation; None: `timeout_s`.
+        progress: Called with the number of cases scored so far, and with the number of all cases.
     """
     cases = [(each, case) for each in files for case in each.file.cases]
     limit, done = asyncio.Semaphore(AT_ONCE), iter(range(1, len(cases) + 1))
@@ -119,7 +119,7 @@ async def _case(
 def _expected(
     case: EvalCase, run: Recording, number: int, of: int, problems: list[str]
 ) -> Sequence[EvalInvocation | None]:
-    """What is expected of each invocation of a run; nothing, if it is not known which belongs to which."""
+    """Returns the expected invocation for each invocation of a run; only None values if the two cannot be paired."""
     nothing = [None] * len(run.invocations)
     if case.conversation is None:
         return nothing
@@ -141,7 +141,7 @@ def _turns(case: EvalCase, run: Recording, expected: Sequence[EvalInvocation | N
 
 
 def _with_rubrics(actual: Invocation, case: EvalCase, number: int) -> Invocation:
-    """The invocation with the rubrics of its case and of what was expected, as ADK copies them; its own stay but for the same ids."""
+    """Adds the rubrics of the case and of the expected invocation, as ADK does; on equal ids they replace the own rubrics."""
     given = case.rubrics_of(number)
     names = {rubric.rubric_id for rubric in given}
     rubrics = [*given, *(rubric for rubric in actual.rubrics or () if rubric.rubric_id not in names)]
@@ -155,7 +155,7 @@ def _named(invocation: Invocation, number: int) -> Invocation:
 def _turn_results(
     run: int, plan: Plan, turns: Sequence[Turn], expected: Sequence[EvalInvocation | None], scores: Sequence[Score]
 ) -> list[TurnResult]:
-    # Scores of one metric come in the order of the invocations that it is measured of, which need no ids of their own for it.
+    # Scores of one metric come in the order of the invocations that the metric applies to, so ids are not needed.
     columns: dict[str, list[Score]] = {}
     for score in reversed(scores):
         if score.level == "invocation":
@@ -191,14 +191,14 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             (why.not_evaluated_because, _rationale(why, parts)) if why else ("missing_input", "there is nothing")
         )
         return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale)
-    value = mean(values)  # it is exact where sum and fmean round, and ADK takes it
+    value = mean(values)  # statistics.mean is exact where sum and fmean round; ADK uses it, too
     status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
     rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
     return CriterionResult(metric.name, metric.threshold, value, status, None, rationale)
 
 
 def _rationale(total: Score, parts: Sequence[Score]) -> str:
-    """Of a session without a value also what stood in the way of the first invocation: that says what to do."""
+    """Returns the rationale; for a session without a value, adds that of the first invocation, which names the cause."""
     of = (part.rationale for part in parts if part.not_evaluated_because == total.not_evaluated_because)
     first = next(of, "") if total.value is None else ""
     return f"{total.rationale}; the first: {first}" if first else total.rationale

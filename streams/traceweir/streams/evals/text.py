@@ -1,4 +1,4 @@
-"""A report as text, in the words and the layout of `adk eval`, so that what reads that output reads this. Agents' text is escaped."""
+"""Formats a report as text like `adk eval`, so that parsers of that output can read it. Agents' text is escaped."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from traceweir.streams.evals.results import CaseResult, CriterionResult, Report,
 _VALUES_AT = 30
 _WIDTH = 80
 _LONGEST = 20_000
-"""Characters of a text that are shown; the longest answers would fill the terminal."""
+"""The most characters of a text that are shown: the longest answers would fill the terminal."""
 
 
 def summary_lines(report: Report) -> Iterator[str]:
-    """How many cases of each eval set passed. As for ADK, whatever is not PASSED counts as failed."""
+    """Yields the passed and failed cases of each eval set; as in ADK, a case that is not PASSED counts as failed."""
     yield "*" * 69
     yield "Eval Run Summary"
     for name, cases in report.by_set().items():
@@ -27,7 +27,7 @@ def summary_lines(report: Report) -> Iterator[str]:
 
 
 def failure_lines(case: CaseResult) -> Iterator[str]:
-    """A sentence for everything that kept a case from passing."""
+    """Yields a sentence for each reason why a case did not pass."""
     name = f"{shown(str(case.file))}:{shown(case.eval_id)}"
     if case.problem is not None:
         yield f"{name}: {shown(case.problem)}"
@@ -45,7 +45,7 @@ def failure_lines(case: CaseResult) -> Iterator[str]:
 
 
 def detail_lines(case: CaseResult) -> Iterator[str]:
-    """A case in full: its criteria, and each invocation as expected and as it was."""
+    """Yields a case in full: its criteria, and each invocation, expected and actual."""
     yield "*" * 68
     yield f"Eval Set Id: {shown(case.eval_set_id)}"
     yield f"Eval Id: {shown(case.eval_id)}"
@@ -69,7 +69,7 @@ def detail_lines(case: CaseResult) -> Iterator[str]:
 
 
 def turn_lines(turn: TurnResult) -> Iterator[str]:
-    """One invocation, expected against actual."""
+    """Yields one invocation, expected and actual."""
     expected = turn.expected
     yield from _field("prompt", prompt_of(turn))
     if expected is not None:
@@ -84,7 +84,7 @@ def turn_lines(turn: TurnResult) -> Iterator[str]:
 
 
 def shown(text: str) -> str:
-    """A text on one line, control characters escaped."""
+    """Returns a text on one line, with control characters escaped."""
     return printable(text, _LONGEST)
 
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes files atomically."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from traceweir.streams.formats.documents import InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, so that whoever reads it at any moment finds the former content or the new one. Links are followed, its mode is kept.
+    """Writes a file atomically: a reader sees the old content or the new content. Links are followed, the mode is kept.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
     target = Path(os.path.realpath(path))
     mode = 0o666 & ~_umask()
@@ -41,11 +41,11 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def as_file(document: JsonObject) -> bytes:
-    """A document as a person reads it: indented, in its own script, a line end at its end."""
+    """Returns a document as indented UTF-8 JSON with a final line end; non-ASCII text is not escaped."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         return (text + "\n").encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only an escape can say
+    except UnicodeEncodeError:  # a lone surrogate, which only a JSON escape can represent
         return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 
