@@ -1,6 +1,6 @@
-"""Scoring without Kafka: a file's documents or a pandas DataFrame, with the same code that a worker runs.
+"""Scores the documents of a file or a pandas DataFrame without Kafka, with the same code that a worker runs.
 
-It knows formats, scoring and stages, and no Kafka. Begin with `score_documents`; in a notebook, with
+This package uses formats, scoring and stages, but not Kafka. Begin with `score_documents`; in a notebook, with
 `dataframe.score_frame`.
 """
 

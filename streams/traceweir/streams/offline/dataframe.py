@@ -1,4 +1,4 @@
-"""A pandas DataFrame of rows is scored: for notebooks, without Kafka."""
+"""Scores a pandas DataFrame of rows without Kafka, for notebooks."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ _SOURCE = "the DataFrame"
 
 
 class FrameScores(NamedTuple):
-    """What came of a DataFrame."""
+    """The scores of a DataFrame, and its problems."""
 
     scores: DataFrame
-    """A line for each Score, its fields as columns."""
+    """One line per Score, with its fields as columns."""
     problems: list[Problem]
-    """What could not be used, and why; `document` is the row, from 1."""
+    """The unusable rows and the reasons; `document` is the number of the row, from 1."""
 
 
 def score_frame(
     frame: DataFrame,
     config: Mapping[str, JsonValue] | str = UNJUDGED,
     *,
-    format: str = "databricks-agent-evaluation",  # noqa: A002  # as the command line has it
+    format: str = "databricks-agent-evaluation",  # noqa: A002  # the same name as the option of the command line
     settings: Settings | None = None,
 ) -> FrameScores:
-    """Score the rows of a DataFrame as `traceweir score` scores those of a file.
+    """Scores the rows of a DataFrame as `traceweir score` scores the rows of a file.
 
-    It may be called where an event loop runs, as in a notebook; it is done when it returns.
+    The function blocks, and can be called while an event loop runs, as in a notebook.
 
     Args:
-        frame: A row each request, in the columns of Databricks Agent Evaluation, or of an inference table.
-        config: The eval config, or its text; by default the metrics that go with the columns and ask no judge.
-        format: What the columns are: the name of an input format that has tables, built-in or of an installed package.
-        settings: Limits of scoring, and where judges are; by default what the environment says.
+        frame: One row per request, in the columns of Databricks Agent Evaluation, or of an inference table.
+        config: The eval config, or its text; by default the metrics that fit the columns and ask no judge.
+        format: The name of an input format with tables, built-in or of an installed package.
+        settings: The limits of scoring and the address of judges; by default, the settings of the environment.
 
     Raises:
-        InputError: there are no rows of this format, or two columns that are read have one name. It is a ValueError.
+        InputError: the format has no tables, or two used columns have the same name. InputError is a ValueError.
         ConfigError: the config cannot be used.
         InvalidSettingsError: the environment cannot be used.
-        JudgeUnavailable: a criterion asks a judge, and what asks is not installed.
+        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is not installed.
     """
     import pandas as pd
 
@@ -68,7 +68,7 @@ def score_frame(
     rows = chosen.read_rows(rows_of(frame, chosen.columns, _SOURCE), context)
 
     def scored() -> Result:
-        # In a thread of its own, from the judge's file to the loop: a notebook's thread has a loop that runs.
+        # In a separate thread, for the judge's SQLite file and for the loop: the thread of a notebook already runs a loop.
         with judging_from_file(plan, limits) as judging:
             return asyncio.run(
                 score_offline(rows, plan, None, limits, clock=utc_now, progress=lambda *_: None, judging=judging)

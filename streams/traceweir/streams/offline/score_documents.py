@@ -1,4 +1,4 @@
-"""Scores documents without Kafka: the three stages in one process, on one partition that has read everything."""
+"""Scores documents without Kafka: runs the three stages in one process, on one partition that holds the whole input."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from traceweir.streams.topology import Resources, ScoringResources, Topology
 _PREFIX = ""
 _TOPICS = Topics.of(_PREFIX)
 _GATE_BATCH = 500
-"""Candidates whose novelty is measured together; a batch compares each with each."""
+"""Candidates per batch of novelty scoring; a batch compares every pair."""
 
 
 class Problem(NamedTuple):
-    """What could not be used or scored, and why."""
+    """A document that could not be used or scored, and the reason."""
 
     document: int
-    """Number of the document in the input; of a session, that of its first document."""
+    """Number of the document in the input; for a session, the number of its first document."""
     detail: str
     """One sentence for a person."""
     reason: str | None = None
-    """The reason of the dead letter that the worker would write; None where no record came of the document."""
+    """The reason of the dead letter that the worker would write; None if the document resulted in no record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an input."""
+    """The scores of an input, its problems, and counts."""
 
     scores: list[Score]
-    """By session in the order of the input: those of its criteria, then value and decision of each trace."""
+    """By session in input order: scores of the criteria, then value and gate decision of each trace."""
     problems: list[Problem]
-    """In the order of the documents."""
+    """In document order."""
     documents: int
     sessions: int
     duplicates: int
@@ -63,22 +63,23 @@ async def score_offline(
     progress: Callable[[int, int], None],
     judging: Judging | None = None,
 ) -> Result:
-    """Score the sessions of an input as a worker would, had all of it arrived at this moment.
+    """Scores the sessions of an input as a worker would if all records arrived now.
 
-    Every record has the same timestamp, so a session is everything that shares its id, wherever it stands in the input; only the size
-    limit divides one. Sessions are ordered by their first record, and their traces meet the novelty cache in that order.
+    All records have the same timestamp, so a session contains all records with its id, at any position in the input; only
+    the size limit splits a session. Sessions are ordered by their first record; the novelty cache sees their traces in
+    that order.
 
     Args:
-        documents: What `read_input` gives.
-        plan: What is measured, and what the gate asks for.
-        embedder: Makes the vectors that novelty is measured by; None: novelty is 0.5.
-        settings: The limits of a session and of its scoring. Nothing of Kafka is used.
-        clock: The time of the records, and of the scores.
-        progress: Called with the sessions scored so far, and the number of all.
-        judging: Asks judges; None: what asks them is NOT_EVALUATED `error`.
+        documents: The output of `read_input`.
+        plan: The criteria and the requirements of the gate.
+        embedder: Computes the vectors for novelty; None: novelty is 0.5.
+        settings: The limits of a session and of its scoring; the settings of Kafka are ignored.
+        clock: Returns the time of the records and of the scores.
+        progress: Called with the number of sessions scored so far, and with the number of all sessions.
+        judging: Asks judges; None: judged criteria are NOT_EVALUATED `error`.
 
     Raises:
-        InputError: the input cannot be read on.
+        InputError: the rest of the input cannot be read.
     """
     received = _Received()
     timestamp = int(clock().timestamp() * 1000)
@@ -93,7 +94,7 @@ async def score_offline(
         judge_timeout_s=settings.judge_timeout_s,
     )
     one_partition = settings.model_copy(update={"partitions": 1, "topic_prefix": _PREFIX})
-    # Nothing is taken over from a table, and time stands still while sessions are scored: nothing to charge, or to score again.
+    # No earlier state is restored and the clock does not advance, so there is no earlier spending and no rescoring.
     resources = ScoringResources(score_bytes(scoring), pool, record_spend=lambda paid: None, read_record=_nothing)
     topology = Topology.of(one_partition, plan, Resources(clock, resources))
     sessions, duplicates = _assemble(documents, received, topology, timestamp)
@@ -101,7 +102,7 @@ async def score_offline(
     scored = await _score(sessions, list(places), topology, pool, progress)
     if failures:
         raise failures[0]
-    # Sessions finish in any order.
+    # Sessions finish in arbitrary order.
     candidates = sorted(_values(scored, _TOPICS.candidates), key=lambda value: places[_place_of(value)])
     decided = _decide(candidates, topology)
 
@@ -130,7 +131,7 @@ _GATES = ("trace_value", "gate")
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record as a stage takes it."""
+    """A record in the form that a stage expects."""
 
     topic: str
     offset: int
@@ -141,17 +142,17 @@ class _Record:
 
 
 class _Received:
-    """The documents that came in: which session began where, and what could not be used."""
+    """The documents read so far: the first offset of each session, and the unusable documents."""
 
     def __init__(self) -> None:
         self.documents = 0
         self.problems: list[Problem] = []
         self._numbers: list[int] = []
-        self._began: dict[str, int] = {}
+        self._first_offsets: dict[str, int] = {}
         self._traces: dict[tuple[str, str], int] = {}
 
     def take(self, found: DocumentRecords, timestamp: int) -> list[_Record]:
-        """A document's records; their offsets count all records of the input."""
+        """Returns the records of a document; offsets count all records of the input."""
         self.documents += 1
         if found.problem is not None:
             self.problems.append(Problem(found.document.number, str(found.problem)))
@@ -160,7 +161,7 @@ class _Received:
             offset, key = len(self._numbers), None
             self._numbers.append(found.document.number)
             if session_id is not None:
-                self._began.setdefault(session_id, offset)
+                self._first_offsets.setdefault(session_id, offset)
                 key = session_id.encode()
                 if kind == "trace":
                     self._traces[session_id, str(orjson.loads(value).get("id"))] = offset
@@ -169,15 +170,15 @@ class _Received:
         return records
 
     def refuse(self, offset: int, letter: DeadLetter) -> None:
-        """Note what the worker would write to `dead-letters` because of a record."""
+        """Adds a dead letter that the worker would write for a record to the problems."""
         self.problems.append(Problem(self._numbers[offset], letter.detail, letter.reason))
 
     def first_of(self, session: bytes) -> int:
-        """Offset of a session's first record."""
-        return self._began[_place_of(session)[0]]
+        """Returns the offset of the first record of a session."""
+        return self._first_offsets[_place_of(session)[0]]
 
     def trace_of(self, candidate: bytes) -> int:
-        """Offset of the record that a candidate's trace came in last."""
+        """Returns the offset of the last record with the trace of a candidate."""
         session_id, _, trace_id = _trace_of(candidate)
         return self._traces[session_id, trace_id]
 
@@ -185,14 +186,16 @@ class _Received:
 def _assemble(
     documents: Iterable[DocumentRecords], received: _Received, topology: Topology, timestamp: int
 ) -> tuple[list[bytes], int]:
-    """The sessions in the order of their first records, and how many records came twice."""
+    """Returns the sessions in the order of their first records, and the number of duplicate records."""
     closing, spec = topology.closing, topology.spec("assemble")
     stage = _stage(topology, "assemble")
     stage.tick(timestamp / 1000, spec.inputs)
     for document in documents:
         for record in received.take(document, timestamp):
             stage.apply(record.topic, [record])
-    stage.tick((timestamp + closing.idle_gap_ms + closing.linger_ms) / 1000 + 1, ())  # beyond every session's end
+    stage.tick(
+        (timestamp + closing.idle_gap_ms + closing.linger_ms) / 1000 + 1, ()
+    )  # later than the end of every session
     cut = stage.cut()
     for letter in _letters(cut.outputs):
         received.refuse(letter.offset, letter)
@@ -210,7 +213,7 @@ async def _score(
     finished = iter(range(1, len(sessions) + 1))
     stage = _stage(topology, "score", lambda: progress(next(finished), len(sessions)))
     if sessions:
-        keys = [session_id.encode() for session_id, _ in places]  # what judges said is kept by session
+        keys = [_place_of(session)[0].encode() for session in sessions]  # verdicts are stored by session
         stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions, keys))
     await pool.idle()
     return stage.cut().outputs
@@ -225,7 +228,7 @@ def _decide(candidates: Sequence[bytes], topology: Topology) -> list[Output]:
 
 
 def _stage(topology: Topology, name: StageName, changed: Callable[[], None] = lambda: None) -> Stage:
-    # Rows are written when a stage is cut, and here each stage is cut once: there is no row to read.
+    # A stage writes its rows at the checkpoint, and each stage here has only one: there is no row to read.
     return topology.spec(name).new(0, lambda key: None, changed)
 
 
@@ -248,7 +251,7 @@ def _letters(outputs: Sequence[Output]) -> list[DeadLetter]:
 
 
 def _place_of(value: bytes) -> tuple[str, int]:
-    """Session and segment of a session or a candidate."""
+    """Returns session id and segment of a session or a candidate."""
     found = orjson.loads(value)
     return found["session_id"], found["segment"]
 
