@@ -1,4 +1,4 @@
-"""The contract of an input format: what every format gives, and what it is told of the input."""
+"""The interface of an input format: the records that a format returns, and the context that it receives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AgentRecord(NamedTuple):
 
     kind: Literal["trace", "event"]
     session_id: str | None
-    """The session that the record belongs to; None where the record does not say."""
+    """The session that the record belongs to; None if the record names no session."""
     value: bytes
     """UTF-8 JSON: a ReasoningTrace or an invocation event."""
 
@@ -30,31 +30,31 @@ class DocumentRecords(NamedTuple):
     """The records of one document, or of one row of a table."""
 
     document: Document
-    """Where the records are from; the bytes of a row are empty."""
+    """The source of the records; the bytes of a row are empty."""
     records: list[AgentRecord]
     problem: InputError | None = None
-    """Why the document gives no records."""
+    """The reason why the document has no records."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputContext:
-    """What a format is told of the input that it reads."""
+    """The context of the input that a format reads."""
 
     source: str
-    """The file's path, or what else the input is called in messages."""
+    """The path of the file, or another name of the input, for messages."""
     base_time: datetime = UNKNOWN_TIME
-    """When a document that does not say so was recorded. It has a zone."""
+    """The recording time of a document without a time of its own; timezone-aware."""
     task_domain: str = DEFAULT_DOMAIN
-    """Domain of a document that names none."""
+    """Domain of a document without a domain of its own."""
     max_session_bytes: int = DEFAULT_MAX_SESSION_BYTES
-    """The largest session that scoring takes, in bytes of its records."""
+    """The largest session that can be scored, in bytes of its records."""
 
     def document_error(self, document: Document, what: str) -> InputError:
-        """An error that names the document, as `chats.json: document 3: is not JSON`."""
+        """Returns an error that names the document, as `chats.json: document 3: is not JSON`."""
         return InputError(f"{self.source}: document {document.number}: {what}")
 
     def row_error(self, row: Row, what: str) -> InputError:
-        """An error that names the row, as `rows.csv: row 2, column 'response': is not UTF-8` or `rows.csv: row 2 has 3 cells`."""
+        """Returns an error that names the row, as `rows.csv: row 2, column 'response': is not UTF-8` or `rows.csv: row 2 has 3 cells`."""
         return InputError(f"{self.source}: row {row.number}{', ' if what.startswith('column') else ' '}{what}")
 
 
@@ -63,10 +63,10 @@ ReadRows = Callable[[Iterable[Row], InputContext], Iterator[DocumentRecords]]
 
 
 class Recognition(NamedTuple):
-    """How a single document is known, and read, where nobody names its format: in files that mix several kinds."""
+    """Recognizes and reads a single document without a named format, in files that mix several formats."""
 
     recognizes: Callable[[JsonObject], bool]
-    """Whether the document is of this format, by its keys."""
+    """Returns whether the document has the keys of this format."""
     records: Callable[[JsonObject, Document, InputContext], list[AgentRecord]]
     """The records of the document, given as an object and as it stands in the file.
 
@@ -87,19 +87,19 @@ class InputFormat:
     """
 
     name: str
-    """As `--format` takes it: lower case, words joined by hyphens."""
+    """The value of `--format`: lower case, words joined by hyphens."""
     description: str
     """What the documents are, in a few words of Markdown, for `--help` and the documentation."""
     read_documents: ReadDocuments | None = None
-    """Gives the records of each document in order. A document that cannot be used gives its problem, and the next is read."""
+    """Yields the records of each document in order; for an unusable document, its problem, and then continues."""
     read_rows: ReadRows | None = None
     """The same for rows of CSV, Parquet and DataFrames; None: the format has no tables."""
     columns: Mapping[str, ReadCell] = field(default_factory=dict)
-    """The columns that are read from a table, and what reads a cell of each in CSV."""
+    """The columns that are read from a table, each with the parser of its CSV cells."""
     task_domain: str = "not used"
-    """What `InputContext.task_domain` is used for, for the documentation."""
+    """The use of `InputContext.task_domain`, for the documentation."""
     recognition: Recognition | None = None
-    """None: documents are read only where the format is named."""
+    """None: documents are read only if the format is named."""
 
     def __post_init__(self) -> None:
         if self.read_documents is None and self.read_rows is None:
@@ -108,7 +108,7 @@ class InputFormat:
             raise ValueError(f"input format {self.name!r}: give read_rows together with the columns that it reads")
 
     def read(self, documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
-        """The records of each document, in order."""
+        """Yields the records of each document, in order."""
         if self.read_documents is not None:
             return self.read_documents(documents, context)
         assert self.read_rows is not None  # noqa: S101  # checked above

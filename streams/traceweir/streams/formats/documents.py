@@ -13,25 +13,25 @@ _DECODER = json.JSONDecoder()
 
 
 class InputError(ValueError):
-    """Input that cannot be used. The message names the file and the place, says what is wrong, and what to do."""
+    """Input that cannot be used. The message names the file and the place, the problem, and the way out."""
 
 
 class Document(NamedTuple):
-    """One document of the input, not looked into yet."""
+    """One document of the input, not parsed yet."""
 
     number: int
-    """Where it stands, from 1: the line of JSON Lines, else its place among the elements."""
+    """The position, from 1: the line of JSON Lines, else its place among the elements."""
     raw: bytes
     """The bytes as they stand in the file, readable or not. Only line ends and a byte order mark are not kept."""
 
 
 def read_documents(stream: BinaryIO) -> Iterator[Document]:
-    """The documents of a file or of standard input, in order.
+    """Yields the documents of a file or of standard input, in order.
 
-    What the input is, its beginning says. `[` begins one array, unless that array ends on its line and more follows: then these are lines.
-    An object that is not complete on its line begins pretty-printed objects, one after another. Anything else is JSON Lines, which are
-    handed on as they are read; blank lines are skipped, and a line that is not JSON is handed on like any other. Nothing is
-    parsed for its content, so numbers, key order and spaces reach the reader as they were written.
+    The beginning of the input determines its form. `[` starts one array, unless the array ends on its line and more
+    follows: then the input is JSON Lines. An object that is incomplete on its line starts a sequence of pretty-printed
+    objects. Any other input is JSON Lines, yielded as they are read; blank lines are skipped, and a line that is not JSON
+    is yielded as well. Numbers, key order and spaces are kept as written, because the content is not converted.
 
     Raises:
         InputError: an array, or pretty-printed objects, cannot be read to the end.
@@ -64,7 +64,7 @@ def read_documents(stream: BinaryIO) -> Iterator[Document]:
 
 
 def name_of(stream: BinaryIO) -> str:
-    """What to call an input in a message: its path, or what it is."""
+    """Returns the name of an input for messages: its path, `standard input` or `the input`."""
     name = getattr(stream, "name", None)
     if name in (0, "<stdin>"):
         return "standard input"
@@ -94,7 +94,7 @@ def _goes_on(raw: bytes) -> bool:
 
 
 class _Whole:
-    """An input read to its end, line numbers kept."""
+    """An input that was read to its end; errors keep the line numbers."""
 
     def __init__(self, name: str, lines: list[Document]) -> None:
         self.name = name
@@ -107,7 +107,7 @@ class _Whole:
             raise self.error(len(self.text), "is not UTF-8", "Save the file as UTF-8") from None
 
     def skip(self, position: int) -> int:
-        """The next position that is not blank."""
+        """Returns the next non-blank position."""
         while self.text[position : position + 1] in (" ", "\t", "\r", "\n"):
             position += 1
         return position

@@ -1,4 +1,4 @@
-"""Input files: from a file's name to the records in it."""
+"""Opens input files and reads their records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from traceweir.streams.formats.documents import InputError, name_of, read_docume
 from traceweir.streams.formats.tables import read_csv, read_parquet
 
 TABLES = {".csv": read_csv, ".parquet": read_parquet}
-"""What reads a table, by the end of its file's name."""
+"""The reader of a table, by the extension of the file name."""
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def base_time_of(stream: BinaryIO) -> datetime:
-    """When an undated transcript in this input began: the file's modification time.
+    """Returns the start time of an undated transcript in this input: the modification time of the file.
 
     Of a pipe, which has none, 1970. The present would be nearer to the truth, but sending an input twice would then send every trace twice,
     with two contents.
@@ -55,16 +55,16 @@ def base_time_of(stream: BinaryIO) -> datetime:
 def read_input(
     stream: BinaryIO, input_format: InputFormat, *, task_domain: str, max_session_bytes: int
 ) -> Iterator[DocumentRecords]:
-    """The records of each document of a file, or of each row of a table.
+    """Yields the records of each document of a file, or of each row of a table.
 
     Args:
         stream: The file. A name that ends in `.csv` or `.parquet` makes it a table.
-        input_format: What the documents or rows are.
-        task_domain: Domain of a document that names none.
-        max_session_bytes: The largest session that scoring takes, in bytes of its records.
+        input_format: The format of the documents or rows.
+        task_domain: Domain of a document without a domain of its own.
+        max_session_bytes: The largest session that can be scored, in bytes of its records.
 
     Raises:
-        InputError: the input cannot be read to its end, or it is a table and the format has none.
+        InputError: the input cannot be read to its end, or the input is a table and the format has no tables.
     """
     source = name_of(stream)
     context = InputContext(source, base_time_of(stream), task_domain, max_session_bytes)

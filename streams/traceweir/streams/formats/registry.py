@@ -25,15 +25,15 @@ BUILT_IN: Mapping[str, InputFormat] = {
         INFERENCE_TABLE,
     )
 }
-"""In the order in which `--help` names them."""
+"""In the order of the help."""
 
 
 class UnusableFormatError(InputError):
-    """No input format can be had for a name; the message says why and what to do."""
+    """A name has no usable input format; the message names the reason and the way out."""
 
 
 def input_format(name: str) -> InputFormat:
-    """The format of this name. A package's code is imported only when its format is asked for.
+    """Returns the format of this name; the code of a package is imported only for its own format.
 
     Raises:
         UnusableFormatError: nobody offers the format, more than one package does, or what is offered is no format of this name.
@@ -57,14 +57,14 @@ def input_format(name: str) -> InputFormat:
 
 
 def known_formats() -> list[str]:
-    """Every name that can be asked for: the built-in formats, then those of installed packages."""
+    """Returns all names of formats: the built-in formats, then those of installed packages."""
     return [*BUILT_IN, *sorted(entry_points(group=GROUP).names - BUILT_IN.keys())]
 
 
 def recognized_format(document: JsonObject) -> InputFormat | None:
-    """The built-in format that a document is of, by its keys; None if it is of none that can be told.
+    """Returns the built-in format that has the keys of the document; None if no format matches.
 
-    Traceweir's own format is asked last: it only looks for a `type`, which a transcript may have too.
+    Traceweir's own format is tried last: it looks only for a `type`, which a transcript can have as well.
     """
     for each in sorted(BUILT_IN.values(), key=lambda each: each is TRACEWEIR):
         if each.recognition is not None and each.recognition.recognizes(document):
@@ -76,7 +76,7 @@ def _loaded(entry: EntryPoint) -> InputFormat:
     offered = f"format {entry.name!r}: {entry.value} of {_package(entry)}"
     try:
         loaded = entry.load()
-    except Exception as error:  # a package may fail at import in any way; the message must name it
+    except Exception as error:  # a package may fail at import in any way; the message must name the error
         raise UnusableFormatError(
             f"{offered} cannot be imported: {type(error).__name__}: {error}; mend or uninstall the package"
         ) from error

@@ -112,7 +112,9 @@ async def test_a_row_whose_trace_says_nothing_is_not_evaluated_with_the_reason(t
     path = jsonl(tmp_path / "rows.jsonl", {"request": "q", "trace": broken}, {"request": "q", "trace": TRACE})
     result = await score(read(path))
     why = [each.rationale for each in result.scores if each.level == "invocation" and each.value is None]
-    assert why[0].endswith("tokens; attribute 'mlflow.spanOutputs' of span 'm' is not JSON")
+    assert why[0].endswith(
+        "no model call reports its input and output tokens; attribute 'mlflow.spanOutputs' of span 'm' is not JSON"
+    )
     assert {each.not_evaluated_because for each in result.scores if each.value is None} == {"missing_input"}
     assert (len(why), len(result.scores)) == (4, 16)
 
