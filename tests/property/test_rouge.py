@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from string import ascii_letters
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rouge_score import rouge_scorer
+from tests.support.memory import bytes_kept
 
-from traceweir.scorers.text.rouge import _Words, rouge1_f, tokens
+from traceweir.scorers.text.rouge import rouge1_f, tokens
 
 texts = st.text(max_size=60) | st.lists(
     st.sampled_from(
@@ -76,11 +78,13 @@ def test_a_word_too_long_for_the_cache_is_stemmed() -> None:
     assert tokens("a" * 100 + "ing") == ["a" * 100]
 
 
-def test_the_cache_of_stemmed_words_is_bounded() -> None:
-    words = _Words()
-    for number in range(_Words.FULL + 10):
-        assert words[str(number)] == (str(number),)
-        assert len(words) <= _Words.FULL
-    before = len(words)
-    assert words["x" * 1_000] == ("x" * 1_000,)
-    assert len(words) == before
+def test_what_is_remembered_is_bounded_by_the_number_of_words_and_by_their_length() -> None:
+    assert bytes_kept(lambda: [tokens(f"é{number}") for number in range(60_000)]) < 10_000_000
+    assert bytes_kept(lambda: [tokens(letter * 20_000) for letter in ascii_letters]) < 500_000
+
+
+def test_a_word_gives_the_same_tokens_after_more_words_than_are_remembered() -> None:
+    before = tokens("running东京")
+    for number in range(20_000):
+        tokens(f"é{number}")
+    assert tokens("running东京") == before

@@ -1,53 +1,73 @@
-"""Tests that the classification of a word depends neither on earlier words nor on other threads."""
+"""English words: what one may be depends neither on the words before it nor on what other threads look up."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
+from itertools import islice, product
+from string import ascii_lowercase
 
 import pytest
+from tests.support.memory import bytes_kept
 
 from traceweir.scorers.text.elements import elements, elements_as_mastra
-from traceweir.scorers.text.verbs import lexicon
-from traceweir.scorers.text.verbs.lexicon import LONGEST, Word, known, known_as_mastra
+from traceweir.scorers.text.verbs.lexicon import LONGEST, REMEMBERED, Word, known, known_as_mastra
 
 TEXT = "The seats have been booked upon arrival, the closed doors are not seen and she was going."
+WORDS = [
+    "the",
+    "vs",
+    "seats",
+    "have",
+    "been",
+    "booked",
+    "upon",
+    "closed",
+    "doors",
+    "are",
+    "not",
+    "seen",
+    "she",
+    "going",
+]
+THREADS, ROUNDS = 6, 20
+IN_THREADS = f"""
+import importlib, sys, threading
+from traceweir.scorers.text.verbs import lexicon
+
+def look_up():
+    together.wait()
+    found.add(str([(lexicon.known(word), lexicon.known_as_mastra(word)) for word in {WORDS}]))
+
+sys.setswitchinterval(1e-6)
+found, together = set(), threading.Barrier({THREADS})
+for _ in range({ROUNDS}):
+    importlib.reload(lexicon)  # nothing is remembered
+    threads = [threading.Thread(target=look_up) for _ in range({THREADS})]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print(*found, sep="\\n")
+"""
+"""In a process of its own, since to load a module again changes its classes."""
 
 
 @pytest.mark.slow
-def test_a_text_has_the_same_elements_at_every_interleaving_of_two_threads() -> None:
-    expected = elements(TEXT), elements_as_mastra(TEXT)
-    seen: set[tuple[str, int]] = set()
-    different: list[tuple[str, int]] = []
+def test_threads_that_look_up_their_first_words_at_once_find_the_same() -> None:
+    said = subprocess.run([sys.executable, "-c", IN_THREADS], capture_output=True, text=True, check=True, timeout=100)
+    assert said.stdout.splitlines() == [str([(known(word), known_as_mastra(word)) for word in WORDS])]
 
-    def at_line(frame: FrameType, _: str, __: Any) -> Any:
-        line = (frame.f_code.co_name, frame.f_lineno)
-        if frame.f_code.co_filename == lexicon.__file__ and line not in seen:
-            seen.add(line)
-            if (elements(TEXT), elements_as_mastra(TEXT)) != expected:
-                different.append(line)
-        return at_line
 
-    more_than_remembered = [
-        str(number).translate(str.maketrans("0123456789", "abcdefghij")) for number in range(17_000)
-    ]
-    unknown = " ".join(word + "q" * lexicon.LONGEST for word in more_than_remembered)  # too long to be looked up
-    before = sys.gettrace()
-    sys.settrace(at_line)
-    try:
-        elements(unknown)
-        elements_as_mastra(unknown)
-    finally:
-        sys.settrace(before)
-    assert seen
-    assert not different
-    assert (elements(TEXT), elements_as_mastra(TEXT)) == expected
+def test_a_text_gives_the_same_after_more_words_than_are_remembered() -> None:
+    before = elements(TEXT), elements_as_mastra(TEXT)
+    for word in islice(map("".join, product(ascii_lowercase, repeat=4)), REMEMBERED + 1):
+        known_as_mastra(word)
+    assert (elements(TEXT), elements_as_mastra(TEXT)) == before
 
 
 @pytest.mark.parametrize("look_up", [known, known_as_mastra])
-def test_overlong_words_are_not_cached(look_up: Callable[[str], Word]) -> None:
-    kept = [cached.cache_info().currsize for cached in (lexicon._looked_up, lexicon._known_as_mastra)]
-    assert {look_up(letter * (LONGEST + 1)).kind for letter in "abcdefgh"} == {"other"}
-    assert [cached.cache_info().currsize for cached in (lexicon._looked_up, lexicon._known_as_mastra)] == kept
+def test_words_that_are_none_are_not_kept_however_long_they_are(look_up: Callable[[str], Word]) -> None:
+    assert look_up("a" * (LONGEST + 1)).kind == "other"
+    assert bytes_kept(lambda: [look_up(letter * 1_000_000) for letter in "abcdefgh"]) < 1_000_000
