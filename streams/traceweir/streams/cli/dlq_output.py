@@ -55,7 +55,7 @@ def show_letter(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
         complain(_missing(settings, letter_id))
         return FAILED
     if not raw:
-        _page(found)
+        print_page(found)
         return 0
     sys.stdout.buffer.write(found.letter.value or b"")
     if found.letter.size is None:
@@ -83,8 +83,8 @@ async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int 
             async for found in matching:
                 _write(_json(found) if as_json else _line(found))
         else:
-            shown, count = await _latest(matching, limit)
-            _write_all(shown, as_json=as_json)
+            shown, count = await _latest(meant, limit)
+            print_letters(shown, as_json=as_json)
             if count > len(shown):
                 complain(f"the latest {len(shown)} of {count}; --limit shows more")
             elif not count and not as_json:
@@ -197,7 +197,8 @@ def _cells(found: Found) -> Sequence[str]:
     return str(found.id), _state(found), _iso_time(found.at), letter.stage, letter.reason, _origin(found), letter.detail
 
 
-def _write_all(shown: Iterable[Found], *, as_json: bool) -> None:
+def print_letters(shown: Iterable[Found], *, as_json: bool) -> None:
+    """Print dead letters: a table on a terminal, elsewhere a line of text or of JSON each."""
     stdout = Console(highlight=False)
     if as_json or not stdout.is_terminal:
         for found in shown:
@@ -213,7 +214,8 @@ def _write_all(shown: Iterable[Found], *, as_json: bool) -> None:
         stdout.print(table)
 
 
-def _page(found: Found) -> None:
+def print_page(found: Found) -> None:
+    """Print all that is known of a dead letter, and its whole value."""
     letter = found.letter
     about = {
         "dead letter": f"{found.id} ({_state(found)})",

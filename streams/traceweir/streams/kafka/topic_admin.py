@@ -13,7 +13,8 @@ from traceweir.streams.kafka import embedded_broker
 from traceweir.streams.settings import Settings, confluent_options
 from traceweir.streams.topics import STAGES, CleanupPolicy, StageName, Topics, application_id, changelog
 
-_REQUEST_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 10.0
+"""Time limit for each answer of a broker, unless the caller sets one."""
 _METADATA_DELAY_S = 30.0
 """Time limit until every broker knows a topic that the controller has created."""
 _LOOK_EVERY_S = 1.0
@@ -113,11 +114,11 @@ def check_transactions(settings: Settings, timeout_ms: int) -> list[str]:
     return problems
 
 
-def reach(settings: Settings, timeout_s: float = 10.0) -> str | None:
+def reach(settings: Settings, timeout_s: float | None = None) -> str | None:
     """Returns the cluster's id when a broker answers; None from brokers that are too old to report it.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `timeout_s` seconds.
+        KafkaUnreachableError: No broker answered within `timeout_s` seconds (None: `REQUEST_TIMEOUT_S`).
     """
     cluster_id: str | None = _Cluster(settings).metadata(timeout_s).cluster_id
     return cluster_id
@@ -182,7 +183,8 @@ class _Cluster:
             self.metadata()
         return bool(self._embedded)
 
-    def metadata(self, timeout_s: float = _REQUEST_TIMEOUT_S) -> ClusterMetadata:
+    def metadata(self, timeout_s: float | None = None) -> ClusterMetadata:
+        timeout_s = REQUEST_TIMEOUT_S if timeout_s is None else timeout_s
         # Always for all topics: a request by name creates the topic if the cluster allows automatic creation.
         deadline = time.monotonic() + timeout_s
         while True:
@@ -215,7 +217,7 @@ class _Cluster:
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         deadline = time.monotonic() + _METADATA_DELAY_S
         while True:
-            answers = self._client.describe_configs(asked, request_timeout=_REQUEST_TIMEOUT_S)
+            answers = self._client.describe_configs(asked, request_timeout=REQUEST_TIMEOUT_S)
             try:
                 return {resource.name: answer.result()["cleanup.policy"].value for resource, answer in answers.items()}
             except KafkaException as error:
@@ -229,7 +231,7 @@ class _Cluster:
         broker = next(iter(self.metadata().brokers))
         asked = ConfigResource(ResourceType.BROKER, str(broker))
         try:
-            answer = self._client.describe_configs([asked], request_timeout=_REQUEST_TIMEOUT_S)[asked].result()
+            answer = self._client.describe_configs([asked], request_timeout=REQUEST_TIMEOUT_S)[asked].result()
         except KafkaException:
             return {}
         return {name: entry.value for name, entry in answer.items()}
@@ -240,7 +242,7 @@ class _Cluster:
             return set(), {}
         if self.embedded:
             for name in wanted:  # a request by name creates the topic
-                self._client.list_topics(name, timeout=_REQUEST_TIMEOUT_S)
+                self._client.list_topics(name, timeout=REQUEST_TIMEOUT_S)
             return set(), {}
         settings = self._settings
         new = [
@@ -248,7 +250,7 @@ class _Cluster:
             for name, policy in wanted.items()
         ]
         made, refusals = set(), {}
-        for name, answer in self._client.create_topics(new, request_timeout=_REQUEST_TIMEOUT_S).items():
+        for name, answer in self._client.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
             try:
                 answer.result()
                 made.add(name)

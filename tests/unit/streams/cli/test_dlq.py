@@ -83,11 +83,11 @@ def hostile(**changes: Any) -> Found:
 
 
 def test_nothing_hostile_reaches_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    dlq_output._page(hostile(origin=HOSTILE, replay_of=HOSTILE))
+    dlq_output.print_page(hostile(origin=HOSTILE, replay_of=HOSTILE))
     page = capsys.readouterr().out
-    dlq_output._write_all([hostile()], as_json=False)
+    dlq_output.print_letters([hostile()], as_json=False)
     line = capsys.readouterr().out
-    dlq_output._write_all([hostile()], as_json=True)
+    dlq_output.print_letters([hostile()], as_json=True)
     document = capsys.readouterr().out
 
     for text in (page, line, document):
@@ -102,7 +102,7 @@ def test_nothing_hostile_reaches_the_terminal(capsys: pytest.CaptureFixture[str]
 def test_nothing_hostile_colours_the_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "400")
-    dlq_output._write_all([hostile()], as_json=False)
+    dlq_output.print_letters([hostile()], as_json=False)
     shown = capsys.readouterr().out
     assert "put aside (UTC)" in shown
     assert ESCAPED in shown
@@ -113,5 +113,5 @@ def test_nothing_hostile_colours_the_table(monkeypatch: pytest.MonkeyPatch, caps
     ("value", "said"), [(None, "value:       (none)"), (b"", "value:       0 bytes"), (b"\n" * 70_000, r"\n" * 70_000)]
 )
 def test_every_value_is_shown_whole(value: bytes | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    dlq_output._page(hostile(value=value))
+    dlq_output.print_page(hostile(value=value))
     assert said in capsys.readouterr().out
