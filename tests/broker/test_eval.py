@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Producer
 from tests.support.eval_sets import case, content, eval_set, invocation, write
 from tests.support.scoring import make_session
@@ -90,7 +91,15 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
     with EmbeddedBroker() as broker:
         fill(broker.bootstrap_servers, [session(name, "Hello.") for name in names])
         monkeypatch.setattr(kafka_sessions, "STALLED_S", 1.0)
-        monkeypatch.setattr(kafka_sessions, "_take", lambda *_: broker.__exit__(None, None, None))
+        getmany = AIOKafkaConsumer.getmany
+
+        async def gone(*asked: Any, **options: Any) -> Any:
+            found = await getmany(*asked, **options)
+            if found:
+                broker.__exit__(None, None, None)
+            return found
+
+        monkeypatch.setattr(AIOKafkaConsumer, "getmany", gone)
         with pytest.raises(SessionsUnreadableError, match="see that the brokers run"):
             await read_sessions(Settings(kafka_bootstrap_servers=broker.bootstrap_servers), names)
 

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka import TopicPartition as Place
@@ -112,13 +112,13 @@ async def test_rows_outputs_and_offsets_become_visible_together(
     ground: Ground, owner: Transaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    commit = owner._producer.commit_transaction
+    commit = AIOKafkaProducer.commit_transaction
 
-    async def look_and_commit() -> None:
+    async def look_and_commit(producer: AIOKafkaProducer) -> None:
         seen.append(await ground.visible())
-        await commit()
+        await commit(producer)
 
-    monkeypatch.setattr(owner._producer, "commit_transaction", look_and_commit)
+    monkeypatch.setattr(AIOKafkaProducer, "commit_transaction", look_and_commit)
     await owner.send([ground.row("k", "row")], [ground.output("one"), ground.output("two", 1)], ground.offsets(7))
 
     assert seen == [NOTHING]

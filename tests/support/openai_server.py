@@ -65,7 +65,7 @@ class OpenAiServer:
         """The prompts of the requests, as text."""
         return [body["messages"][-1]["content"] for body in self.asked]
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
+    async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.asked.append(body)
         self.was_asked.set()
@@ -109,7 +109,7 @@ async def openai_server(*script: Say, default: Script | None = None) -> AsyncIte
     """Runs a server on a free loopback port within a `with` block."""
     server = OpenAiServer(script, default)
     app = web.Application(client_max_size=1 << 24)
-    app.router.add_post("/v1/chat/completions", server._complete)
+    app.router.add_post("/v1/chat/completions", server.complete)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

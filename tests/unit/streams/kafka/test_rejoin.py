@@ -18,7 +18,8 @@ class Coordinator:
     group_id = "traceweir.assemble"
 
     def __init__(self) -> None:
-        self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._closing = self.closing  # as aiokafka calls it
         self.rejoined = 0
 
     def request_rejoin(self) -> None:
@@ -53,7 +54,7 @@ async def test_errors_that_go_on_end_the_worker_and_those_of_another_day_do_not(
     monkeypatch.setattr(loop, "time", lambda: began + 321)
     last = asyncio.ensure_future(answer(UnknownError("still")))
     assert "has answered with errors for 120 s, the last error: [Error -1] UnknownError: still" in str(await given_up)
-    coordinator._closing.set_result(None)
+    coordinator.closing.set_result(None)
     await last
 
 
@@ -65,6 +66,6 @@ async def test_a_worker_that_may_not_be_in_its_group_gives_up_and_waits_for_its_
     )
     assert "consumer group 'traceweir.assemble': grant its user Read on that group" in str(await given_up)
     assert not answer.done()
-    coordinator._closing.set_result(None)
+    coordinator.closing.set_result(None)
     await answer
     assert coordinator.rejoined == 0

@@ -110,9 +110,10 @@ async def test_a_piece_that_somebody_cancels_is_not_reported() -> None:
     async def hang(_: object) -> None:
         await asyncio.Event().wait()
 
+    before = asyncio.all_tasks()
     pool.add(hang, Record())
     await turns()
-    for task in pool._tasks:
+    for task in asyncio.all_tasks() - before:
         task.cancel()
     await pool.idle()
     await turns()
