@@ -83,7 +83,7 @@ async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int 
             async for found in matching:
                 _write(_json(found) if as_json else _line(found))
         else:
-            shown, count = await _latest(meant, limit)
+            shown, count = await _latest(matching, limit)
             print_letters(shown, as_json=as_json)
             if count > len(shown):
                 complain(f"the latest {len(shown)} of {count}; --limit shows more")

@@ -213,7 +213,7 @@ async def _score(
     finished = iter(range(1, len(sessions) + 1))
     stage = _stage(topology, "score", lambda: progress(next(finished), len(sessions)))
     if sessions:
-        keys = [_place_of(session)[0].encode() for session in sessions]  # verdicts are stored by session
+        keys = [session_id.encode() for session_id, _ in places]  # verdicts are stored by session
         stage.apply(_TOPICS.sessions, _records(_TOPICS.sessions, sessions, keys))
     await pool.idle()
     return stage.cut().outputs
