@@ -67,7 +67,7 @@ def _filled(held: int) -> tuple[GateStage, dict[bytes, bytes], float]:
     names = [f"kp:trace:held-{number}" for number in range(held)]
     scope.measure_and_add(unit_vectors(held), names)
     for name in names:
-        scope.remember(name, name, 0, 0, accepted=True)
+        scope.remember(name, name, (0, 0, 0), accepted=True)
     rows = {key: row for key, row in filler.cut().rows if row is not None}
     gate = _gate(held)
     began = time.perf_counter()

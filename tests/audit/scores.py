@@ -25,8 +25,8 @@ def every_result_is_there(e: Evidence) -> Iterator[str]:
 
 
 def no_result_is_doubled(e: Evidence) -> Iterator[str]:
-    """An id and a revision identify one result, and every result belongs to an existing revision."""
-    ids = Counter((found["result_id"], found["revision"]) for found in e.results)
+    """An id, a revision and an attempt identify one result, and every result belongs to an existing revision."""
+    ids = Counter((found["result_id"], found["revision"], found["attempt"]) for found in e.results)
     yield from (f"result {result} is there {times} times" for result, times in ids.items() if times > 1)
     yield from (f"of nothing: {result}" for result in (_found(e) - _expected(e)))
 

@@ -78,7 +78,7 @@ def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Map
         place = each["session_id"], each["segment"]
         revisions[place] = max(revisions.get(place, 0), each["revision"])
     last: dict[str, Document] = {}
-    for each in sorted(found, key=lambda each: int(each["revision"])):
+    for each in sorted(found, key=lambda each: (int(each["revision"]), int(each["attempt"]))):
         if each["level"] == "trace" or each["revision"] == revisions[each["session_id"], each["segment"]]:
             last[each["result_id"]] = each
     return {result_id: _comparable(each, ledger) for result_id, each in last.items()}

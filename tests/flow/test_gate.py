@@ -292,6 +292,40 @@ async def test_a_candidate_of_an_earlier_revision_than_what_was_decided_changes_
     assert network(flow)[-1] == (b"kp:trace:1", None)
 
 
+async def test_a_candidate_of_an_earlier_attempt_than_what_was_decided_changes_nothing() -> None:
+    flow = gate_only({"threshold": 0.6})
+    flow.send(TOPICS.candidates, {**candidate(1, [0, 1]), "attempt": 2})
+    await flow.settle()
+    flow.crash()
+    before = network(flow)
+    for attempt in (1, 0, 3):
+        flow.send(TOPICS.candidates, {**candidate(1, [1, 0], outcome={"confidence": 0.0}), "attempt": attempt})
+    await flow.settle()
+
+    found = [(score["revision"], score["attempt"], score["details"]["reasons"]) for score in flow.results("gate")]
+    assert found == [(0, 2, []), (0, 1, ["superseded"]), (0, 0, ["superseded"]), (0, 3, ["below_threshold"])]
+    assert network(flow) == [*before, (b"kp:trace:1", None)]
+
+
+@pytest.mark.parametrize("later", [{"attempt": 1}, {"revision": 1}, {"segment": 1}])
+async def test_what_a_later_version_rejects_is_taken_back_though_its_scope_knows_nothing_of_it(
+    later: Mapping[str, int],
+) -> None:
+    flow = gate_only()
+    flow.send(TOPICS.candidates, {**candidate(1, metadata={"visibility": "org"}), **later})
+    await flow.settle()
+    assert network(flow) == [(b"kp:trace:1", None)]
+
+
+async def test_the_row_of_a_decision_names_an_attempt_only_if_there_was_one() -> None:
+    flow = gate_only()
+    flow.send(TOPICS.candidates, candidate(1))
+    flow.send(TOPICS.candidates, {**candidate(2), "attempt": 1})
+    await flow.settle()
+    rows = sorted(orjson.loads(row) for row in flow.rows(b"gate/t").values())
+    assert rows == [["kp:trace:1", "s", True, 0, 0, 0], ["kp:trace:2", "s", True, 1, 0, 0, 1]]
+
+
 async def test_decisions_of_the_version_before_are_read() -> None:
     flow = gate_only({"threshold": 0.6})
     flow.send(TOPICS.candidates, candidate(1, [0, 1]))

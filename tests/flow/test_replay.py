@@ -37,10 +37,10 @@ class Broken:
     def __init__(self, inner: Measure) -> None:
         self._inner, self.mended = inner, False
 
-    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> ScoringResult:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         if not self.mended:
             raise OSError("the model is not there")
-        return await self._inner(session, known)
+        return await self._inner(session, known, attempt)
 
 
 @pytest.mark.parametrize("mended", [True, False])

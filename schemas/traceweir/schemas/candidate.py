@@ -52,13 +52,15 @@ class Verdict(WireModel):
 class Candidate(WireModel):
     """A trace for the gate, one a trace, on `candidates` under its novelty scope.
 
-    Without an embedding, `novelty_missing` says why: there is no embedder, or it failed on this text.
+    Of one trace the highest (`segment`, `revision`, `attempt`) counts. Without an embedding, `novelty_missing` says why: there is no
+    embedder, or it failed on this text.
     """
 
     candidate_id: str
     session_id: Identifier
     segment: Count
     revision: Count
+    attempt: Count = 0
     # `decisive_part` relies on the order of the next four.
     scope: NonEmpty
     trace: ReasoningTrace

@@ -68,8 +68,8 @@ class VerdictCache(ConfigModel):
 class RetryLater(ConfigModel):
     """Retries of whole sessions whose judge was unavailable or whose budget was spent.
 
-    If a retry results in a value, the worker publishes the session's scores under the next revision number, and its
-    candidates too if the gate requires a judged criterion.
+    If a retry results in a value, the worker publishes the scores of the session's revision again under the next
+    attempt number, and its candidates too if the gate requires a judged criterion.
     """
 
     after_s: Positive = 900.0

@@ -34,6 +34,7 @@ async def evaluate(
     timeout_s: float,
     judge: Judge | None = None,
     judge_timeout_s: float | None = None,
+    attempt: int = 0,
 ) -> list[Score]:
     """Returns the Scores of all criteria for a session.
 
@@ -53,6 +54,7 @@ async def evaluate(
         timeout_s: Seconds that an asynchronous scorer can take for a subject. All subjects are measured concurrently.
         judge: The judge for the scorers; without a judge, the Scores of judged metrics are NOT_EVALUATED `error`.
         judge_timeout_s: Seconds that a scorer with a judge can take for a subject; if None, `timeout_s` applies.
+        attempt: The attempt number of the Scores.
     """
     subjects: dict[Level, list[Subject]] = {}
     measured: list[list[Subject]] = []
@@ -73,7 +75,7 @@ async def evaluate(
         started.append([_start(scorer, subject) for subject in measured[-1]])
     outcomes = await _await_all(started, timeouts_s)
 
-    write = ScoreWriter(session, session.last_record_at, plan, now())
+    write = ScoreWriter(session, session.last_record_at, plan, now(), attempt)
     scores: list[Score] = []
     for metric, metric_subjects, metric_outcomes in zip(plan.metrics, measured, outcomes, strict=True):
         if metric.scorer is None:

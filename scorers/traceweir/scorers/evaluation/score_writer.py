@@ -24,7 +24,7 @@ from traceweir.scorers.evaluation.plan import GATE_VERSION, Plan
 def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement, now: datetime) -> Score:
     """Returns the Score of a trace value, with the gate's threshold."""
     metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(_embedder(candidate)))
-    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now)
+    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
     return writer.score(metric, "trace", candidate.trace.id, measurement)
 
 
@@ -47,7 +47,7 @@ def decision_score(
         rationale=": ".join([decision, ", ".join(reasons)]) if reasons else decision,
         details={**details, "decision": decision, "reasons": list(reasons)},
     )
-    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now)
+    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
     return writer.score(metric, "trace", candidate.trace.id, measured, version=GATE_VERSION)
 
 
@@ -58,8 +58,10 @@ def _embedder(candidate: Candidate) -> str | None:
 class ScoreWriter:
     """Builds the Scores of one session, or of one candidate, with the same timestamps."""
 
-    def __init__(self, origin: Session | Candidate, occurred_at: datetime, plan: Plan, now: datetime) -> None:
-        self.origin = origin
+    def __init__(
+        self, origin: Session | Candidate, occurred_at: datetime, plan: Plan, now: datetime, attempt: int = 0
+    ) -> None:
+        self.origin, self.attempt = origin, attempt
         self.occurred_at = occurred_at
         self.config_digest = plan.digest
         self.now = now
@@ -97,6 +99,7 @@ class ScoreWriter:
         return Score.trusted(
             result_id=result_id(origin.session_id, origin.segment, level, subject_id, metric.name, metric.digest),
             revision=origin.revision,
+            attempt=self.attempt,
             session_id=origin.session_id,
             segment=origin.segment,
             invocation_id=subject_id if level == "invocation" else None,

@@ -44,8 +44,12 @@ def unpack_vector(row: bytes) -> tuple[int, str, Vectors]:
     return sequence, row[_VECTOR.size : start].decode(), np.frombuffer(row, "<f4", offset=start)
 
 
+Version = tuple[int, int, int]
+"""Segment, revision and attempt of a trace; the highest one counts."""
+
+
 class Decided(NamedTuple):
-    """The gate's decision on a trace: the session, the decision, its number in the scope, and the decided segment and revision."""
+    """The gate's decision on a trace: the session, the decision, its number in the scope, and the decided version."""
 
     trace_id: str
     session_id: str
@@ -53,12 +57,18 @@ class Decided(NamedTuple):
     number: int
     segment: int = 0
     revision: int = 0
+    attempt: int = 0
+
+    @property
+    def version(self) -> Version:
+        """The version of the trace that was decided."""
+        return self.segment, self.revision, self.attempt
 
     def pack(self) -> bytes:
-        """Returns the row of the decision."""
-        return orjson.dumps(list(self))
+        """Returns the row of the decision. Attempt 0 is left out."""
+        return orjson.dumps(list(self) if self.attempt else list(self)[:-1])
 
     @classmethod
     def unpack(cls, row: bytes) -> Decided:
-        """Returns the decision from its row; rows of the former version have no segment and revision."""
+        """Returns the decision from its row; older rows have no attempt, and the oldest no segment and revision."""
         return cls(*orjson.loads(row))

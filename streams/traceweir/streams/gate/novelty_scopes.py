@@ -14,6 +14,7 @@ from traceweir.streams.gate.novelty_scope_rows import (
     SCOPE,
     VECTOR,
     Decided,
+    Version,
     pack_vector,
     scope_digest,
     slot_key,
@@ -48,17 +49,17 @@ class NoveltyScope:
             self._rows[slot_key(VECTOR, self.digest, novelty.slot)] = row
         return measured
 
-    def supersedes(self, trace_id: str, segment: int, revision: int) -> bool:
-        """Returns whether a later revision of this trace was decided before: a replayed session can be scored long after its successor."""
+    def supersedes(self, trace_id: str, version: Version) -> bool:
+        """Returns whether a later version of this trace was decided before: a replayed session can be scored long after its successor."""
         known = self.decided.get(trace_id)
-        return known is not None and (known.segment, known.revision) > (segment, revision)
+        return known is not None and known.version > version
 
-    def remember(self, trace_id: str, session_id: str, segment: int, revision: int, accepted: bool) -> None:
+    def remember(self, trace_id: str, session_id: str, version: Version, accepted: bool) -> None:
         """Keeps a decision, and forgets the oldest one beyond the capacity. A new decision does not change the age of a trace."""
         old = self.decided.get(trace_id)
         number = old.number if old else self.numbers
         self.numbers = max(self.numbers, number + 1)
-        decided = self.decided[trace_id] = Decided(trace_id, session_id, accepted, number, segment, revision)
+        decided = self.decided[trace_id] = Decided(trace_id, session_id, accepted, number, *version)
         self._rows[slot_key(DECISION, self.digest, number % self.capacity)] = decided.pack()
         while len(self.decided) > self.capacity:
             self.decided.popitem(last=False)

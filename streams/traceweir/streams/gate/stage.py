@@ -19,6 +19,7 @@ from traceweir.scorers.evaluation.decision import decide, network_record
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.metrics.novelty import Novelty
+from traceweir.streams.gate.novelty_scope_rows import Version
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
@@ -76,7 +77,7 @@ class GateStage:
             except RecordRejected as why:
                 self._reject(record, why)
                 continue
-            if scope.supersedes(candidate.trace.id, candidate.segment, candidate.revision):
+            if scope.supersedes(candidate.trace.id, _version(candidate)):
                 self._refuse_superseded(scope, record, candidate)
             else:
                 waiting[scope][candidate.trace.id] = record, candidate
@@ -128,9 +129,9 @@ class GateStage:
         if accepted:
             outputs.append(self._network_output(trace.id, published))
         # A trace that this scope does not know (any more) can have been accepted before, here or in another scope.
-        elif before.accepted if before is not None else candidate.revision or candidate.segment:
+        elif before.accepted if before is not None else any(_version(candidate)):
             outputs.append(self._network_output(trace.id, None))
-        scope.remember(trace.id, candidate.session_id, candidate.segment, candidate.revision, accepted)
+        scope.remember(trace.id, candidate.session_id, _version(candidate), accepted)
 
     def _refuse_superseded(self, scope: NoveltyScope, record: Record, candidate: Candidate) -> None:
         measured = self._plan.trace_value.measure(candidate.trace, novelty_missing="superseded")
@@ -175,6 +176,10 @@ class GateStage:
     def _network_output(self, trace_id: str, value: bytes | None) -> Output:
         key = trace_id.encode()
         return Output(self._topics.network, partition_of(key, self._partitions), key, value)
+
+
+def _version(candidate: Candidate) -> Version:
+    return candidate.segment, candidate.revision, candidate.attempt
 
 
 def _unpublishable(trace_id: str, document: JsonObject, published: bytes) -> list[str]:

@@ -7,20 +7,42 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from traceweir.streams.scoring.result import OfferedCandidate
+from traceweir.streams.scoring.result import OfferedCandidate, ScoringResult
 from traceweir.streams.stages.base import Rows
 
 _KEY = b"t"
-_VERSION = 1
-_HEAD = struct.Struct(">BqI")
+_HEAD = struct.Struct(">BqI")  # format 1, of attempt 0: format, last record, revision
+_HEAD_2 = struct.Struct(">BqII")  # format 2, of the attempts after it: the same, and the attempt
 _DIGEST = 16
 
 
 class _Given(NamedTuple):
     last_record: int
     revision: int
+    attempt: int
     digests: bytes
     """Of each trace its name and its digest."""
+
+    def pack(self) -> bytes:
+        """The row."""
+        if self.attempt:
+            return _HEAD_2.pack(2, self.last_record, self.revision, self.attempt) + self.digests
+        return _HEAD.pack(1, self.last_record, self.revision) + self.digests
+
+    @classmethod
+    def unpack(cls, row: bytes) -> _Given:
+        """What a row holds.
+
+        Raises:
+            ValueError: the row was written by a version that this one does not read.
+        """
+        if row[0] == 1:
+            _, last_record, revision = _HEAD.unpack_from(row)
+            return cls(last_record, revision, 0, row[_HEAD.size :])
+        if row[0] == 2:
+            _, last_record, revision, attempt = _HEAD_2.unpack_from(row)
+            return cls(last_record, revision, attempt, row[_HEAD_2.size :])
+        raise ValueError(f"row of given candidates of format {row[0]}; this version reads 1 and 2")
 
 
 class CandidateChanges:
@@ -44,38 +66,34 @@ class CandidateChanges:
         found = []
         for key, row in rows.items():
             if key.startswith(_KEY):
-                version, last_record, revision = _HEAD.unpack_from(row)
-                if version != _VERSION:
-                    raise ValueError(f"row of given candidates of format {version}; this version reads {_VERSION}")
-                found.append((key, _Given(last_record, revision, row[_HEAD.size :])))
+                found.append((key, _Given.unpack(row)))
         self._given = OrderedDict(sorted(found, key=lambda item: item[1].last_record))
         self._latest = max((given.last_record for given in self._given.values()), default=0)
 
     def changed(
-        self, session: bytes, segment: int, revision: int, last_record: int, candidates: Sequence[OfferedCandidate]
+        self, session: bytes, result: ScoringResult, last_record: int, candidates: Sequence[OfferedCandidate]
     ) -> Sequence[OfferedCandidate]:
-        """Those of a segment's candidates that it did not give before as they are now.
+        """The candidates that the segment did not give before as they are now.
 
-        All of them, if a later revision was there before: the gate then says so.
+        All of them, if a later revision or attempt gave candidates before: the gate then rejects them as `superseded`.
 
         Args:
             session: Its id.
-            segment: Its number.
-            revision: Its revision.
+            result: What scoring the session gave: it names segment, revision and attempt.
             last_record: The timestamp of its last record, in milliseconds since 1970.
             candidates: All that it gives now.
         """
         self._forget(last_record)
         if not candidates:
             return candidates
-        key = _KEY + session + segment.to_bytes(4)
+        key = _KEY + session + result.segment.to_bytes(4)
         before = self._given.get(key)
-        if before is not None and before.revision > revision:
+        if before is not None and (before.revision, before.attempt) > (result.revision, result.attempt):
             return candidates
         self._given.pop(key, None)
         digests = b"".join([each.trace + each.digest for each in candidates])
-        self._given[key] = _Given(last_record, revision, digests)
-        self._changed[key] = _HEAD.pack(_VERSION, last_record, revision) + digests
+        given = self._given[key] = _Given(last_record, result.revision, result.attempt, digests)
+        self._changed[key] = given.pack()
         if before is None:
             return candidates
         known = before.digests

@@ -1,7 +1,8 @@
-"""Later: sessions whose judge could not be asked, because it was down or its budget spent, and when they are to be scored once more.
+"""Sessions whose judge could not be asked, because it was down or its budget was spent, and when each is scored again.
 
-What comes of it is one more revision of their scores, though the session has none: the scores of all its later revisions then count one
-more ahead of it.
+A successful retry publishes the scores of the same revision again, under the next attempt number. Each session that
+waits has a row in the stage's table. The row changes in the checkpoint that publishes the scores, so that a crash
+neither loses a retry nor publishes it twice.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ import msgspec
 
 from traceweir.schemas.judge_config import RetryLater
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.score.session_header import SessionHeader
+from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.base import Rows
 from traceweir.streams.stages.work_pool import WorkPool
 
 _KEY = b"r"
-_VERSION = b"\x01"
-_SEGMENT = 4
+_VERSION = 2
+_SEGMENT_BYTES = 4
 AT_ONCE = 16
-"""How many of a partition may be tried, or wait for their turn to be tried, at the same time."""
+"""How many sessions of a partition are retried, or wait for a place in the pool, at the same time."""
 PAUSE_S = 10.0
-"""How long one waits that could not be tried."""
+"""Seconds until the next try of a session that could not be read, or was being scored for another reason."""
 
 
 ReadRecord = Callable[[str, int, int], Awaitable[Any]]
@@ -38,81 +39,54 @@ class RetryPolicy(NamedTuple):
     config: RetryLater
     read: ReadRecord
     pool: WorkPool
-    """Bounds how many are tried at the same time, over all partitions: what is scored for the first time goes before."""
+    """Bounds how many are retried at the same time, over all partitions. It is smaller than the pool for first scorings."""
     regates: bool
-    """Whether the gate requires a judged criterion, so that candidates follow from what the judge says."""
+    """Whether the gate requires a judged criterion, so that a retry can change what the gate decides."""
 
     @classmethod
     def of(cls, plan: Plan, read: ReadRecord, pool: WorkPool) -> RetryPolicy | None:
-        """As the plan has it; None if it says nothing of it."""
+        """The policy of a plan; None if its config has no `retry_later`."""
         config = plan.judge.retry_later
         return None if config is None else cls(config, read, pool, not plan.judged.isdisjoint(plan.gate.required))
 
 
 class PendingRetry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is to be scored once more."""
+    """The latest revision of a segment, some of whose scores wait for a judge."""
 
     offset: int
-    """Where the session stands on its topic."""
-    due: int
-    """When, in milliseconds since 1970."""
-    unanswered: int
-    """How many of its scores wait for a judge."""
-    left: int
-    """How many more times it is tried."""
-
-
-class RetryState(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A segment of which scores wait for a judge, or waited."""
-
+    """Where the revision stands on the topic `sessions`."""
     revision: int
-    """The session's latest one."""
-    last_record: int
-    """Timestamp of its last record, in milliseconds since 1970."""
-    steps: tuple[int, ...] = ()
-    """The revisions of the session of which there was one more of its scores, as often as there was."""
-    waits: PendingRetry | None = None
-    said: int = 0
-    """When its last record came by what the session itself says: of two revisions of a segment the later one never says less."""
-
-    @property
-    def next(self) -> int:
-        """By how many revisions its scores count ahead of it if there is one more of them."""
-        return len(self.steps) + 1
-
-
-class Place(NamedTuple):
-    """Where a revision stands, on its topic and in time."""
-
-    offset: int
-    last_record: int
-    """Timestamp of its last record, in milliseconds since 1970; not later than it was written."""
-    said: int
-    """The same, as the session itself says it."""
+    attempt: int
+    """The latest attempt at this revision whose scores are published: 0 for its first scoring."""
+    last_record_ms: int
+    """Timestamp of its last record, as the session itself says it: never less than that of an earlier revision."""
+    due_ms: int
+    """When it is scored again, in milliseconds since 1970."""
+    unanswered: int
+    """How many of its scores wait."""
+    left: int
+    """How many more times it may be scored again."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(RetryState).decode
+_decode = msgspec.msgpack.Decoder(PendingRetry).decode
 
 
 class JudgeRetries:
-    """What of a partition is to be scored once more.
+    """The sessions of one partition that wait for a judge.
 
     Args:
-        config: When, and how often; None: never.
-        kept: By how many milliseconds of record time a session may lie behind the latest one and still come again.
+        config: When a session is scored again, and how often; None: never.
     """
 
-    def __init__(self, config: RetryLater | None, kept: int) -> None:
-        self._config, self._kept = config, kept
-        self._most = (config or RetryLater()).max_sessions
-        self._waiting: OrderedDict[bytes, RetryState] = OrderedDict()
-        self._settled: OrderedDict[bytes, RetryState] = OrderedDict()
-        self._when: dict[bytes, int] = {}
+    def __init__(self, config: RetryLater | None) -> None:
+        self._config = config
+        self._pending: OrderedDict[bytes, PendingRetry] = OrderedDict()  # in the order of their offsets
+        self._due: dict[bytes, int] = {}
         self._queue: list[tuple[int, bytes]] = []
-        self._out: set[bytes] = set()
+        self._taken: set[bytes] = set()
         self._changed: dict[bytes, bytes | None] = {}
-        self._now = self._latest = 0
+        self._now_ms = 0
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Start from the rows of the last finished checkpoint. Without a config nothing waits any more.
@@ -121,136 +95,157 @@ class JudgeRetries:
             ValueError: a row was written by a version that this one does not read.
         """
         found = []
-        for key, row in rows.items():
-            if key.startswith(_KEY):
-                if row[:1] != _VERSION:
-                    raise ValueError(
-                        f"row of a session to be scored once more of format {row[0]}; this version reads {_VERSION[0]}"
-                    )
-                found.append((key, _decode(row[1:])))
-        for key, again in sorted(found, key=lambda item: item[1].last_record):
-            self._latest = max(self._latest, again.last_record)
-            self._keep(key, again)
-            if again.waits and self._config is None:
-                self._put(key, msgspec.structs.replace(again, waits=None))
+        for row_key, row in rows.items():
+            if row_key.startswith(_KEY):
+                pending = _read(row)
+                if pending is None or self._config is None:
+                    self._changed[row_key] = None
+                else:
+                    found.append((row_key, pending))
+        for row_key, pending in sorted(found, key=lambda item: item[1].offset):
+            self._pending[row_key] = pending
+            self._schedule(row_key, pending.due_ms)
 
-    @property
-    def is_active(self) -> bool:
-        """Whether what comes of a session may depend on it."""
-        return self._config is not None or bool(self._waiting or self._settled)
+    def note(self, session: bytes, offset: int, result: ScoringResult) -> bool:
+        """Take note that a revision was scored for the first time.
 
-    def note(self, session: bytes, head: SessionHeader, place: Place, unanswered: int) -> bool:
-        """A revision is scored, and so many of its scores wait for a judge. Returns whether it is scored once more for that."""
-        name, config = _name(session, head.segment), self._config
-        before = self._get(name)
-        if before is not None and (place.said, head.revision) < (before.said, before.revision):
-            return False  # as a replay may bring it
-        # An id that is used again begins at revision 0 again, as do the revisions of its scores.
-        steps = before.steps if before is not None and head.revision >= before.revision else ()
-        waits = None
-        if unanswered and config is not None:
-            waits = PendingRetry(place.offset, self._now + round(config.after_s * 1000), unanswered, config.attempts)
-        self._put(name, RetryState(head.revision, place.last_record, steps, waits, place.said))
-        self._make_room(place.last_record)
-        return waits is not None
+        Args:
+            session: The key of its record.
+            offset: The offset of its record.
+            result: What scoring it gave.
 
-    def revision_offset(self, session: bytes, head: SessionHeader | None) -> int:
-        """By how many revisions the scores of a session count ahead of it."""
-        again = self._get(_name(session, head.segment)) if head else None
-        return sum(step < head.revision for step in again.steps) if head and again else 0
+        Returns:
+            Whether it will be scored again, because some of its scores wait for a judge.
+        """
+        if self._config is None:
+            return False
+        row_key = _KEY + session + result.segment.to_bytes(_SEGMENT_BYTES)
+        before = self._pending.get(row_key)
+        if before and (result.last_record_ms, result.revision) <= (before.last_record_ms, before.revision):
+            return False  # a replay brought an earlier revision, or the same one again: what waits goes on waiting
+        if not result.unanswered:
+            self._remove(row_key)
+            return False
+        due_ms = self._now_ms + round(self._config.after_s * 1000)
+        self._pending.pop(row_key, None)  # the order of offsets
+        left = self._config.attempts
+        self._keep(
+            row_key,
+            PendingRetry(offset, result.revision, 0, result.last_record_ms, due_ms, result.unanswered, left),
+        )
+        self._make_room(self._config.max_sessions)
+        return True
 
-    def tick(self, now: float) -> list[bytes]:
-        """It is so many seconds since 1970. Returns the names of those whose time has come, each once until it is told what came of it."""
-        self._now = round(now * 1000)
-        names = []
-        while self._queue and self._queue[0][0] <= self._now and len(self._out) < AT_ONCE and not self._crowded():
-            due, name = heapq.heappop(self._queue)
-            if self._when.get(name) == due:
-                del self._when[name]
-                self._out.add(name)
-                names.append(name)
-        return names
+    def take_due(self, now: float) -> list[bytes]:
+        """The row keys of the sessions that are due.
 
-    def get(self, name: bytes) -> RetryState | None:
-        """What is to be scored once more by this name; None if nothing is any more."""
-        return self._waiting.get(name)
+        Each is given once, until `put_back`, `give_up` or `retried` is called for it. At most `AT_ONCE` are out at a time.
 
-    def put_back(self, name: bytes) -> None:
-        """It could not be tried now."""
-        self._out.discard(name)
-        if name in self._waiting:
-            self._plan(name, self._now + round(PAUSE_S * 1000))
+        Args:
+            now: Seconds since 1970.
+        """
+        self._now_ms = round(now * 1000)
+        due = []
+        while self._queue and self._queue[0][0] <= self._now_ms and len(self._taken) < AT_ONCE:
+            due_ms, row_key = heapq.heappop(self._queue)
+            if self._due.get(row_key) == due_ms:  # else it was scheduled anew
+                del self._due[row_key]
+                self._taken.add(row_key)
+                due.append(row_key)
+        return due
 
-    def tried(self, name: bytes, unanswered: int, *, better: bool) -> None:
-        """It was scored once more, and so many of its scores still wait; `better`: this made a revision."""
-        self._out.discard(name)
-        again, config = self._waiting[name], self._config
-        steps, waits = again.steps + (again.revision,) * better, None
-        if again.waits and again.waits.left > 1 and unanswered and config is not None:
-            due = self._now + round(config.after_s * 1000)
-            waits = PendingRetry(again.waits.offset, due, unanswered, again.waits.left - 1)
-        self._put(name, msgspec.structs.replace(again, steps=steps, waits=waits))
+    def get(self, row_key: bytes) -> PendingRetry | None:
+        """What waits under a row key; None if nothing does any more."""
+        return self._pending.get(row_key)
+
+    def put_back(self, row_key: bytes) -> None:
+        """Take back a session that could not be scored now, or of which a later revision waits instead."""
+        self._taken.discard(row_key)
+        if (pending := self._pending.get(row_key)) is not None:
+            self._schedule(row_key, max(pending.due_ms, self._now_ms + round(PAUSE_S * 1000)))
+
+    def give_up(self, row_key: bytes) -> None:
+        """Let the scores of a session stay as they are."""
+        self._taken.discard(row_key)
+        self._remove(row_key)
+
+    def retried(self, row_key: bytes, unanswered: int, *, published: bool) -> None:
+        """Take note that a session was scored again.
+
+        Args:
+            row_key: Its row key.
+            unanswered: How many of its published scores wait for a judge now.
+            published: Whether its scores are published under the next attempt number.
+        """
+        self._taken.discard(row_key)
+        pending = self._pending[row_key]
+        if self._config is None or not unanswered or pending.left <= 1:
+            self._remove(row_key)
+            return
+        due_ms = self._now_ms + round(self._config.after_s * 1000)
+        attempt, left = pending.attempt + published, pending.left - 1
+        self._keep(
+            row_key, msgspec.structs.replace(pending, attempt=attempt, due_ms=due_ms, unanswered=unanswered, left=left)
+        )
 
     def rows(self) -> Rows:
         """What changed since the last call."""
         rows, self._changed = list(self._changed.items()), {}
         return rows
 
-    def _get(self, name: bytes) -> RetryState | None:
-        return self._waiting.get(name) or self._settled.get(name)
+    def _keep(self, row_key: bytes, pending: PendingRetry) -> None:
+        self._pending[row_key] = pending
+        self._changed[row_key] = bytes([_VERSION]) + _encode(pending)
+        if row_key not in self._taken:
+            self._schedule(row_key, pending.due_ms)
 
-    def _put(self, name: bytes, again: RetryState) -> None:
-        known = self._waiting.pop(name, None) or self._settled.pop(name, None)
-        self._when.pop(name, None)
-        if again.waits or again.steps:
-            self._keep(name, again)
-            self._changed[name] = _VERSION + _encode(again)
-        elif known:
-            self._changed[name] = None
+    def _remove(self, row_key: bytes) -> None:
+        if self._pending.pop(row_key, None) is not None:
+            self._due.pop(row_key, None)
+            self._changed[row_key] = None
 
-    def _keep(self, name: bytes, again: RetryState) -> None:
-        if again.waits:
-            self._waiting[name] = again
-            if name not in self._out:
-                self._plan(name, again.waits.due)
-        else:
-            self._settled[name] = again
-
-    def _plan(self, name: bytes, due: int) -> None:
-        self._when[name] = due
-        heapq.heappush(self._queue, (due, name))
-        if len(self._queue) > 2 * len(self._when) + 64:
-            self._queue = [(due, name) for name, due in self._when.items()]
+    def _schedule(self, row_key: bytes, due_ms: int) -> None:
+        self._due[row_key] = due_ms
+        heapq.heappush(self._queue, (due_ms, row_key))
+        if len(self._queue) > 2 * len(self._due) + 64:  # most of the queue was scheduled anew or removed
+            self._queue = [(due_ms, row_key) for row_key, due_ms in self._due.items()]
             heapq.heapify(self._queue)
 
-    def _make_room(self, last_record: int) -> None:
-        self._latest = max(self._latest, last_record)
-        while len(self._waiting) > self._most:
-            name = next((name for name in self._waiting if name not in self._out), None)
-            if name is None:
+    def _make_room(self, limit: int) -> None:
+        while len(self._pending) > limit:
+            oldest = next((row_key for row_key in self._pending if row_key not in self._taken), None)
+            if oldest is None:
                 break
-            self._put(name, msgspec.structs.replace(self._waiting[name], waits=None))
-        while len(self._settled) > self._most and not self._crowded():
-            name, _ = self._settled.popitem(last=False)
-            self._changed[name] = None
-
-    def _crowded(self) -> bool:
-        """Whether there is no room for what a further success has to be remembered by for as long as its session may come again."""
-        if len(self._settled) < self._most:
-            return False
-        oldest = next(iter(self._settled.values()))
-        return oldest.last_record >= self._latest - self._kept
+            self._remove(oldest)
 
 
-def session_of(name: bytes) -> bytes:
-    """The session's key in a name."""
-    return name[len(_KEY) : -_SEGMENT]
+def _read(row: bytes) -> PendingRetry | None:
+    if row[0] == 1:
+        return _read_version_1(row[1:])
+    if row[0] != _VERSION:
+        raise ValueError(
+            f"row of a session that waits for a judge, of format {row[0]}; this version reads 1 and {_VERSION}"
+        )
+    return _decode(row[1:])
 
 
-def segment_of(name: bytes) -> int:
-    """The segment in a name."""
-    return int.from_bytes(name[-_SEGMENT:])
+def _read_version_1(row: bytes) -> PendingRetry | None:
+    """A row of the version that published a successful retry as one more revision.
+
+    A session of which that has happened is scored again no more: its scores already have a revision above that of the session.
+    """
+    revision, _, retried_revisions, waits, last_record_ms = msgspec.msgpack.decode(row)
+    if retried_revisions or waits is None:
+        return None
+    offset, due_ms, unanswered, left = waits
+    return PendingRetry(offset, revision, 0, last_record_ms, due_ms, unanswered, left)
 
 
-def _name(session: bytes, segment: int) -> bytes:
-    return _KEY + session + segment.to_bytes(_SEGMENT)
+def session_of(row_key: bytes) -> bytes:
+    """The key of the session in a row key."""
+    return row_key[len(_KEY) : -_SEGMENT_BYTES]
+
+
+def segment_of(row_key: bytes) -> int:
+    """The segment in a row key."""
+    return int.from_bytes(row_key[-_SEGMENT_BYTES:])

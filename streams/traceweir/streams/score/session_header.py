@@ -20,7 +20,6 @@ class SessionHeader(msgspec.Struct, frozen=True, gc=False):
 
 
 _decode = msgspec.json.Decoder(SessionHeader).decode
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def read_header(value: bytes | None) -> SessionHeader | None:
@@ -35,14 +34,3 @@ def read_header(value: bytes | None) -> SessionHeader | None:
         return _decode(value or b"")
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-
-
-def with_revision(value: bytes, by: int) -> bytes:
-    """A session that has a head, its revision raised. All else stays as it was written, to the digit.
-
-    >>> with_revision(b'{"segment":0,"revision":1,"events":[1.50]}', 2)
-    b'{"segment":0,"revision":3,"events":[1.50]}'
-    """
-    document = _members(value)
-    document["revision"] = msgspec.Raw(b"%d" % (int(bytes(document["revision"])) + by))
-    return msgspec.json.encode(document)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from traceweir.schemas.dead_letter import Reason, is_replay
 from traceweir.streams.score.candidate_changes import CandidateChanges
-from traceweir.streams.score.judge_retries import JudgeRetries, Place, RetryPolicy, RetryState, segment_of, session_of
+from traceweir.streams.score.judge_retries import JudgeRetries, PendingRetry, RetryPolicy, segment_of, session_of
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
-from traceweir.streams.score.session_header import read_header, with_revision
+from traceweir.streams.score.session_header import read_header
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.stages.base import Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
@@ -67,7 +67,7 @@ class ScoreStage:
         self._candidate_changes = CandidateChanges(revised_within_ms)
         self._judge_rows = judge_rows
         self._once_more = once_more
-        self._judge_retries = JudgeRetries(once_more and once_more.config, revised_within_ms)
+        self._judge_retries = JudgeRetries(once_more and once_more.config)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []
@@ -99,9 +99,9 @@ class ScoreStage:
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Old verdicts are forgotten, and what has waited for a judge for long enough is scored once more."""
         self._judge_rows.tick(now)
-        for name in self._judge_retries.tick(now):
-            if self._once_more is not None:
-                self._once_more.pool.add(self._try_again, name)
+        if self._once_more is not None:
+            for row_key in self._judge_retries.take_due(now):
+                self._once_more.pool.add(self._retry, row_key)
 
     def full(self) -> bool:
         """Whether as many sessions are in flight as fit the window, or as many bytes."""
@@ -136,12 +136,9 @@ class ScoreStage:
     async def _work(self, record: Record) -> None:
         if self._dropped:
             return
-        key, value = record.key or b"", record.value or b""
-        head = read_header(value) if self._judge_retries.is_active else None
-        if revision_offset := self._judge_retries.revision_offset(key, head):
-            value = with_revision(value, revision_offset)
+        key = record.key or b""
         try:
-            scored = await self._scoring(value, self._judge_rows.known(key))
+            result = await self._scoring(record.value or b"", self._judge_rows.known(key))
         except SessionRejected as why:
             if not self._dropped:
                 self._judge_rows.learn(key, why.judged)
@@ -150,65 +147,66 @@ class ScoreStage:
             return
         if self._dropped:
             return
-        self._judge_rows.learn(key, scored.judged)
+        self._judge_rows.learn(key, result.judged)
         self.counters["scored"] += 1
-        place = Place(record.offset, _last_record(record, scored), scored.last_record_ms)
-        if head is not None and self._judge_retries.note(key, head, place, scored.unanswered):
+        if self._judge_retries.note(key, record.offset, result):
             self.counters["deferred"] += 1
-        self._publish(record, scored, scored.candidates)
+        self._publish(record, result, result.candidates)
         self._go_on(record)
 
-    async def _try_again(self, name: bytes) -> None:
-        """Score a session once more whose judge could not be asked. What has no more values than before is not published."""
-        again, once_more, key = self._judge_retries.get(name), self._once_more, session_of(name)
-        if self._dropped or once_more is None or again is None or again.waits is None or self._revision_queue.busy(key):
-            self._judge_retries.put_back(name)
+    async def _retry(self, row_key: bytes) -> None:
+        """Score a session again whose judge could not be asked, if it can be read and no other revision of it is at work."""
+        retries, policy, key = self._judge_retries, self._once_more, session_of(row_key)
+        pending = retries.get(row_key)
+        if self._dropped or policy is None or pending is None or self._revision_queue.busy(key):
+            retries.put_back(row_key)
             return
         try:
-            record = await once_more.read(self._topics.sessions, self._partition, again.waits.offset)
+            record = await policy.read(self._topics.sessions, self._partition, pending.offset)
         except RecordUnavailable:
-            self._judge_retries.put_back(name)
+            retries.put_back(row_key)
             return
         if self._dropped:
             return
-        if again != self._judge_retries.get(name) or self._revision_queue.busy(key):  # another revision of it came
-            self._judge_retries.put_back(name)
-        elif not _is(record, key, again, segment_of(name)):
+        if pending != retries.get(row_key) or self._revision_queue.busy(key):  # a later revision came meanwhile
+            retries.put_back(row_key)
+        elif not _is_revision(record, key, segment_of(row_key), pending.revision):
             self.counters["retries.expired"] += 1
-            self._judge_retries.tried(name, 0, better=False)
+            retries.give_up(row_key)
         else:
             self._revision_queue.admit(record)
-            await self._score_again(name, again, record, once_more.regates)
+            await self._score_again(row_key, pending, record, policy.regates)
         self._changed()
 
-    async def _score_again(self, name: bytes, again: RetryState, record: Record, regates: bool) -> None:
-        key, before, scored = record.key or b"", again.waits.unanswered if again.waits else 0, None
+    async def _score_again(self, row_key: bytes, pending: PendingRetry, record: Record, regates: bool) -> None:
+        """Publish the scores under the next attempt number if more of them have a value than before; else publish nothing."""
+        key, result = record.key or b"", None
         try:
-            scored = await self._scoring(with_revision(record.value or b"", again.next), self._judge_rows.known(key))
-            judged = scored.judged
-        except SessionRejected as why:  # its results stand as they are
+            result = await self._scoring(record.value or b"", self._judge_rows.known(key), pending.attempt + 1)
+            judged = result.judged
+        except SessionRejected as why:
             judged = why.judged
         if self._dropped:
             return
         self._judge_rows.learn(key, judged)
-        if scored is not None and scored.unanswered < before:
+        if result is not None and result.unanswered < pending.unanswered:
             self.counters["retried"] += 1
-            self._publish(record, scored, scored.candidates if regates else ())
-            self._judge_retries.tried(name, scored.unanswered, better=True)
+            self._publish(record, result, result.candidates if regates else ())
+            self._judge_retries.retried(row_key, result.unanswered, published=True)
         else:
             self.counters["retries.unsuccessful"] += 1
-            self._judge_retries.tried(name, before, better=False)
+            self._judge_retries.retried(row_key, pending.unanswered, published=False)
         self._next_turn(record)
 
-    def _publish(self, record: Record, scored: ScoringResult, offered: Sequence[OfferedCandidate]) -> None:
-        at = _last_record(record, scored)
-        candidates = self._candidate_changes.changed(record.key or b"", scored.segment, scored.revision, at, offered)
+    def _publish(self, record: Record, result: ScoringResult, offered: Sequence[OfferedCandidate]) -> None:
+        last_record_ms = min(result.last_record_ms, record.timestamp)  # what the session says itself may be any time
+        candidates = self._candidate_changes.changed(record.key or b"", result, last_record_ms, offered)
         self.counters["candidates"] += len(candidates)
-        if unchanged := len(scored.candidates) - len(candidates):
+        if unchanged := len(result.candidates) - len(candidates):
             self.counters["unchanged"] += unchanged
-        for outcome, count in scored.outcomes.items():
+        for outcome, count in result.outcomes.items():
             self.counters[f"scores.{outcome}"] += count
-        self._outputs += [Output(self._topics.results, self._partition, record.key, score) for score in scored.scores]
+        self._outputs += [Output(self._topics.results, self._partition, record.key, score) for score in result.scores]
         for candidate in candidates:
             scope = candidate.scope.encode()
             home = partition_of(scope, self._partitions)
@@ -237,11 +235,7 @@ class ScoreStage:
         self._changed()
 
 
-def _last_record(record: Record, scored: ScoringResult) -> int:
-    return min(scored.last_record_ms, record.timestamp)  # what it says itself may be any time
-
-
-def _is(record: Record | None, key: bytes, again: RetryState, segment: int) -> bool:
-    """Whether this is the revision that waits; a topic that was made anew has other records at the same offsets."""
-    head = read_header(record.value) if record is not None and record.key == key else None
-    return head is not None and (head.segment, head.revision) == (segment, again.revision)
+def _is_revision(record: Record | None, key: bytes, segment: int, revision: int) -> bool:
+    """Whether a record is this revision of a session. A topic that was made anew has other records at the same offsets."""
+    header = read_header(record.value) if record is not None and record.key == key else None
+    return header is not None and (header.segment, header.revision) == (segment, revision)

@@ -84,7 +84,7 @@ class _Child(asyncio.Protocol):
 
     async def _answer(self, ask: Ask) -> None:
         try:
-            answer: Answer | Refusal = Answer(ask.number, await self._scoring(ask.session, ask.known))
+            answer: Answer | Refusal = Answer(ask.number, await self._scoring(ask.session, ask.known, ask.attempt))
         except SessionRejected as why:
             answer = Refusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
         if self._transport is not None:

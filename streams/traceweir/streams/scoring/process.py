@@ -144,8 +144,8 @@ class ScoringProcess(asyncio.Protocol):
         """Connect it with the running event loop."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
 
-    def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = ()) -> asyncio.Future[ScoringResult]:
-        """Have a session scored, of which these verdicts are known.
+    def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> asyncio.Future[ScoringResult]:
+        """Have a session scored, of which these verdicts are known, under an attempt number.
 
         Raises:
             Unscorable: by the answer; nothing can come of the session.
@@ -160,7 +160,7 @@ class ScoringProcess(asyncio.Protocol):
             self.silence_s = 0.0
         self._asked += 1
         answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
-        self._send(Ask(self._asked, raw, list(known)))
+        self._send(Ask(self._asked, raw, list(known), attempt))
         return answer
 
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:

@@ -108,11 +108,16 @@ def _refuse_unsendable(plan: Plan) -> None:
 
 
 class Ask(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the scoring process: score a session, of which these verdicts are known."""
+    """To the scoring process: score a session."""
 
     number: int
+    """Comes back with the answer."""
     session: bytes
+    """The session as it stands on its topic."""
     known: list[JudgeVerdict] = []
+    """Verdicts that judges gave on it before."""
+    attempt: int = 0
+    """The attempt number that its scores and candidates get."""
 
 
 class UpdateReference(msgspec.Struct, tag=True, array_like=True, gc=False):
@@ -172,7 +177,7 @@ class Frames:
 
     >>> frames, sent = Frames(), packed(UpdateReference("a", None)) + packed(Ask(7, b"{}"))
     >>> [*frames.of(sent[:5]), *frames.of(sent[5:])]
-    [UpdateReference(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[])]
+    [UpdateReference(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[], attempt=0)]
     """
 
     def __init__(self) -> None:

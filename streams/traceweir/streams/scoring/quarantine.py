@@ -89,19 +89,19 @@ class Quarantine:
         silent_s: float,
     ) -> None:
         self._attempts, self._another, self._failed, self._silent_s = attempts, another, failed, silent_s
-        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], asyncio.Future[ScoringResult]]] = deque()
+        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], int, asyncio.Future[ScoringResult]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.quarantine_process: ScoringProcess | None = None
         """The process for suspects, while there is one."""
 
-    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict]) -> ScoringResult:
-        """Try a session, of which these verdicts are known, when its turn comes.
+    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int = 0) -> ScoringResult:
+        """Try a session, of which these verdicts are known, under an attempt number, when its turn comes.
 
         Raises:
             Unscorable: nothing can come of it.
         """
         answer: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
-        self._suspects.append((raw, known, answer))
+        self._suspects.append((raw, known, attempt, answer))
         if self._task is None:
             self._task = asyncio.create_task(self._try_all())
         return await answer
@@ -114,7 +114,7 @@ class Quarantine:
     async def _try_all(self) -> None:
         try:
             while self._suspects:
-                suspect = raw, known, answer = self._suspects.popleft()
+                suspect = raw, known, attempt, answer = self._suspects.popleft()
                 if answer.done():  # nobody waits any more
                     continue
                 if self._attempts.of(raw) + 1 >= STARTS:
@@ -125,7 +125,7 @@ class Quarantine:
                     self.quarantine_process = await self._another()
                 self._attempts.save()  # before it can bring the worker down, too
                 fresh = self.quarantine_process.fresh
-                found = await self._alone(self.quarantine_process, raw, known)
+                found = await self._alone(self.quarantine_process, raw, known, attempt)
                 if isinstance(found, ScoringProcessDiedError | NotStarted):
                     self.quarantine_process = None
                     if fresh and isinstance(found, ScoringProcessDiedError):
@@ -149,9 +149,9 @@ class Quarantine:
                 self.quarantine_process = None
 
     async def _alone(
-        self, quarantine_process: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict]
+        self, quarantine_process: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict], attempt: int
     ) -> ScoringResult | SessionRejected | ScoringProcessDiedError | NotStarted:
-        answer = quarantine_process.ask(raw, known)
+        answer = quarantine_process.ask(raw, known, attempt)
         while not answer.done():
             await asyncio.wait({answer}, timeout=LOOK_EVERY_S)
             quarantine_process.kill_if_silent(self._silent_s)

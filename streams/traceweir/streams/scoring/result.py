@@ -27,6 +27,8 @@ class ScoringResult(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     segment: int
     revision: int
+    attempt: int
+    """0 for the first scoring of the revision; each successful retry publishes under the next number."""
     last_record_ms: int
     """Timestamp of the session's last record, in milliseconds since 1970, as the session itself says it."""
     scores: Sequence[bytes]
@@ -43,12 +45,13 @@ class ScoringResult(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class Scoring(Protocol):
     """Scores sessions."""
 
-    def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> Awaitable[ScoringResult]:
+    def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> Awaitable[ScoringResult]:
         """Score a session.
 
         Args:
             raw: The session as it stands on its topic.
             known: Verdicts that judges gave on it before.
+            attempt: The attempt number that its scores and candidates get.
 
         Raises:
             SessionRejected: the session cannot be scored.

@@ -32,20 +32,20 @@ UNANSWERED = {"budget", "error", "timeout"}
 """Why a judged score may have a value another time."""
 
 
-Measure = Callable[[Session, Sequence[JudgeVerdict]], Awaitable[ScoringResult]]
-"""Scores a session that has been read, given the verdicts that judges gave on it before."""
+Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResult]]
+"""Scores a session that has been read, given the verdicts that judges gave on it before, and the attempt number."""
 
 
 def score_bytes(measure: Measure) -> Scoring:
     """A scoring of serialised sessions in this process. Every failure that a session causes becomes `SessionRejected`."""
 
-    async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> ScoringResult:
+    async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
         try:
             session = Session.model_validate_json(raw)
         except ValidationError as error:
             raise SessionRejected("unreadable_session", explain(error)) from None
         try:
-            result = await measure(session, known)
+            result = await measure(session, known, attempt)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
                 raise
@@ -93,12 +93,13 @@ class SessionScoring:
         self._embedder = Batching(embedder) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 
-    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> ScoringResult:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         """The scores of a session, and a candidate for each of its traces.
 
         Args:
             session: The session.
             known: Verdicts that judges gave on it before.
+            attempt: The attempt number that its scores and candidates get.
         """
         turns = self._references.resolve(turns_of(session))
         judge = self._judging.session(known) if self._judging is not None else None
@@ -110,6 +111,7 @@ class SessionScoring:
             timeout_s=self._timeout_s,
             judge=judge,
             judge_timeout_s=self._judge_timeout_s,
+            attempt=attempt,
         )
         judged = judge.judged if judge is not None else NOTHING_JUDGED
         unanswered = sum(
@@ -118,18 +120,19 @@ class SessionScoring:
         return ScoringResult(
             session.segment,
             session.revision,
+            attempt,
             int(session.last_record_at.timestamp() * 1000),
             [each.wire() for each in scores],
-            [_offered(each) for each in await self._candidates(session, scores)],
+            [_offered(each) for each in await self._candidates(session, scores, attempt)],
             dict(Counter(map(_outcome, scores))),
             judged,
             unanswered,
         )
 
-    async def _candidates(self, session: Session, scores: Sequence[Score]) -> Sequence[Candidate]:
+    async def _candidates(self, session: Session, scores: Sequence[Score], attempt: int) -> Sequence[Candidate]:
         if not session.traces:
             return ()
-        waiting = [self._candidate(session, trace, self._required(scores, trace)) for trace in session.traces]
+        waiting = [self._candidate(session, trace, self._required(scores, trace), attempt) for trace in session.traces]
         # All at once, so that the timeout of one is that of the session.
         return [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
 
@@ -143,7 +146,9 @@ class SessionScoring:
                 required[score.metric] = verdict
         return required
 
-    async def _candidate(self, session: Session, trace: ReasoningTrace, required: dict[str, Verdict]) -> Candidate:
+    async def _candidate(
+        self, session: Session, trace: ReasoningTrace, required: dict[str, Verdict], attempt: int
+    ) -> Candidate:
         embedding: Embedding | None = None
         missing: str | None = "no_embedder"
         if self._embedder is not None:
@@ -159,6 +164,7 @@ class SessionScoring:
             session_id=session.session_id,
             segment=session.segment,
             revision=session.revision,
+            attempt=attempt,
             scope=self._scope(trace),
             trace=trace,
             required=required,

@@ -54,7 +54,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
-        self._asked: dict[bytes, asyncio.Future[ScoringResult]] = {}
+        self._asked: dict[tuple[bytes, int], asyncio.Future[ScoringResult]] = {}
         self._trial = Quarantine(self._attempts, self._start_quarantine_process, self._fail, silent_s)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
@@ -77,8 +77,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
                 start.result().close()
         self._process.close()
 
-    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), /) -> ScoringResult:
-        """Score a session, of which these verdicts are known.
+    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
+        """Score a session, of which these verdicts are known, under an attempt number.
 
         It waits for ever once no process can be had any more, which `failed` is told.
 
@@ -87,13 +87,13 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         """
         # After a rebalance the same session may still be at work for the former owner of its partition, in this very process. Two of
         # them would count each death of the process twice, and begin to count anew once the first is poison.
-        while (same := self._asked.get(raw)) is not None:
+        while (same := self._asked.get((raw, attempt))) is not None:
             await asyncio.wait({same})
             if not same.cancelled():
                 return same.result()
-        ended = self._asked[raw] = asyncio.get_running_loop().create_future()
+        ended = self._asked[raw, attempt] = asyncio.get_running_loop().create_future()
         try:
-            scored = await self._scored(raw, known)
+            scored = await self._scored(raw, known, attempt)
         except SessionRejected as why:
             ended.set_exception(why)
             ended.exception()  # it is told to whoever waits, and nobody may
@@ -101,21 +101,21 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         else:
             ended.set_result(scored)
         finally:
-            del self._asked[raw]
+            del self._asked[raw, attempt]
             if not ended.done():
                 ended.cancel()
         return scored
 
-    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict]) -> ScoringResult:
+    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int) -> ScoringResult:
         while not self._attempts.of(raw):
             await self._ready.wait()
             try:
-                return await self._process.ask(raw, known)
+                return await self._process.ask(raw, known, attempt)
             except NotStarted:
                 pass
             except ScoringProcessDiedError:
                 self._attempts.add(raw)
-        return await self._trial(raw, known)
+        return await self._trial(raw, known, attempt)
 
     # References
 

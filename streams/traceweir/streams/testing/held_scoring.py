@@ -23,7 +23,7 @@ class HeldScoring:
         self.begun: list[str] = []
         """Ids of the sessions that were begun, each as often as it was."""
 
-    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = ()) -> ScoringResult:
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         """Score a session once it is released."""
         self.begun.append(session.session_id)
         go = asyncio.Event()
@@ -33,7 +33,7 @@ class HeldScoring:
             await go.wait()
         finally:
             self._waiting.remove(place)
-        return await self._inner(session, known)
+        return await self._inner(session, known, attempt)
 
     @property
     def waiting(self) -> list[str]:

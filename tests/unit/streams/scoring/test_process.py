@@ -105,6 +105,14 @@ async def test_it_scores_as_this_process_does(process: ScoringProcess) -> None:
     assert process.embedder_id == "hashing@1"
 
 
+async def test_scores_and_candidates_carry_the_attempt_that_was_asked_for(process: ScoringProcess) -> None:
+    for attempt in (0, 3):
+        result = await process.ask(session(), (), attempt)
+        documents = [orjson.loads(each) for each in [*result.scores, *(each.value for each in result.candidates)]]
+        assert len(documents) > 1
+        assert {document["attempt"] for document in documents} == {result.attempt} == {attempt}
+
+
 async def test_it_answers_each_with_its_own(process: ScoringProcess) -> None:
     names = [f"s{number}" for number in range(200)]
     asked = [process.ask(session(name, "word " * number)) for number, name in enumerate(names)]

@@ -198,6 +198,15 @@ async def test_copies_of_one_session_are_one_session(tmp_path: Path) -> None:
     assert (starts(tmp_path)["kill"], starts(tmp_path)["once"]) == (2, 2)
 
 
+async def test_two_attempts_at_a_session_are_told_apart_also_where_suspects_are_tried(tmp_path: Path) -> None:
+    async with scoring(tmp_path) as apart:
+        for suspect in (False, True):
+            if suspect:
+                apart._attempts.add(session("s"))
+            found = await asyncio.gather(*(apart(session("s"), (), attempt) for attempt in (0, 1)))
+            assert [each.attempt for each in found] == [0, 1]
+
+
 async def test_a_scorer_that_gives_way_to_nobody_is_ended(tmp_path: Path) -> None:
     async with scoring(tmp_path, silent_s=3) as apart:
         found = await outcomes(apart, ["a", "hold", "b"])
