@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from unittest.mock import MagicMock
 
 import orjson
 import pytest
 from faust.types import TP
 
-from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane
 from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.stages.base import Cut, End, Record, Rows, StageSpec
@@ -243,62 +240,6 @@ async def test_after_a_pause_the_stages_hear_the_time_before_the_records_and_not
     assert stage.ticks == []
     lane.observe_clock(500.0)
     assert stage.ticks == [(500.0, ["a", "b"])]
-
-
-async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time() -> None:
-    lane, stage = make_lane()
-    lane.pending_seeks()
-    checkpoints = Checkpoints.__new__(Checkpoints)
-    checkpoints.lanes, checkpoints._app = {0: lane}, MagicMock()
-
-    await checkpoints.take(TP("a", 0), records("a", 1))
-
-    assert [behind for _, behind in stage.ticks] == [["a", "b"]]
-
-
-class Sends:
-    """A delivery that notes how many checkpoints it was given, and lets them go when it is told."""
-
-    def __init__(self) -> None:
-        self.begun = self.ended = 0
-        self.go = asyncio.Event()
-
-    async def send(self, *checkpoint: object) -> int:
-        self.begun += 1
-        await self.go.wait()
-        self.ended += 1
-        return -1
-
-
-async def test_a_partition_begins_no_checkpoint_after_its_last_while_others_are_still_at_theirs() -> None:
-    checkpoints = Checkpoints.__new__(Checkpoints)
-    lanes, sends = {number: make_lane(inputs=("a",))[0] for number in (0, 1)}, {0: Sends(), 1: Sends()}
-    checkpoints.lanes, checkpoints._app, checkpoints._interval_s = dict(lanes), MagicMock(should_stop=False), 0.0
-    checkpoints._deliveries, checkpoints.finished = dict(sends), None  # type: ignore[arg-type]
-    checkpoints._table = MagicMock()
-    for number, lane in lanes.items():
-        lane.number = number
-        lane.pending_seeks()
-        lane.fetched(ends(lane), 100.0)
-        lane.task = asyncio.create_task(checkpoints._run(lane))
-        await checkpoints.take(TP("a", number), records("a", 1))
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert [each.begun for each in sends.values()] == [1, 1]
-
-    await checkpoints.take(TP("a", 1), records("a", 1, first=1))
-    revoked = asyncio.create_task(checkpoints.revoke())
-    sends[1].go.set()
-    for more in range(2, 200):
-        await checkpoints.take(TP("a", 1), records("a", 1, first=more))
-        await asyncio.sleep(0)
-    assert (sends[1].begun, revoked.done()) == (2, False)  # the one that was under way, and the last
-
-    sends[0].go.set()
-    await revoked
-    assert all(each.begun == each.ended > 0 for each in sends.values())
-    assert all(lane.dead for lane in lanes.values())
-    assert checkpoints.lanes == {}
 
 
 async def test_its_lag_is_what_the_last_fetch_left() -> None:

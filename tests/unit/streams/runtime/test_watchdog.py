@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from unittest.mock import MagicMock
 
 import pytest
-from faust.types import TP
 
 from traceweir.streams.errors import in_words
-from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.watchdog import (
     ASK_EVERY_S,
     LOOK_EVERY_S,
@@ -20,7 +17,6 @@ from traceweir.streams.runtime.watchdog import (
     Watch,
     Watchdogs,
 )
-from traceweir.streams.stages.base import End
 
 LIMIT_S = 10.0
 LOOKS = int(LIMIT_S / LOOK_EVERY_S)
@@ -127,96 +123,3 @@ async def test_kafka_is_lost_after_a_minute_without_an_answer(caplog: pytest.Log
     with caplog.at_level(logging.ERROR):
         assert watch.note_answer(answered=False)
     assert "no Kafka broker has answered at kafka:9092 for 60 s" in caplog.text
-
-
-# --- what the checkpoints see to
-
-
-def checkpoints(*, ready: bool = True, rebalancing: bool = False, started: bool = True) -> Checkpoints:
-    """Two partitions, each with a lane whose last fetch ended at offset 5."""
-    found = Checkpoints.__new__(Checkpoints)
-    found._app = MagicMock(should_stop=False, rebalancing=rebalancing, rebalancing_count=1)
-    found._app.tables.actives_ready, found._app._consumer.started = ready, started
-    found.inputs, found.problems, found._limit = {"a": None}, [], 10
-    found._taking_over, found._steps, found.steps_before = None, 0, lambda: 0
-    found.lanes = {0: lane(), 1: lane()}
-    found._ends = {TP("a", number): End(5, 5, 100.0) for number in found.lanes}
-    return found
-
-
-def lane(*, woken: bool = False, locked: bool = False, full: bool = False) -> MagicMock:
-    found = MagicMock(rounds=7)
-    found.wake.is_set.return_value, found.lock.locked.return_value, found.full.return_value = woken, locked, full
-    return found
-
-
-def due(found: Checkpoints) -> dict[str, object]:
-    return {duty.name: duty.mark for duty in found.duties() if duty.due}
-
-
-def test_an_idle_partition_has_to_be_fetched_and_nothing_else() -> None:
-    assert due(checkpoints()) == {"partition 0: fetching a": (5, 100.0), "partition 1: fetching a": (5, 100.0)}
-
-
-def test_a_partition_that_was_never_fetched_has_to_be() -> None:
-    found = checkpoints()
-    del found._ends[TP("a", 1)]  # type: ignore[attr-defined]
-    assert due(found)["partition 1: fetching a"] is None
-
-
-def test_a_full_partition_need_not_be_fetched() -> None:
-    found = checkpoints()
-    found.lanes[1] = lane(full=True)
-    assert due(found).keys() == {"partition 0: fetching a"}
-
-
-@pytest.mark.parametrize("at_work", [{"woken": True}, {"locked": True}])
-def test_a_checkpoint_is_due_when_something_is_pending_or_one_has_begun(at_work: dict[str, bool]) -> None:
-    found = checkpoints()
-    found.lanes[0] = lane(**at_work)
-    assert due(found)["partition 0: the next checkpoint"] == 7
-
-
-def test_while_it_catches_up_each_batch_is_a_step() -> None:
-    found = checkpoints(ready=False)
-    found.lanes, found._taking_over = {}, [0, 1]
-    assert found.state() == {"phase": "catching up", "partitions": [0, 1]}
-    ((name, before),) = due(found).items()
-    assert name == "catching up (partition 0, partition 1)"
-    found._steps += 1
-    assert due(found)[name] != before
-
-
-def test_joining_the_group_may_not_take_for_ever() -> None:
-    found = checkpoints(ready=False)
-    found.lanes = {}
-    assert due(found).keys() == {"joining (no partition yet)"}
-
-
-def test_a_worker_without_partitions_while_others_have_them_is_ready_and_has_nothing_to_do() -> None:
-    found = checkpoints()
-    found.lanes = {}
-    assert found.state() == {"phase": "ready", "partitions": []}
-    assert due(found) == {}
-
-
-@pytest.mark.parametrize(
-    ("given", "phase"),
-    [
-        ({"ready": True}, "ready"),
-        ({"ready": True, "rebalancing": True}, "joining"),
-        ({"ready": False}, "joining"),
-        ({"ready": False, "started": False}, "starting"),
-    ],
-)
-def test_the_phase_follows_the_group(given: dict[str, bool], phase: str) -> None:
-    found = checkpoints(**given)
-    found.lanes = {}
-    assert found.phase == phase
-
-
-def test_one_that_has_given_up_or_was_told_to_end_is_stopping_and_has_no_duties() -> None:
-    given_up, told = checkpoints(), checkpoints()
-    given_up.problems.append("the worker gives up: ProducerFenced; its log says more")
-    told._app.should_stop = True
-    assert [(each.phase, due(each)) for each in (given_up, told)] == [("stopping", {})] * 2

@@ -1,0 +1,239 @@
+"""What checkpoints make of a rebalance, of records and of the end, on a Faust app that is a stub."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any
+from unittest.mock import AsyncMock, MagicMock
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer import fetcher
+from faust.types import TP
+from tests.unit.streams.runtime.test_lane import Listing, ends, records
+
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
+from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.delivery import Delivery
+from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.stages.base import End, StageSpec
+
+
+class Sends:
+    """A delivery that starts and sends when it is told, and counts its checkpoints."""
+
+    def __init__(self) -> None:
+        self.may_start, self.may_send = asyncio.Event(), asyncio.Event()
+        self.begun = self.ended = 0
+
+    async def start(self) -> None:
+        await self.may_start.wait()
+
+    async def send(self, *checkpoint: object) -> int:
+        self.begun += 1
+        await self.may_send.wait()
+        self.ended += 1
+        return -1
+
+    async def stop(self) -> None:
+        """Nothing is connected."""
+
+
+@pytest.fixture(autouse=True)
+def _process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints that give up would end the process of the tests soon afterwards."""
+    monkeypatch.setattr("traceweir.streams.runtime.checkpoint.HARD_EXIT_S", 1e6)
+
+
+@pytest.fixture(autouse=True)
+def _fetches_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiokafka reads batches of the inputs otherwise once checkpoints are there."""
+    for name in ("MemoryRecords", "PartitionRecords"):
+        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
+
+
+def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = True) -> MagicMock:
+    app = MagicMock(should_stop=False, rebalancing=rebalancing, rebalancing_count=1)
+    app.configure_mock(**{"tables.actives_ready": ready, "_consumer.started": started})
+    app.tables.on_rebalance = AsyncMock()
+    return app
+
+
+def checkpoints_of(app: MagicMock, delivery: Callable[[int], Delivery] = lambda number: Sends()) -> Checkpoints:
+    """Checkpoints of one stage that reads the topic `a`, without a pause between two."""
+    table = MagicMock(changelog_topic_name="changelog", data=MagicMock(offset_key=b"offset"))
+    spec = StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
+    return Checkpoints(app, table, [spec], delivery, AsyncMock(return_value="id"), {}, interval_s=0.0)
+
+
+def at_work(**app: bool) -> Checkpoints:
+    """Two partitions, each with a lane whose last fetch ended at offset 5."""
+    found = checkpoints_of(app_of(**app))
+    found.lanes = {0: lane(), 1: lane()}
+    found.fetched({TP("a", number): End(5, 5, 100.0) for number in found.lanes})
+    return found
+
+
+def lane(*, woken: bool = False, locked: bool = False, full: bool = False) -> MagicMock:
+    found = MagicMock(rounds=7)
+    found.wake.is_set.return_value, found.lock.locked.return_value, found.full.return_value = woken, locked, full
+    return found
+
+
+async def take_over(app: MagicMock, numbers: Sequence[int]) -> None:
+    """What Faust calls with a new assignment."""
+    places = {TP(topic, number) for topic in ("a", "changelog") for number in numbers}
+    await app.tables.on_rebalance(places, set(), places)
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def due(found: Checkpoints) -> dict[str, object]:
+    return {duty.name: duty.mark for duty in found.duties() if duty.due}
+
+
+# What has to go on
+
+
+def test_an_idle_partition_has_to_be_fetched_and_nothing_else() -> None:
+    assert due(at_work()) == {"partition 0: fetching a": (5, 100.0), "partition 1: fetching a": (5, 100.0)}
+
+
+def test_a_partition_that_was_never_fetched_has_to_be() -> None:
+    found = at_work()
+    found.fetched({TP("a", 0): End(5, 5, 100.0)})
+    assert due(found)["partition 1: fetching a"] is None
+
+
+def test_a_full_partition_need_not_be_fetched() -> None:
+    found = at_work()
+    found.lanes[1] = lane(full=True)
+    assert due(found).keys() == {"partition 0: fetching a"}
+
+
+@pytest.mark.parametrize("busy", [{"woken": True}, {"locked": True}])
+def test_a_checkpoint_is_due_when_something_is_pending_or_one_has_begun(busy: dict[str, bool]) -> None:
+    found = at_work()
+    found.lanes[0] = lane(**busy)
+    assert due(found)["partition 0: the next checkpoint"] == 7
+
+
+async def test_while_partitions_are_taken_over_each_producer_that_starts_is_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def stopped(self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object) -> None:
+        await changelog_id
+        raise StopRequested
+
+    monkeypatch.setattr(ChangelogRestore, "read", stopped)
+    app, deliveries = app_of(ready=False), {0: Sends(), 1: Sends()}
+    found = checkpoints_of(app, deliveries.__getitem__)
+    taking = asyncio.create_task(take_over(app, [0, 1]))
+    await turns()
+    assert found.state() == {"phase": "catching up", "partitions": [0, 1]}
+    ((name, before),) = due(found).items()
+    assert name == "catching up (partition 0, partition 1)"
+    deliveries[0].may_start.set()
+    await turns()
+    assert due(found)[name] != before
+
+    deliveries[1].may_start.set()
+    await taking
+    assert found.state() == {"phase": "joining", "partitions": []}
+
+
+def test_joining_the_group_may_not_take_for_ever() -> None:
+    assert due(checkpoints_of(app_of(ready=False))).keys() == {"joining (no partition yet)"}
+
+
+def test_a_worker_without_partitions_while_others_have_them_is_ready_and_has_nothing_to_do() -> None:
+    found = checkpoints_of(app_of())
+    assert found.state() == {"phase": "ready", "partitions": []}
+    assert due(found) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "phase"),
+    [
+        ({"ready": True}, "ready"),
+        ({"ready": True, "rebalancing": True}, "joining"),
+        ({"ready": False}, "joining"),
+        ({"ready": False, "started": False}, "starting"),
+    ],
+)
+def test_the_phase_follows_the_group(given: dict[str, bool], phase: str) -> None:
+    assert checkpoints_of(app_of(**given)).phase == phase
+
+
+def test_one_that_has_given_up_or_was_told_to_end_is_stopping_and_has_no_duties() -> None:
+    app = app_of()
+    given_up, told = at_work(), checkpoints_of(app)
+    given_up.problems.append("the worker gives up: ProducerFenced; its log says more")
+    app.should_stop = True
+    assert [(each.phase, due(each)) for each in (given_up, told)] == [("stopping", {})] * 2
+
+
+# Records, and the last checkpoint
+
+
+async def owning(
+    app: MagicMock, deliveries: dict[int, Sends], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Checkpoints, dict[int, Lane]]:
+    """Partitions that were taken over, and are read to their end."""
+
+    async def read(
+        self: ChangelogRestore, numbers: Sequence[int], changelog_id: Awaitable[str], inputs: Collection[str]
+    ) -> dict[Any, int]:
+        await changelog_id
+        return {TopicPartition(topic, number): 0 for topic in inputs for number in numbers}
+
+    monkeypatch.setattr(ChangelogRestore, "read", read)
+    for delivery in deliveries.values():
+        delivery.may_start.set()
+    checkpoints = checkpoints_of(app, deliveries.__getitem__)
+    await take_over(app, sorted(deliveries))
+    lanes = dict(checkpoints.lanes)
+    for one in lanes.values():
+        one.pending_seeks()
+        one.fetched(ends(one), 100.0)
+    return checkpoints, lanes
+
+
+async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, lanes = await owning(app_of(), {0: Sends()}, monkeypatch)
+    stage = lanes[0].stages["one"]
+    assert isinstance(stage, Listing)
+    stage.ticks.clear()
+
+    await checkpoints.take(TP("a", 0), records("a", 1))
+
+    assert [behind for _, behind in stage.ticks] == [["a"]]
+
+
+async def test_a_partition_begins_no_checkpoint_after_its_last_while_others_are_still_at_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sends = {0: Sends(), 1: Sends()}
+    checkpoints, lanes = await owning(app_of(), sends, monkeypatch)
+    for number in lanes:
+        await checkpoints.take(TP("a", number), records("a", 1))
+    await turns()
+    assert [each.begun for each in sends.values()] == [1, 1]
+
+    await checkpoints.take(TP("a", 1), records("a", 1, first=1))
+    revoked = asyncio.create_task(checkpoints.revoke())
+    sends[1].may_send.set()
+    for more in range(2, 200):
+        await checkpoints.take(TP("a", 1), records("a", 1, first=more))
+        await asyncio.sleep(0)
+    assert (sends[1].begun, revoked.done()) == (2, False)  # the one that was under way, and the last
+
+    sends[0].may_send.set()
+    await revoked
+    assert all(each.begun == each.ended > 0 for each in sends.values())
+    assert all(lane.dead for lane in lanes.values())
+    assert checkpoints.lanes == {}
