@@ -1,4 +1,4 @@
-"""Revisions: which candidates a session gave before, so that its next revision gives those only that have changed."""
+"""Remembers the candidates of a session, so that its next revision or attempt sends only the changed ones."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class _Given(NamedTuple):
     revision: int
     attempt: int
     digests: bytes
-    """Of each trace its name and its digest."""
+    """Digest of the id, and digest of the content, of each trace."""
 
     def pack(self) -> bytes:
-        """The row."""
+        """Returns the row."""
         if self.attempt:
             return _HEAD_2.pack(2, self.last_record, self.revision, self.attempt) + self.digests
         return _HEAD.pack(1, self.last_record, self.revision) + self.digests
 
     @classmethod
     def unpack(cls, row: bytes) -> _Given:
-        """What a row holds.
+        """Returns the content of a row.
 
         Raises:
-            ValueError: the row was written by a version that this one does not read.
+            ValueError: this version does not read the format of the row.
         """
         if row[0] == 1:
             _, last_record, revision = _HEAD.unpack_from(row)
@@ -46,10 +46,10 @@ class _Given(NamedTuple):
 
 
 class CandidateChanges:
-    """The candidates given by sessions that may come again.
+    """The candidates of sessions that can get another revision.
 
     Args:
-        kept: By how many milliseconds of record time a session may lie behind the latest one and still come again.
+        kept: Maximum distance in milliseconds of record time behind the latest session at which another revision can come.
     """
 
     def __init__(self, kept: int) -> None:
@@ -58,10 +58,10 @@ class CandidateChanges:
         self._changed: dict[bytes, bytes | None] = {}
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the rows of the last finished checkpoint.
+        """Restores the state from the rows of the last finished checkpoint.
 
         Raises:
-            ValueError: a row was written by a version that this one does not read.
+            ValueError: this version does not read the format of a row.
         """
         found = []
         for key, row in rows.items():
@@ -73,15 +73,15 @@ class CandidateChanges:
     def changed(
         self, session: bytes, result: ScoringResult, last_record: int, candidates: Sequence[OfferedCandidate]
     ) -> Sequence[OfferedCandidate]:
-        """The candidates that the segment did not give before as they are now.
+        """Returns the candidates that are new or changed for this segment.
 
-        All of them, if a later revision or attempt gave candidates before: the gate then rejects them as `superseded`.
+        Returns all of them if a later revision or attempt gave candidates before: the gate then rejects them as `superseded`.
 
         Args:
-            session: Its id.
-            result: What scoring the session gave: it names segment, revision and attempt.
-            last_record: The timestamp of its last record, in milliseconds since 1970.
-            candidates: All that it gives now.
+            session: The session id.
+            result: The result of scoring the session, with segment, revision and attempt.
+            last_record: Timestamp of the last record of the session, in milliseconds since 1970.
+            candidates: All candidates of this result.
         """
         self._forget(last_record)
         if not candidates:
@@ -101,7 +101,7 @@ class CandidateChanges:
         return [each for each in candidates if each.trace + each.digest not in pairs]
 
     def rows(self) -> Rows:
-        """What changed since the last call."""
+        """Returns the changed rows since the last call."""
         rows, self._changed = list(self._changed.items()), {}
         return rows
 

@@ -24,28 +24,28 @@ _KEY = b"r"
 _VERSION = 2
 _SEGMENT_BYTES = 4
 AT_ONCE = 16
-"""How many sessions of a partition are retried, or wait for a place in the pool, at the same time."""
+"""Maximum number of sessions of a partition that are retried, or wait for a place in the pool, at the same time."""
 PAUSE_S = 10.0
 """Seconds until the next try of a session that could not be read, or was being scored for another reason."""
 
 
 ReadRecord = Callable[[str, int, int], Awaitable[Any]]
-"""Reads a record again, by topic, partition and offset; gives None if it is gone. Raises `RecordUnavailable`."""
+"""Reads a record again, by topic, partition and offset; returns None if the record is gone. Raises `RecordUnavailable`."""
 
 
 class RetryPolicy(NamedTuple):
-    """What is done about sessions whose judge could not be asked."""
+    """How sessions are retried whose judge could not be asked."""
 
     config: RetryLater
     read: ReadRecord
     pool: WorkPool
-    """Bounds how many are retried at the same time, over all partitions. It is smaller than the pool for first scorings."""
+    """Limits how many sessions are retried at the same time, over all partitions. It is smaller than the pool of first scorings."""
     regates: bool
     """Whether the gate requires a judged criterion, so that a retry can change what the gate decides."""
 
     @classmethod
     def of(cls, plan: Plan, read: ReadRecord, pool: WorkPool) -> RetryPolicy | None:
-        """The policy of a plan; None if its config has no `retry_later`."""
+        """Returns the policy of a plan; None if its config has no `retry_later`."""
         config = plan.judge.retry_later
         return None if config is None else cls(config, read, pool, not plan.judged.isdisjoint(plan.gate.required))
 
@@ -54,18 +54,18 @@ class PendingRetry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The latest revision of a segment, some of whose scores wait for a judge."""
 
     offset: int
-    """Where the revision stands on the topic `sessions`."""
+    """Offset of the revision on the topic `sessions`."""
     revision: int
     attempt: int
     """The latest attempt at this revision whose scores are published: 0 for its first scoring."""
     last_record_ms: int
     """Timestamp of its last record, as the session itself says it: never less than that of an earlier revision."""
     due_ms: int
-    """When it is scored again, in milliseconds since 1970."""
+    """Time of the next retry, in milliseconds since 1970."""
     unanswered: int
-    """How many of its scores wait."""
+    """Number of scores that wait."""
     left: int
-    """How many more times it may be scored again."""
+    """Number of retries that are left."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -89,10 +89,10 @@ class JudgeRetries:
         self._now_ms = 0
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the rows of the last finished checkpoint. Without a config nothing waits any more.
+        """Restores the waiting sessions from the rows of the last finished checkpoint. Without a config no session waits any more.
 
         Raises:
-            ValueError: a row was written by a version that this one does not read.
+            ValueError: this version does not read the format of a row.
         """
         found = []
         for row_key, row in rows.items():
@@ -107,15 +107,15 @@ class JudgeRetries:
             self._schedule(row_key, pending.due_ms)
 
     def note(self, session: bytes, offset: int, result: ScoringResult) -> bool:
-        """Take note that a revision was scored for the first time.
+        """Notes that a revision was scored for the first time.
 
         Args:
             session: The key of its record.
             offset: The offset of its record.
-            result: What scoring it gave.
+            result: The result of scoring it.
 
         Returns:
-            Whether it will be scored again, because some of its scores wait for a judge.
+            Whether the session will be scored again, because some of its scores wait for a judge.
         """
         if self._config is None:
             return False
@@ -137,9 +137,9 @@ class JudgeRetries:
         return True
 
     def take_due(self, now: float) -> list[bytes]:
-        """The row keys of the sessions that are due.
+        """Returns the row keys of the sessions that are due.
 
-        Each is given once, until `put_back`, `give_up` or `retried` is called for it. At most `AT_ONCE` are out at a time.
+        Each key is returned once, until `put_back`, `give_up` or `retried` is called for it. At most `AT_ONCE` are out at a time.
 
         Args:
             now: Seconds since 1970.
@@ -148,33 +148,33 @@ class JudgeRetries:
         due = []
         while self._queue and self._queue[0][0] <= self._now_ms and len(self._taken) < AT_ONCE:
             due_ms, row_key = heapq.heappop(self._queue)
-            if self._due.get(row_key) == due_ms:  # else it was scheduled anew
+            if self._due.get(row_key) == due_ms:  # otherwise it was scheduled again
                 del self._due[row_key]
                 self._taken.add(row_key)
                 due.append(row_key)
         return due
 
     def get(self, row_key: bytes) -> PendingRetry | None:
-        """What waits under a row key; None if nothing does any more."""
+        """Returns the waiting session of a row key; None if it does not wait any more."""
         return self._pending.get(row_key)
 
     def put_back(self, row_key: bytes) -> None:
-        """Take back a session that could not be scored now, or of which a later revision waits instead."""
+        """Schedules a session again that could not be scored now, or whose later revision waits instead."""
         self._taken.discard(row_key)
         if (pending := self._pending.get(row_key)) is not None:
             self._schedule(row_key, max(pending.due_ms, self._now_ms + round(PAUSE_S * 1000)))
 
     def give_up(self, row_key: bytes) -> None:
-        """Let the scores of a session stay as they are."""
+        """Ends the retries of a session; its scores stay unchanged."""
         self._taken.discard(row_key)
         self._remove(row_key)
 
     def retried(self, row_key: bytes, unanswered: int, *, published: bool) -> None:
-        """Take note that a session was scored again.
+        """Notes that a session was scored again.
 
         Args:
-            row_key: Its row key.
-            unanswered: How many of its published scores wait for a judge now.
+            row_key: The row key of the session.
+            unanswered: Number of its published scores that still wait for a judge.
             published: Whether its scores are published under the next attempt number.
         """
         self._taken.discard(row_key)
@@ -189,7 +189,7 @@ class JudgeRetries:
         )
 
     def rows(self) -> Rows:
-        """What changed since the last call."""
+        """Returns the changed rows since the last call."""
         rows, self._changed = list(self._changed.items()), {}
         return rows
 
@@ -207,7 +207,7 @@ class JudgeRetries:
     def _schedule(self, row_key: bytes, due_ms: int) -> None:
         self._due[row_key] = due_ms
         heapq.heappush(self._queue, (due_ms, row_key))
-        if len(self._queue) > 2 * len(self._due) + 64:  # most of the queue was scheduled anew or removed
+        if len(self._queue) > 2 * len(self._due) + 64:  # most entries were scheduled again or removed
             self._queue = [(due_ms, row_key) for row_key, due_ms in self._due.items()]
             heapq.heapify(self._queue)
 
@@ -230,9 +230,9 @@ def _read(row: bytes) -> PendingRetry | None:
 
 
 def _read_version_1(row: bytes) -> PendingRetry | None:
-    """A row of the version that published a successful retry as one more revision.
+    """Reads a row of the version that published a successful retry as one more revision.
 
-    A session of which that has happened is scored again no more: its scores already have a revision above that of the session.
+    A session with such a retry is not scored again: its scores already have a higher revision than the session.
     """
     revision, _, retried_revisions, waits, last_record_ms = msgspec.msgpack.decode(row)
     if retried_revisions or waits is None:
@@ -242,10 +242,10 @@ def _read_version_1(row: bytes) -> PendingRetry | None:
 
 
 def session_of(row_key: bytes) -> bytes:
-    """The key of the session in a row key."""
+    """Returns the session in a row key."""
     return row_key[len(_KEY) : -_SEGMENT_BYTES]
 
 
 def segment_of(row_key: bytes) -> int:
-    """The segment in a row key."""
+    """Returns the segment in a row key."""
     return int.from_bytes(row_key[-_SEGMENT_BYTES:])

@@ -1,4 +1,4 @@
-"""What the score stage remembers of judges, in rows of the checkpoint: the verdicts of its sessions, and what they cost today."""
+"""Stores verdicts of judges, and the spending of today, in rows of the score stage's checkpoint."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ _paid = msgspec.msgpack.Decoder(list[Paid]).decode
 
 
 class JudgeRows:
-    """The verdicts that were paid for by the sessions of a partition, and what was paid.
+    """The verdicts of the sessions of a partition, and their cost.
 
-    A verdict's row is written with the results that follow from it, so whoever scores the session again, here or after a rebalance, with
-    another threshold or as a later revision, pays for nothing that was answered before.
+    The row of a verdict is written in the same checkpoint as the results that use it. A session that is scored again, after a rebalance,
+    with another threshold or as a later revision, therefore pays for no question twice.
 
     Args:
-        limits: How old verdicts may be, and how many.
-        charge: Told what counts against the budget of this process: from rows that are taken over, and less than 0 when they go.
+        limits: Maximum age and number of verdicts.
+        record_spend: Called with spending that counts against the budget of this process: of restored rows, and negative when the
+            partition is given up.
     """
 
     def __init__(self, limits: VerdictCache, record_spend: Callable[[Paid], object] = lambda paid: None) -> None:
         self._limits, self._charge = limits, record_spend
-        self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()  # by row, the oldest first
+        self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()  # by row key, the oldest first
         self._of_session: dict[bytes, list[bytes]] = {}
         self._changed: dict[bytes, bytes | None] = {}
         self._spending = Spending()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the rows of the last finished checkpoint.
+        """Restores verdicts and spending from the rows of the last finished checkpoint.
 
         Raises:
-            ValueError: a row was written by a version that this one does not read.
+            ValueError: this version does not read the format of a row.
         """
         found = []
         for key, row in rows.items():
@@ -57,18 +58,18 @@ class JudgeRows:
                     self._spending.add(paid)
         for key, verdict in sorted(found, key=lambda item: item[1].at):
             self._remember(key, verdict)
-        self._make_room()  # the limit may be lower than it was
+        self._make_room()  # the limit can be lower than before
         for paid in self._spending.entries():
             self._charge(paid)
 
     def known(self, session: bytes) -> list[JudgeVerdict]:
-        """The verdicts of a session."""
+        """Returns the stored verdicts of a session."""
         if not self._found:
             return []
         return [self._found[key] for key in self._of_session.get(_name(session), ())]
 
     def learn(self, session: bytes, judged: JudgeUsage) -> None:
-        """Remember what judging a session brought."""
+        """Stores the verdicts and the cost of judging a session."""
         for verdict in judged.verdicts:
             if len(verdict.text) <= LONGEST:
                 key = _VERDICT + _name(session) + verdict.key
@@ -81,18 +82,18 @@ class JudgeRows:
         self._make_room()
 
     def tick(self, now: float) -> None:
-        """It is so many seconds since 1970: what is too old is forgotten."""
+        """Forgets old verdicts; `now` is in seconds since 1970."""
         oldest = (now - self._limits.max_age_s) * 1000
         while self._found and next(iter(self._found.values())).at < oldest:
             self._drop_first()
 
     def rows(self) -> Rows:
-        """What changed since the last call."""
+        """Returns the changed rows since the last call."""
         rows, self._changed = list(self._changed.items()), {}
         return rows
 
     def drop(self) -> None:
-        """The partition belongs to somebody else now, and what it cost with it."""
+        """Subtracts the spending of this partition, which now belongs to another worker."""
         for minute, tokens, usd in self._spending.entries():
             self._charge(Paid(minute, -tokens, -usd))
         self._spending = Spending()

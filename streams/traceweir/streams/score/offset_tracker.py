@@ -1,7 +1,7 @@
-"""How far a partition is read when its records are done in any order.
+"""Tracks how far a partition is done when its records finish in any order.
 
-What is committed is the offset below which all are done. A row keeps those done above it as ranges, so one record that takes minutes
-costs as much room as it does alone, however many are done meanwhile.
+The committed offset is the one below which all records are done. A row keeps the records that are done above it as ranges, so a record
+that takes minutes does not let the row grow with every record that is done meanwhile.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 
 _VERSION = 2
-_NUMBER = struct.Struct("@q")  # of version 1, whose rows were the numbers themselves and nothing else
+_NUMBER = struct.Struct("@q")  # of version 1, whose rows contain only the offsets
 _RANGE = struct.Struct(">qq")
 
 
@@ -36,7 +36,7 @@ class OffsetTracker:
         self._before: deque[tuple[int, int]] = deque()
 
     def __len__(self) -> int:
-        """How many are begun and not done."""
+        """Returns the number of records in progress."""
         return len(self._open)
 
     def load(self, row: bytes) -> None:
@@ -53,7 +53,7 @@ class OffsetTracker:
             raise ValueError(f"row of offsets that are done of format {row[0]}; this version reads 1 and {_VERSION}")
 
     def begin(self, offset: int) -> bool:
-        """Take the next record, above all former ones. Returns whether it is still to be done."""
+        """Starts the next record, whose offset is above all former ones. Returns whether it must still be done."""
         self._next = offset + 1
         while self._before and self._before[0][1] <= offset:
             self._before.popleft()
@@ -63,21 +63,21 @@ class OffsetTracker:
         return True
 
     def end(self, offset: int) -> None:
-        """A record is done."""
+        """Marks a record as done."""
         del self._open[offset]
 
     @property
     def mark(self) -> int | None:
-        """The offset below which all are done; None before the first record."""
+        """Returns the offset below which all records are done; None before the first record."""
         return next(iter(self._open), self._next)
 
     def row(self) -> bytes:
-        """What is done above the mark; empty if nothing is."""
+        """Returns the row of the ranges that are done above the mark; empty if there are none."""
         ranges = b"".join([_RANGE.pack(*each) for each in self._done()])
         return ranges and bytes([_VERSION]) + ranges
 
     def _done(self) -> Iterator[tuple[int, int]]:
-        # Offsets that no record has, as those of transaction markers, count as done with what is around them.
+        # Offsets without a record, such as those of transaction markers, count as done together with their neighbours.
         read = self._next
         if read is not None:
             first, *others = [*self._open, read]

@@ -1,7 +1,7 @@
-"""Turns: one revision of a session is scored at a time, as what the gate sees last has to be the last.
+"""Scores one revision of a session at a time, because the last revision must reach the gate last.
 
-Of those of a segment that wait only the newest is worth its turn: it holds all that the others hold. So a session that hangs, and is
-opened again and again meanwhile, keeps one record waiting and not one for each time.
+Only the newest waiting revision of a segment is scored: it holds everything that the others hold. A hanging session that is reopened
+several times therefore keeps one record waiting.
 """
 
 from __future__ import annotations
@@ -11,38 +11,42 @@ from traceweir.streams.stages.base import Record
 
 
 class RevisionQueue:
-    """Which sessions are at work, and what waits for them."""
+    """The sessions in progress, and the revisions that wait for them."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, dict[object, tuple[int, Record]]] = {}
 
     def busy(self, session: bytes | None) -> bool:
-        """Whether a revision of this session is at work."""
+        """Returns whether a revision of this session is in progress."""
         return session in self._waiting
 
     def admit(self, record: Record) -> tuple[bool, Record | None]:
-        """Tell whether this record's turn is now, and else which record, maybe this one, another one makes worthless."""
-        if record.key is None:  # assemble writes none without
+        """Admits a record.
+
+        Returns:
+            Whether the record can be scored now. If not: the record, maybe this one, that a newer revision supersedes, or None.
+        """
+        if record.key is None:  # assemble writes no record without a key
             return True, None
         waiting = self._waiting.get(record.key)
         if waiting is None:
             self._waiting[record.key] = {}
             return True, None
         head = read_header(record.value)
-        if head is None:  # its turn will say what is wrong with it
+        if head is None:  # scoring will report what is wrong with it
             waiting[record.offset] = 0, record
             return False, None
-        # Of one moment, for an id that is used again begins at segment 0 again, and holds nothing of what was before.
+        # The time of the first record is part of the key: an id that is used again starts at segment 0 with other content.
         segment = head.segment, head.first_record_at
         before = waiting.get(segment)
-        if before is not None and before[0] > head.revision:  # as a replay may bring it
+        if before is not None and before[0] > head.revision:  # a replay can bring it
             return False, record
         waiting.pop(segment, None)
         waiting[segment] = head.revision, record
         return False, before and before[1]
 
     def release(self, record: Record) -> Record | None:
-        """A record is done: the one of its session whose turn is next, if any waits."""
+        """Releases a record that is done. Returns the next waiting record of its session, if any."""
         if record.key is None:
             return None
         waiting = self._waiting[record.key]

@@ -1,4 +1,4 @@
-"""What tells one record of a session from another, read without the rest of it."""
+"""Reads the fields that distinguish the records of a session, without the rest of the document."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS
 
 
 class SessionHeader(msgspec.Struct, frozen=True, gc=False):
-    """The beginning of a session as it stands on its topic."""
+    """The first fields of a session, as on its topic."""
 
     segment: Annotated[int, msgspec.Meta(ge=0, lt=MOST_SEGMENTS)]
     revision: Annotated[int, msgspec.Meta(ge=0, lt=MOST_REVISIONS)]
     first_record_at: str
-    """Of all revisions of a segment the same, unless a record came late that is older than all others. A session whose id is used
-    again after the guard begins at segment 0 again, and at another moment."""
+    """The same in all revisions of a segment, unless a late record is older than all others. A session whose id is used again after
+    the guard starts at segment 0 again, with another time."""
 
 
 _decode = msgspec.json.Decoder(SessionHeader).decode
 
 
 def read_header(value: bytes | None) -> SessionHeader | None:
-    """The head of a session; None if it can be none, which scoring it will say better.
+    """Returns the header of a session; None for invalid bytes, about which scoring gives a better message.
 
     >>> read_header(b'{"segment": 0, "revision": 2, "first_record_at": "2026-01-01T00:00:00Z", "events": []}')
     SessionHeader(segment=0, revision=2, first_record_at='2026-01-01T00:00:00Z')

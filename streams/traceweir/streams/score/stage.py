@@ -1,7 +1,7 @@
-"""Score: measures every closed session by the configured criteria, and sends its traces on to the gate.
+"""The score stage: scores every closed session by the configured criteria, and sends its traces to the gate as candidates.
 
-Sessions finish in any order (see `progress`); one slow judge delays its own session and nobody else's. The revisions of one session
-follow each other (see `turns`).
+Sessions finish in any order (`offset_tracker`), so a slow judge delays only its own session. The revisions of one session are scored one
+after the other (`revision_queue`). Sessions whose judge could not be asked are scored again later (`judge_retries`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from traceweir.streams.topics import Topics
 
 _DONE = b"d"
 WINDOW_BYTES = 64 << 20
-"""How many bytes of sessions may be in flight: a window of the largest would be gigabytes."""
+"""Maximum bytes of sessions in flight; `window` sessions of the largest size would take gigabytes."""
 
 
 class ScoreStage:
-    """The closed sessions of one partition."""
+    """Scores the closed sessions of one partition."""
 
     def __init__(
         self,
@@ -45,19 +45,19 @@ class ScoreStage:
         judge_rows: JudgeRows,
         once_more: RetryPolicy | None,
     ) -> None:
-        """Begin with nothing.
+        """Starts without sessions.
 
         Args:
-            partition: Its number.
-            partitions: How many there are.
-            topics: Their names.
+            partition: Number of this partition.
+            partitions: Number of partitions.
+            topics: Names of the topics.
             scoring: Scores the bytes of a session.
-            pool: Bounds how many are scored at the same time, over all partitions.
+            pool: Limits how many sessions are scored at the same time, over all partitions.
             changed: Called when there is something to cut.
-            window: How many sessions may be in flight; those that wait for an earlier revision count, too.
-            revised_within_ms: By how much a session may lie behind the latest one, in record time, and still come again.
-            judge_rows: What is remembered of judges.
-            once_more: What is done about sessions whose judge could not be asked; None: nothing.
+            window: Maximum number of sessions in flight, including those that wait for an earlier revision.
+            revised_within_ms: Maximum distance in record time behind the latest session at which another revision can come.
+            judge_rows: Stored verdicts and spending of judges.
+            once_more: How sessions are retried whose judge could not be asked; None: never.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
@@ -75,7 +75,7 @@ class ScoreStage:
         self.counters = Counters()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Start from the rows of the last finished checkpoint."""
+        """Restores the state from the rows of the last finished checkpoint."""
         self.counters.load(rows)
         self._written = rows.get(_DONE, b"")
         self._offsets.load(self._written)
@@ -104,11 +104,11 @@ class ScoreStage:
                 self._once_more.pool.add(self._retry, row_key)
 
     def full(self) -> bool:
-        """Whether as many sessions are in flight as fit the window, or as many bytes."""
+        """Returns whether as many sessions, or bytes of sessions, are in flight as allowed."""
         return len(self._offsets) >= self._window or self._bytes >= WINDOW_BYTES
 
     def cut(self) -> Cut:
-        """The scores and candidates that came about, and how far everything is done."""
+        """Returns new scores and candidates, and the offset below which every session is done."""
         offsets, rows = (
             {},
             [
@@ -129,7 +129,7 @@ class ScoreStage:
         return Cut(rows, outputs, offsets)
 
     def drop(self) -> None:
-        """What still runs publishes nothing."""
+        """Lets running work publish nothing."""
         self._dropped = True
         self._judge_rows.drop()
 
@@ -155,7 +155,7 @@ class ScoreStage:
         self._go_on(record)
 
     async def _retry(self, row_key: bytes) -> None:
-        """Score a session again whose judge could not be asked, if it can be read and no other revision of it is at work."""
+        """Scores a session again whose judge could not be asked, if it can be read and no other revision of it is in flight."""
         retries, policy, key = self._judge_retries, self._once_more, session_of(row_key)
         pending = retries.get(row_key)
         if self._dropped or policy is None or pending is None or self._revision_queue.busy(key):
@@ -179,7 +179,7 @@ class ScoreStage:
         self._changed()
 
     async def _score_again(self, row_key: bytes, pending: PendingRetry, record: Record, regates: bool) -> None:
-        """Publish the scores under the next attempt number if more of them have a value than before; else publish nothing."""
+        """Publishes the scores under the next attempt number, if more scores have a value than before."""
         key, result = record.key or b"", None
         try:
             result = await self._scoring(record.value or b"", self._judge_rows.known(key), pending.attempt + 1)
@@ -199,7 +199,7 @@ class ScoreStage:
         self._next_turn(record)
 
     def _publish(self, record: Record, result: ScoringResult, offered: Sequence[OfferedCandidate]) -> None:
-        last_record_ms = min(result.last_record_ms, record.timestamp)  # what the session says itself may be any time
+        last_record_ms = min(result.last_record_ms, record.timestamp)  # the session itself can claim any time
         candidates = self._candidate_changes.changed(record.key or b"", result, last_record_ms, offered)
         self.counters["candidates"] += len(candidates)
         if unchanged := len(result.candidates) - len(candidates):
@@ -227,7 +227,7 @@ class ScoreStage:
             self._pool.add(self._work, following)
 
     def _finish(self, record: Record) -> None:
-        self.counters["consumed"] += 1  # only now: what is in flight at a crash is read again
+        self.counters["consumed"] += 1  # counted only now, because sessions in flight at a crash are read again
         if is_replay(record.headers):
             self.counters["replayed"] += 1
         self._bytes -= len(record.value or b"")
@@ -236,6 +236,6 @@ class ScoreStage:
 
 
 def _is_revision(record: Record | None, key: bytes, segment: int, revision: int) -> bool:
-    """Whether a record is this revision of a session. A topic that was made anew has other records at the same offsets."""
+    """Returns whether a record is this revision of a session. A topic that was created again has other records at the same offsets."""
     header = read_header(record.value) if record is not None and record.key == key else None
     return header is not None and (header.segment, header.revision) == (segment, revision)

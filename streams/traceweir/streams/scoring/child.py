@@ -1,7 +1,7 @@
-"""The scoring process: measures sessions for a worker, so that neither the time nor the memory nor the crash of a scorer is the worker's.
+"""Runs in the scoring process: scores sessions for a worker, so that a slow, large or crashing scorer does not harm the worker.
 
-`python -m traceweir.streams.scoring.child SOCKET LIFELINE`, started by the worker with the numbers of a socket and of the end of a pipe.
-It lives as long as the pipe's other end is open.
+The worker starts `python -m traceweir.streams.scoring.child SOCKET LIFELINE` with the numbers of a socket and of the read end of a pipe.
+The process ends when the worker's end of the pipe closes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 EXIT_FAILED = 70
 BEAT_S = 1.0
 DETAIL = 4_000
-"""The most characters of what is said of a session that cannot be scored."""
+"""Maximum number of characters in the detail of a rejected session."""
 
 
 class _Child(asyncio.Protocol):
@@ -72,7 +72,7 @@ class _Child(asyncio.Protocol):
             elif isinstance(frame, UpdateReference):
                 found = Reference.model_validate_json(frame.reference) if frame.reference else None
                 self._references.put(frame.reference_id, found)
-            elif self._budget is None:  # where nothing is judged, nothing costs
+            elif self._budget is None:  # without judged metrics there are no costs
                 continue
             elif isinstance(frame, RecordSpend):
                 self._budget.record_spend(frame.paid)
@@ -97,9 +97,9 @@ def _fail(error: BaseException) -> None:
 
 
 def _end_with(lifeline: int) -> None:
-    """Have the kernel end this process, and what it started, when the worker's end of the pipe closes.
+    """Lets the kernel end this process and its children when the worker's end of the pipe closes.
 
-    A thread would wait for the interpreter lock, which a scorer may hold, in a regular expression for one.
+    A thread could not do this: a scorer can hold the interpreter lock, for example in a regular expression.
     """
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(
@@ -116,12 +116,12 @@ async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol
 
 @contextmanager
 def loading(connection: socket.socket) -> Iterator[None]:
-    """Say so until it is over. A process that says nothing is taken to be stuck."""
+    """Reports `Loading` until the block ends, because a silent process counts as stuck."""
     over = threading.Event()
 
     def say() -> None:
         while not over.is_set():
-            with suppress(OSError):  # the worker is gone, and this process with it
+            with suppress(OSError):  # the worker is gone, so this process ends, too
                 send_object(connection, Loading())
             over.wait(BEAT_S)
 
@@ -131,13 +131,16 @@ def loading(connection: socket.socket) -> Iterator[None]:
         yield
     finally:
         over.set()
-        telling.join()  # what is said next must not come in between
+        telling.join()  # the next object must not be sent in between
 
 
 def main() -> None:
-    """Serve the worker until it is gone."""
-    for received in (signal.SIGINT, signal.SIGTERM):  # from who ends whole services; the worker decides when it is over
-        signal.signal(received, lambda number, frame: None)  # what a scorer starts would inherit SIG_IGN
+    """Serves the worker until the worker is gone."""
+    for received in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # sent to whole process groups; the worker decides when this process ends
+        signal.signal(received, lambda number, frame: None)  # children of scorers would inherit SIG_IGN
     log_to_stderr()
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     _end_with(lifeline)

@@ -1,4 +1,4 @@
-"""The worker's end of a scoring process: one process, what it was asked, and what became of it."""
+"""The worker's side of a scoring process: its start, its requests and answers, and its end."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ from traceweir.streams.stages.errors import SessionRejected
 log = logging.getLogger(__name__)
 
 START_S = 300.0
-"""How long a process may take to be ready: a large model may have to be read from a slow disk."""
+"""Time limit in seconds until a process is ready; it may read a large model from a slow disk."""
 SILENT_START_S = 30.0
-"""How long it may say nothing meanwhile. It speaks every second, once Python itself has started, unless it is frozen."""
+"""Silence limit in seconds during the start. After Python has started, the process reports every second."""
 LOOK_EVERY_S = 0.5
-"""How often to look whether it is silent."""
+"""Interval in seconds between two checks for silence."""
 
 
 class ScoringProcessDiedError(RuntimeError):
-    """A scoring process ended on its own."""
+    """A scoring process ended unexpectedly."""
 
 
 class NotStarted(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A scoring process ended before it began with a session."""
+    """A scoring process ended before it started to score the session."""
 
 
 class ScoringProcess(asyncio.Protocol):
-    """A process that scores sessions, from its start to its end. It can be asked once it is connected.
+    """A process that scores sessions. It takes requests after `connect`.
 
     Args:
-        setup: What it has to know.
+        setup: What the process needs.
 
     Raises:
         EmbedderUnavailableError: the embedder cannot be loaded.
-        JudgeUnavailableError: what asks judges is not installed.
-        ScoringProcessDiedError: it ended before it was ready.
+        JudgeUnavailableError: the packages that ask judges are not installed.
+        ScoringProcessDiedError: the process ended before it was ready.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -72,10 +72,10 @@ class ScoringProcess(asyncio.Protocol):
         its_lifeline, self._lifeline = os.pipe()
         ends = its_socket.fileno(), its_lifeline
         self._setup = setup
-        # The modules that this process finds, and not those that lie where it happens to have been started.
+        # The child imports from the same places as this process, and not from the current folder.
         command = [sys.executable, "-P", "-m", "traceweir.streams.scoring.child", *map(str, ends)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-        self._process = subprocess.Popen(  # noqa: S603  # of our own
+        self._process = subprocess.Popen(  # noqa: S603  # our own command
             command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, process_group=0
         )
         its_socket.close()
@@ -86,26 +86,26 @@ class ScoringProcess(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[ScoringResult]] = {}
         self._closed = False
         self.silence_s = 0.0
-        """How long it has said nothing, as those who look add it up: the clock goes on while the worker itself is frozen."""
+        """Seconds of silence, counted in checks: a clock would go on while the worker itself is frozen."""
         self.lost: Callable[[str], object] = lambda how: None
-        """Called with how it ended, once it ended on its own, after all who wait were told."""
+        """Called with the way it ended after an unexpected end, when all waiting requests have failed."""
         self.paid: Callable[[Sequence[Paid]], object] = lambda paid: None
-        """Called with what a session cost, whether or not anybody waits for it still."""
+        """Called with the cost of a session, even if no task waits for its answer."""
         try:
-            self.embedder_id = self._begun(setup)
+            self.embedder_id = self._start(setup)
         except BaseException:
             self.close()
             raise
 
-    def _begun(self, setup: Setup) -> str | None:
+    def _start(self, setup: Setup) -> str | None:
         try:
             self._socket.settimeout(SILENT_START_S)
             send_object(self._socket, setup)
             until = monotonic() + START_S
-            while isinstance(said := receive_object(self._socket), Loading):
+            while isinstance(received := receive_object(self._socket), Loading):
                 if monotonic() > until:
                     raise ScoringProcessDiedError(f"the scoring process was not ready within {START_S:g} s")
-            ready = cast("Ready", said)
+            ready = cast("Ready", received)
             self._socket.settimeout(None)
         except TimeoutError:
             raise ScoringProcessDiedError(
@@ -122,35 +122,35 @@ class ScoringProcess(asyncio.Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """Whether it can be asked no more."""
+        """Whether the process takes no requests any more."""
         return self._closed
 
     @property
     def busy(self) -> bool:
-        """Whether it was asked for something and has not answered."""
+        """Whether a request has no answer yet."""
         return bool(self._waiting)
 
     @property
     def fresh(self) -> bool:
-        """Whether it was asked for nothing yet."""
+        """Whether the process has had no request yet."""
         return not self._asked
 
     async def connect(self) -> None:
-        """Connect it with the running event loop."""
+        """Connects the process to the running event loop."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
 
     def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> asyncio.Future[ScoringResult]:
-        """Have a session scored, of which these verdicts are known, under an attempt number.
+        """Requests the score of a session under an attempt number; `known` are the stored verdicts on this session.
 
         Raises:
-            Unscorable: by the answer; nothing can come of the session.
-            ScoringProcessDied: by the answer; it died while it was at this session, and perhaps at others.
-            NotBegun: by the answer; it died before.
+            SessionRejected: through the future; the session cannot be scored.
+            ScoringProcessDiedError: through the future; the process died with this session in flight, and maybe others.
+            NotStarted: through the future; the process died before it started with this session.
         """
         if self._closed:
             gone: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
@@ -164,33 +164,33 @@ class ScoringProcess(asyncio.Protocol):
         return answer
 
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:
-        """Tell it a reference, or with None that it is gone."""
+        """Passes a reference to the process; None removes it."""
         self._send(UpdateReference(reference_id, reference))
 
     def record_spend(self, paid: Paid) -> None:
-        """Tell it what others paid for judges, or (less than 0) what is another worker's business now."""
+        """Adds spending of others for judges; negative when a partition has moved away."""
         self._send(RecordSpend(paid))
 
     def set_budget_share(self, share: Share) -> None:
-        """Tell it how much of what judging may cost is its worker's."""
+        """Sets the worker's share of the budget of judges."""
         self._send(SetBudgetShare(share))
 
     def kill_if_silent(self, limit_s: float) -> None:
-        """End it if it was asked for something and has said nothing for so long. To be called every `LOOK_EVERY_S`."""
+        """Kills the process if it is busy and was silent for `limit_s` seconds. Call this every `LOOK_EVERY_S`."""
         self.silence_s += LOOK_EVERY_S
         if self.busy and self.silence_s > limit_s:
             log.warning("the scoring process has said nothing for %g s: a scorer holds it; it is ended", limit_s)
             self.kill()
 
     def kill(self) -> None:
-        """End it, and what it started, as if it had died."""
+        """Kills the process and its children; requests fail as if it had died."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         if self._transport is not None:
-            self._transport.abort()  # a process that it started may hold its end of the socket
+            self._transport.abort()  # a child of the process can keep the socket open
 
     def close(self) -> None:
-        """End it, whatever it is at. Who waits waits for ever."""
+        """Kills the process, even if it is busy. Open requests are never answered."""
         self._closed = True
         self.kill()
         self._process.wait()
@@ -199,27 +199,27 @@ class ScoringProcess(asyncio.Protocol):
             os.close(self._lifeline)
             self._lifeline = -1
 
-    # asyncio's side
+    # Callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It can be asked now."""
+        """Notes that requests can be sent."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answers have come."""
+        """Takes answers and heartbeats."""
         self.silence_s = 0.0
         for frame in self._frames.of(data):
             if not isinstance(frame, Heartbeat):
                 self._answered(frame)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It has ended."""
+        """Fails all open requests after an unexpected end."""
         if self._closed:
             return
         how = self._ended()
         self.close()
         waiting, self._waiting = self._waiting, {}
-        # It begins in the order in which it is asked.
+        # The process starts sessions in the order of the requests.
         for place, each in enumerate(waiting.values()):
             if not each.done():
                 begun = place < self._setup.concurrency
@@ -229,7 +229,7 @@ class ScoringProcess(asyncio.Protocol):
     def _answered(self, answer: Answer | Refusal) -> None:
         self.paid(answer.result.judged.paid if isinstance(answer, Answer) else answer.judged.paid)
         waiting = self._waiting.pop(answer.number)
-        if waiting.done():  # nobody waits any more
+        if waiting.done():  # no task waits for the answer any more
             return
         if isinstance(answer, Answer):
             waiting.set_result(answer.result)
@@ -244,7 +244,7 @@ class ScoringProcess(asyncio.Protocol):
     def _ended(self) -> str:
         try:
             status = self._process.wait(0.5)
-        except subprocess.TimeoutExpired:  # it lives, and only the connection is gone
+        except subprocess.TimeoutExpired:  # the process lives, and only the connection is gone
             self.kill()
             status = self._process.wait()
         return f"signal {-status}" if status < 0 else f"exit status {status}"

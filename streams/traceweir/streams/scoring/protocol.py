@@ -1,4 +1,4 @@
-"""What the worker and its scoring process say to each other, over a socket that only they share."""
+"""Messages between the worker and its scoring process, over a socket that only they share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIZE = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the scoring process has to know before it begins."""
+    """What the scoring process needs at its start."""
 
     plan: Plan
     embedder: str
@@ -35,7 +35,7 @@ class Setup:
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan) -> Setup:
-        """As a worker's settings have it."""
+        """Returns the setup for a worker's settings and plan."""
         return cls(
             plan,
             settings.embedder,
@@ -48,21 +48,21 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What it says when it can begin: the id of its embedder, None if it has none; or why it cannot."""
+    """To the worker: the process is ready, with the id of its embedder, or it cannot start, with the reason."""
 
     embedder_id: str | None = None
     unavailable: str | None = None
     judge: bool = False
-    """Whether it is the judge that is unavailable, not the embedder."""
+    """Whether the judge is unavailable; otherwise the embedder is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What it says every second until then."""
+    """To the worker, every second until `Ready`: the process is still loading."""
 
 
 def send_object(connection: socket.socket, thing: Setup | Loading | Ready) -> None:
-    """Send one object; before the frames begin.
+    """Sends one object, before the first frame.
 
     Raises:
         ConfigError: a scorer of the plan cannot be sent.
@@ -74,10 +74,10 @@ def send_object(connection: socket.socket, thing: Setup | Loading | Ready) -> No
 
 
 def receive_object(connection: socket.socket) -> Setup | Loading | Ready:
-    """Receive one object.
+    """Receives one object.
 
     Raises:
-        EOFError: the other end is gone.
+        EOFError: the other side closed the socket.
     """
 
     def exactly(size: int) -> bytes:
@@ -89,7 +89,7 @@ def receive_object(connection: socket.socket) -> Setup | Loading | Ready:
             found += more
         return found
 
-    thing: Setup | Loading | Ready = pickle.loads(exactly(int.from_bytes(exactly(4))))  # noqa: S301  # of our own other half
+    thing: Setup | Loading | Ready = pickle.loads(exactly(int.from_bytes(exactly(4))))  # noqa: S301  # sent by our own other process
     return thing
 
 
@@ -98,10 +98,10 @@ def _refuse_unsendable(plan: Plan) -> None:
     for metric in plan.metrics:
         try:
             pickle.dumps(metric.scorer)
-        except Exception as error:  # noqa: BLE001  # a plugin's fields may be anything
+        except Exception as error:  # noqa: BLE001  # a plugin can have fields of any type
             problems.append(
                 f"criteria.{metric.name}: its scorer cannot be sent to the scoring process ({error}); "
-                "it must make clients, locks and the like when it first needs them, not when it is made"
+                "it must create clients, locks and the like at their first use, not in its constructor"
             )
     if problems:
         raise ConfigError(problems)
@@ -111,54 +111,54 @@ class Ask(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the scoring process: score a session."""
 
     number: int
-    """Comes back with the answer."""
+    """Number of the request; the answer has the same number."""
     session: bytes
-    """The session as it stands on its topic."""
+    """The session, as on its topic."""
     known: list[JudgeVerdict] = []
-    """Verdicts that judges gave on it before."""
+    """Stored verdicts of judges on this session."""
     attempt: int = 0
-    """The attempt number that its scores and candidates get."""
+    """The attempt number of its scores and candidates."""
 
 
 class UpdateReference(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the scoring process: a reference has changed; None: it is gone. It counts for what is asked after it."""
+    """To the scoring process: a reference has changed, or was removed (None). Later requests use it."""
 
     reference_id: str
     reference: bytes | None
 
 
 class RecordSpend(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the scoring process: this was paid before it was there; less than 0: it is another worker's business now."""
+    """To the scoring process: adds earlier spending; negative when a partition has moved away."""
 
     paid: Paid
 
 
 class SetBudgetShare(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the scoring process: so much of what judging may cost is its worker's."""
+    """To the scoring process: sets its worker's share of the budget of judges."""
 
     share: Share
 
 
 class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the worker: what scoring a session gave back."""
+    """To the worker: the result of scoring a session."""
 
     number: int
-    """That of the `Ask`."""
+    """Number of the `Ask`."""
     result: ScoringResult
 
 
 class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the worker: why a session cannot be scored. `SessionRejected`, which cannot cross a socket itself."""
+    """To the worker: why a session cannot be scored, as in `SessionRejected`."""
 
     number: int
-    """That of the `Ask`."""
+    """Number of the `Ask`."""
     reason: Reason
     detail: str
     judged: JudgeUsage
 
 
 class Heartbeat(msgspec.Struct, tag=True, array_like=True, gc=False):
-    """To the worker, every second: nothing holds the event loop."""
+    """To the worker, every second: the event loop is not blocked."""
 
 
 Frame = Ask | UpdateReference | RecordSpend | SetBudgetShare | Answer | Refusal | Heartbeat
@@ -167,13 +167,13 @@ _decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(Frame).decode
 
 
 def packed(frame: Frame) -> bytes:
-    """A frame as it goes over the socket."""
+    """Returns the bytes of a frame on the socket."""
     body = _encode(frame)
     return _SIZE.pack(len(body)) + body
 
 
 class Frames:
-    """Makes frames of the bytes that arrive, in whatever pieces.
+    """Decodes frames from a stream of bytes that arrives in pieces of any size.
 
     >>> frames, sent = Frames(), packed(UpdateReference("a", None)) + packed(Ask(7, b"{}"))
     >>> [*frames.of(sent[:5]), *frames.of(sent[5:])]
@@ -184,7 +184,7 @@ class Frames:
         self._rest = b""
 
     def of(self, data: bytes) -> Iterator[Any]:
-        """The frames that are complete with these bytes."""
+        """Yields the frames that these bytes complete."""
         data = self._rest + data if self._rest else data
         at = 0
         while len(data) - at >= _SIZE.size:

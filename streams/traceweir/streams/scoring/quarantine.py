@@ -1,8 +1,8 @@
-"""The trial of suspects: the sessions that a scoring process may have died of are tried one at a time, in a process for them alone.
+"""Tries suspects one at a time in a process of their own: sessions that were in flight when a scoring process died.
 
-Each is tried until it is scored, or has shown that it was the one and is a dead letter `poison`. A process takes seconds to start, so
-one serves suspect after suspect. A session may leave something behind that ends it later, so only a death of a process that had served
-nobody else counts.
+Each suspect is tried until it is scored, or until it has proved to kill its process and becomes a dead letter `poison`. A process takes
+seconds to start, so one process serves several suspects. A session can damage a process that ends only later, so only the death of a
+process that had served no other suspect counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from traceweir.streams.stages.errors import SessionRejected
 log = logging.getLogger(__name__)
 
 STARTS = 3
-"""The start at which a session is given up, of those that count, if it was among those that the process died of at each start before."""
+"""Start at which a session is given up, if the process died with this session in flight at each earlier start."""
 _POISON = (
     "the scoring process died or hung each time that this session was started, "
     "the last time with it alone in a process that had served no other"
@@ -34,7 +34,10 @@ _POISON = (
 
 
 class Attempts:
-    """How often sessions were at work when a scoring process died. In a file, as the worker may be ended, too."""
+    """Counts, by session, how often a scoring process died with this session in flight.
+
+    A file keeps the counts, because the worker can end, too.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file, self._changed = file, False
@@ -43,25 +46,25 @@ class Attempts:
         except FileNotFoundError:
             self._deaths = {}
         except ValidationError as error:
-            log.warning("%s cannot be read and is begun anew: %s", file, explain(error))
+            log.warning("%s cannot be read, so the counts start again: %s", file, explain(error))
             self._deaths = {}
 
     def of(self, raw: bytes) -> int:
-        """How often for this session."""
+        """Returns the count of this session."""
         return self._deaths.get(_name(raw), 0) if self._deaths else 0
 
     def add(self, raw: bytes) -> None:
-        """Once more for this one."""
+        """Increments the count of this session."""
         self._deaths[_name(raw)] = self.of(raw) + 1
         self._changed = True
 
     def forget(self, raw: bytes) -> None:
-        """It is done."""
+        """Removes the count of this session, which is done."""
         if self._deaths.pop(_name(raw), None) is not None:
             self._changed = True
 
     def save(self) -> None:
-        """Write down what has changed."""
+        """Writes the file, if a count has changed."""
         if not self._changed:
             return
         self._changed = False
@@ -72,12 +75,12 @@ class Attempts:
 
 
 class Quarantine:
-    """Tries suspects, as long as there are any.
+    """Tries suspects while there are any.
 
     Args:
-        attempts: How often a process died of each.
-        another: Gives a process, connected.
-        failed: Called when no process can be had any more.
+        attempts: The counts of deaths by session.
+        another: Starts and connects a process.
+        failed: Called when no process can be started any more.
         silent_s: Seconds of silence after which a process counts as stuck.
     """
 
@@ -92,13 +95,13 @@ class Quarantine:
         self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], int, asyncio.Future[ScoringResult]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.quarantine_process: ScoringProcess | None = None
-        """The process for suspects, while there is one."""
+        """The process for suspects; None while there is no suspect."""
 
     async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int = 0) -> ScoringResult:
-        """Try a session, of which these verdicts are known, under an attempt number, when its turn comes.
+        """Scores a suspect under an attempt number, after the suspects before it; `known` are the stored verdicts on this session.
 
         Raises:
-            Unscorable: nothing can come of it.
+            SessionRejected: the session cannot be scored.
         """
         answer: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
         self._suspects.append((raw, known, attempt, answer))
@@ -107,7 +110,7 @@ class Quarantine:
         return await answer
 
     def stop(self) -> None:
-        """Try no more."""
+        """Stops to try suspects."""
         if self._task is not None:
             self._task.cancel()
 
@@ -115,7 +118,7 @@ class Quarantine:
         try:
             while self._suspects:
                 suspect = raw, known, attempt, answer = self._suspects.popleft()
-                if answer.done():  # nobody waits any more
+                if answer.done():  # no task waits for the answer any more
                     continue
                 if self._attempts.of(raw) + 1 >= STARTS:
                     answer.set_exception(SessionRejected("poison", _POISON))
@@ -123,7 +126,7 @@ class Quarantine:
                     continue
                 if self.quarantine_process is None:
                     self.quarantine_process = await self._another()
-                self._attempts.save()  # before it can bring the worker down, too
+                self._attempts.save()  # written first, because the session can end the worker, too
                 fresh = self.quarantine_process.fresh
                 found = await self._alone(self.quarantine_process, raw, known, attempt)
                 if isinstance(found, ScoringProcessDiedError | NotStarted):
@@ -139,7 +142,7 @@ class Quarantine:
                     answer.set_exception(found)
                 else:
                     answer.set_result(found)
-        except Exception as error:  # noqa: BLE001  # no process can be had
+        except Exception as error:  # noqa: BLE001  # no process can be started
             self._failed(error)
         finally:
             self._task = None

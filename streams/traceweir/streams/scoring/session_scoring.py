@@ -1,4 +1,4 @@
-"""What is done with one session: measure it by the plan, embed its traces, make candidates of them, and write all of it down."""
+"""Scores one session: runs the metrics of the plan, embeds the traces, and serialises scores and candidates."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
 from traceweir.streams.stages.errors import SessionRejected
 
 UNANSWERED = {"budget", "error", "timeout"}
-"""Why a judged score may have a value another time."""
+"""Reasons for which a judged score can get a value in a retry."""
 
 
 Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResult]]
-"""Scores a session that has been read, given the verdicts that judges gave on it before, and the attempt number."""
+"""Scores a parsed session, with stored verdicts of judges and an attempt number."""
 
 
 def score_bytes(measure: Measure) -> Scoring:
-    """A scoring of serialised sessions in this process. Every failure that a session causes becomes `SessionRejected`."""
+    """Returns a scoring of serialised sessions in this process. Every failure that a session causes becomes `SessionRejected`."""
 
     async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
         try:
@@ -74,7 +74,7 @@ def _outcome(score: Score) -> str:
 
 
 class SessionScoring:
-    """Measures sessions; one object serves all partitions of a process."""
+    """Scores sessions; one object serves all partitions of a process."""
 
     def __init__(
         self,
@@ -94,12 +94,12 @@ class SessionScoring:
         self._embedder_id = embedder.id if embedder is not None else "none"
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
-        """The scores of a session, and a candidate for each of its traces.
+        """Returns the scores of a session, and a candidate for each of its traces.
 
         Args:
             session: The session.
-            known: Verdicts that judges gave on it before.
-            attempt: The attempt number that its scores and candidates get.
+            known: Stored verdicts of judges on this session.
+            attempt: The attempt number of its scores and candidates.
         """
         turns = self._references.resolve(turns_of(session))
         judge = self._judging.session(known) if self._judging is not None else None
@@ -133,11 +133,11 @@ class SessionScoring:
         if not session.traces:
             return ()
         waiting = [self._candidate(session, trace, self._required(scores, trace), attempt) for trace in session.traces]
-        # All at once, so that the timeout of one is that of the session.
+        # Concurrently, so that the timeout of one embedding is also the timeout of the session.
         return [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
 
     def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
-        """How the criteria that the gate requires came out: for the session, or for the trace itself."""
+        """Returns the verdicts of the criteria that the gate requires: those of the session, or of the trace itself."""
         required = {}
         for score in scores:
             about_it = score.level == "session" or (score.level == "trace" and score.trace_id == trace.id)
@@ -174,6 +174,6 @@ class SessionScoring:
         )
 
     def _scope(self, trace: ReasoningTrace) -> str:
-        """Vectors of different embedders never meet, so the embedder is part of the scope."""
+        """Returns the novelty scope. The embedder is part of it, because vectors of different embedders cannot be compared."""
         field = "*" if self._plan.gate.scope == "global" else trace.metadata.task_domain
         return f"{normal_form('NFKC', field).casefold()}@{self._embedder_id}"

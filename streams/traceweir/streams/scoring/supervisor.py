@@ -1,7 +1,7 @@
-"""Scoring apart from the worker: what a session does to its scoring process, it does to itself alone.
+"""Isolates scorers in a subprocess: a session that crashes it affects no other session.
 
-When the process dies or stops answering, another takes its place at once. The sessions that it was at are tried one at a time, in a
-process for them alone.
+When the process dies or hangs, another process replaces it at once. The sessions that were in flight are then tried one at a time, in a
+quarantine process.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from traceweir.streams.stages.errors import SessionRejected
 log = logging.getLogger(__name__)
 
 SILENT_S = 10.0
-"""How long a process may be silent that has been asked for something. It speaks every second, unless a scorer keeps it from it."""
+"""Silence in seconds after which a busy process counts as stuck. The process sends a heartbeat every second unless a scorer blocks it."""
 TRIES = 3
-"""How often a process is started that does not come to be ready: it may have been frozen or killed by whoever harmed the one before."""
+"""Number of starts of a process that does not become ready; the cause that ended the former process can also end the next one."""
 
 
 class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Scores sessions in a process of its own, and starts another when it dies.
+    """Scores sessions in a subprocess, and starts another one when it dies.
 
     Args:
-        setup: What the process has to know.
-        attempts: Where attempts are kept.
+        setup: What the subprocess needs.
+        attempts: File that counts the deaths of the process by session.
         silent_s: Seconds of silence after which a process counts as stuck.
 
     Raises:
         EmbedderUnavailableError: the embedder cannot be loaded.
-        JudgeUnavailableError: what asks judges is not installed.
+        JudgeUnavailableError: the packages that ask judges are not installed.
         ScoringProcessDiedError: the process does not start.
     """
 
@@ -55,21 +55,21 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
         self._asked: dict[tuple[bytes, int], asyncio.Future[ScoringResult]] = {}
-        self._trial = Quarantine(self._attempts, self._start_quarantine_process, self._fail, silent_s)
+        self._quarantine = Quarantine(self._attempts, self._start_quarantine_process, self._fail, silent_s)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
-        """Called when no process can be had any more."""
+        """Called when no process can be started any more."""
 
     def _fail(self, error: BaseException) -> None:
         self.failed(error)  # which is set later
 
     async def on_start(self) -> None:
-        """Connect with the process."""
+        """Connects to the process."""
         await self._take(self._process)
 
     async def on_stop(self) -> None:
-        """End every process, whatever it is at."""
-        self._trial.stop()
+        """Ends every process, even a busy one."""
+        self._quarantine.stop()
         if self._starting:
             await asyncio.wait(self._starting)
         for start in self._starting:
@@ -78,15 +78,15 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._process.close()
 
     async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
-        """Score a session, of which these verdicts are known, under an attempt number.
+        """Scores a session under an attempt number; `known` are the stored verdicts of judges on this session.
 
-        It waits for ever once no process can be had any more, which `failed` is told.
+        If no process can be started any more, `failed` is called and this call never returns.
 
         Raises:
-            Unscorable: nothing can come of it.
+            SessionRejected: the session cannot be scored.
         """
-        # After a rebalance the same session may still be at work for the former owner of its partition, in this very process. Two of
-        # them would count each death of the process twice, and begin to count anew once the first is poison.
+        # After a rebalance the same session can still be in flight for the former owner of its partition, in this process. Two
+        # requests would count each death of the process twice.
         while (same := self._asked.get((raw, attempt))) is not None:
             await asyncio.wait({same})
             if not same.cancelled():
@@ -96,7 +96,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
             scored = await self._scored(raw, known, attempt)
         except SessionRejected as why:
             ended.set_exception(why)
-            ended.exception()  # it is told to whoever waits, and nobody may
+            ended.exception()  # marks the exception as retrieved: possibly no other task waits for it
             raise
         else:
             ended.set_result(scored)
@@ -115,34 +115,34 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
                 pass
             except ScoringProcessDiedError:
                 self._attempts.add(raw)
-        return await self._trial(raw, known, attempt)
+        return await self._quarantine(raw, known, attempt)
 
     # References
 
     def put(self, reference_id: str, reference: Reference | None) -> None:
-        """Take a reference, or with None take it away."""
+        """Stores a reference; None removes the reference with this id."""
         self._learned.pop(reference_id, None)
         if reference is not None:
             self._learned[reference_id] = reference.model_dump_json(by_alias=True, exclude_unset=True).encode()
         for process in self._connected():
             process.update_reference(reference_id, self._learned.get(reference_id))
 
-    # What judges cost
+    # Cost of judges
 
     def record_spend(self, paid: Paid) -> None:
-        """Count what was paid by sessions of a partition that this worker has taken over, or (less than 0) that it has given up."""
+        """Adds spending of a partition that this worker took over; negative for a partition that it gave up."""
         self._spending.add(paid)
         for process in self._connected():
             process.record_spend(paid)
 
     def set_budget_share(self, share: Share) -> None:
-        """From now on so much of what judging may cost is this worker's."""
+        """Sets this worker's share of the budget of judges."""
         self._share = share
         for process in self._connected():
             process.set_budget_share(share)
 
     def _note(self, by: ScoringProcess, paid: Sequence[Paid]) -> None:
-        """Tell every process but the one that paid, and all that come after."""
+        """Passes spending to every other process, and to all later ones."""
         for each in paid:
             self._spending.add(each)
             for process in self._connected():
@@ -150,16 +150,16 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
                     process.record_spend(each)
 
     def _connected(self) -> list[ScoringProcess]:
-        processes = (self._process if self._ready.is_set() else None, self._trial.quarantine_process)
+        processes = (self._process if self._ready.is_set() else None, self._quarantine.quarantine_process)
         return [process for process in processes if process is not None and not process.ended]
 
-    # What the process does
+    # Life of the processes
 
-    async def _another(self) -> ScoringProcess:
-        """A process more; if the worker stops meanwhile, `on_stop` ends it.
+    async def _start_another(self) -> ScoringProcess:
+        """Starts another process; if the worker stops meanwhile, `on_stop` ends the process.
 
         Raises:
-            ScoringProcessDied: it did not start, and would not when started again.
+            ScoringProcessDiedError: the process did not start, in `TRIES` attempts.
         """
         for more in reversed(range(TRIES)):
             start = asyncio.create_task(asyncio.to_thread(ScoringProcess, self._setup))
@@ -184,7 +184,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
             process.record_spend(paid)
 
     async def _start_quarantine_process(self) -> ScoringProcess:
-        quarantine_process = await self._another()
+        quarantine_process = await self._start_another()
         await self._connect(quarantine_process)
         return quarantine_process
 
@@ -192,7 +192,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._process = process
         process.lost = self._lost
         await self._connect(process)
-        if not process.ended:  # else `_lost` was told meanwhile, and another is on its way
+        if not process.ended:  # otherwise `_lost` was called meanwhile, and another process is being started
             self._ready.set()
 
     def _lost(self, how: str) -> None:
@@ -202,8 +202,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
 
     async def _replace(self) -> None:
         try:
-            await self._take(await self._another())
-        except Exception as error:  # noqa: BLE001  # whatever it is, nothing can be scored any more
+            await self._take(await self._start_another())
+        except Exception as error:  # noqa: BLE001  # after any error no session can be scored any more
             self.failed(error)
 
     @Service.task  # type: ignore[untyped-decorator]

@@ -282,7 +282,7 @@ async def test_attempts_that_cannot_be_read_are_begun_anew(tmp_path: Path, caplo
     (tmp_path / "state" / "attempts.json").write_text("[1]")
     async with scoring(tmp_path) as apart:
         assert await outcomes(apart, ["s"]) == {"s": "scored"}
-    assert "attempts.json cannot be read and is begun anew" in caplog.text
+    assert "attempts.json cannot be read, so the counts start again" in caplog.text
 
 
 async def test_when_no_other_process_can_be_had_the_worker_is_told(
