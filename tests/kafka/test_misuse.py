@@ -149,7 +149,7 @@ def test_a_worker_whose_disk_is_full_ends_loses_nothing_and_goes_on_when_there_i
             committed.read(0.1)
         assert worker.process.returncode != 0
         log = worker.log.read_text()
-        assert "its local rows in" in log
+        assert "the local rows of partition 0 in" in log
         assert "No space left on device" in log
         assert "Nothing is lost: make room" in log
         assert "Traceback" not in log
