@@ -265,10 +265,10 @@ async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_sc
     error: BaseException, detail: str
 ) -> None:
     def hold(inner: Any) -> Any:
-        async def scoring(one: Any, known: Any) -> Any:
+        async def scoring(one: Any, known: Any, attempt: int) -> Any:
             if one.session_id == "bad":
                 raise error
-            return await inner(one, known)
+            return await inner(one, known, attempt)
 
         return scoring
 
