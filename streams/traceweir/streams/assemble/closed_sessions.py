@@ -45,6 +45,12 @@ class ClosedSessions:
         self._contents: dict[bytes, _Content] = {}
         self._rows: Rows = []
 
+    @property
+    def held_bytes(self) -> int:
+        """Size of the records in memory: of sessions that are not published, or whose rows may not be readable yet."""
+        fresh = (each.session for each in self._fresh.values())
+        return sum(session.held_bytes for session in {*self._published, *fresh, *self._settling.values()})
+
     def load(self, guards: Iterable[tuple[int, bytes]], contents: Iterable[OpenSession]) -> None:
         """Restores guards, each with the time of its close, and contents from the last finished checkpoint."""
         self._guarded = {name: closed_at for closed_at, name in sorted(guards)}

@@ -55,6 +55,11 @@ class OpenSession:
         self.ended = self.dirty = False
         self.why: Closed | None = None
 
+    @property
+    def held_bytes(self) -> int:
+        """Size of the records in memory: those that are in no sealed chunk."""
+        return len(self.tail) + sum(map(len, self.new))
+
     def knows(self, identity: bytes) -> bool:
         """Returns whether a record with this identity was joined."""
         return is_among(identity, self.identities)

@@ -58,6 +58,16 @@ class AssembleStage:
         self._outputs: list[Output] = []
         self.counters = Counters()
 
+    @property
+    def held_bytes(self) -> int:
+        """Size of the records in memory. The table holds all others."""
+        return sum(session.held_bytes for session in self._open.values()) + self._closed.held_bytes
+
+    @property
+    def planned_looks(self) -> int:
+        """Number of moments at which it will look whether a session is to be closed, outdated ones included."""
+        return len(self._due)
+
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores open sessions, guards and watermarks from the last finished checkpoint."""
         self.counters.load(rows)
