@@ -149,9 +149,9 @@ def test_a_worker_whose_disk_is_full_ends_loses_nothing_and_goes_on_when_there_i
             committed.read(0.1)
         assert worker.process.returncode != 0
         log = worker.log.read_text()
-        assert "the local rows of partition 0 in" in log
+        assert "the local rows of partition " in log
         assert "No space left on device" in log
-        assert "Nothing is lost: make room" in log
+        assert "Nothing is lost: free disk space" in log
         assert "Traceback" not in log
 
         (small_disk / "ballast").unlink()
