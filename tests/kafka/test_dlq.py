@@ -118,7 +118,7 @@ async def test_a_second_replay_fences_the_first_and_nothing_is_sent_twice(
     async with aclosing(sends(settings)) as first:
         done = [await anext(first)]  # of the first transaction, which is committed
         second = await sent(sends(settings))
-        with pytest.raises(DeadLettersError, match=r"another replay of this prefix has begun.* it has sent 4 dead"):
+        with pytest.raises(DeadLettersError, match=r"another replay of this prefix has started.* It has sent 4 dead"):
             await collect(first, done)
 
     assert (len(done), len(second)) == (4, 16)
