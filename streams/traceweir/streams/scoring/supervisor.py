@@ -39,6 +39,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         setup: What the subprocess needs.
         attempts: File that counts the deaths of the process by session.
         silent_s: Seconds of silence after which a process counts as stuck.
+        start: Starts a process, and returns it when it is ready; called in a thread for each that comes later.
 
     Raises:
         EmbedderUnavailableError: the embedder cannot be loaded.
@@ -46,10 +47,18 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         ScoringProcessDiedError: the process does not start.
     """
 
-    def __init__(self, setup: Setup, attempts: Path, *, silent_s: float = SILENT_S, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        attempts: Path,
+        *,
+        silent_s: float = SILENT_S,
+        start: Callable[[Setup], ScoringProcess] = ScoringProcess,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self._setup, self._attempts, self._silent_s = setup, Attempts(attempts), silent_s
-        self._process = ScoringProcess(setup)
+        self._setup, self._attempts, self._silent_s, self._start = setup, Attempts(attempts), silent_s, start
+        self._process = start(setup)
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
@@ -162,7 +171,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
             ScoringProcessDiedError: the process did not start, in `TRIES` attempts.
         """
         for more in reversed(range(TRIES)):
-            start = asyncio.create_task(asyncio.to_thread(ScoringProcess, self._setup))
+            start = asyncio.create_task(asyncio.to_thread(self._start, self._setup))
             self._starting.add(start)
             await asyncio.wait({start})
             if self.should_stop:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ from tests.support.judged import KEY, judged_plan
 from tests.support.openai_server import Say, openai_server, openai_server_apart
 from tests.support.paths import ROOT
 from tests.support.scoring import install
+from tests.support.scoring_processes import Started, until_ended
 from tests.unit.streams.scoring.test_process import session
 
 from traceweir.scorers.evaluation.plan import Plan
@@ -51,13 +51,13 @@ def verdict(scored: ScoringResult) -> tuple[Any, ...]:
 async def test_a_process_that_takes_the_place_of_another_knows_what_was_said_and_what_was_paid(tmp_path: Path) -> None:
     async with openai_server() as server:
         plan = judged_plan(budget={"tokens_per_day": 1_000})
-        apart = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json")
+        processes = Started()
+        apart = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json", start=processes)
         await apart.start()
         apart.set_budget_share(Share(1, 4))
         first = await apart(session("a"))
-        os.kill(apart._process.pid, signal.SIGKILL)
-        while apart._ready.is_set():  # noqa: ASYNC110  # of another process
-            await asyncio.sleep(0.01)
+        os.kill(processes[0].pid, signal.SIGKILL)
+        await until_ended(processes[0])
         again = await apart(session("a"), first.judged.verdicts)
         apart.record_spend(Paid(int(utc_now().timestamp() // 60), 130, 0.0))
         refused = await apart(session("b", "Something else."))

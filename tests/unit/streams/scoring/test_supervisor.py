@@ -14,16 +14,16 @@ from typing import Any
 
 import orjson
 import pytest
-from msgspec.structs import replace
 from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
+from tests.support.scoring_processes import Paying, Started, until_ended
 from tests.unit.streams.scoring.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.judges.budget import Paid
-from traceweir.streams.judges.verdicts import JudgeUsage
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
-from traceweir.streams.scoring.protocol import Answer, Setup
+from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.quarantine import Attempts
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.errors import SessionRejected
@@ -38,8 +38,13 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def scoring(folder: Path, **options: float) -> AsyncIterator[ScoringSupervisor]:
+async def scoring(folder: Path, *suspects: str, **options: Any) -> AsyncIterator[ScoringSupervisor]:
+    """Scoring; at each of these sessions a process of the worker before died."""
     setup = Setup(deadly_plan(folder / "notes"), "none", 60, 4)
+    attempts = Attempts(folder / "state" / "attempts.json")
+    for name in suspects:
+        attempts.add(session(name))
+    attempts.save()
     apart = ScoringSupervisor(setup, folder / "state" / "attempts.json", **options)
     await apart.start()
     yield apart
@@ -96,10 +101,8 @@ async def test_a_session_that_was_only_near_is_scored(tmp_path: Path) -> None:
 
 
 async def test_a_suspect_does_not_answer_for_what_the_one_before_it_left_behind(tmp_path: Path) -> None:
-    async with scoring(tmp_path) as apart:
-        suspects = ["trap-1", "trap-2", "s", "kill"]
-        for name in suspects:
-            apart._attempts.add(session(name))
+    suspects = ["trap-1", "trap-2", "s", "kill"]
+    async with scoring(tmp_path, *suspects) as apart:
         found = await outcomes(apart, suspects)
     assert found == {"trap-1": "scored", "trap-2": "scored", "s": "scored", "kill": "poison"}
     assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
@@ -117,12 +120,10 @@ async def test_a_process_that_ends_between_two_suspects_is_replaced(
             answer.add_done_callback(lambda _: process.close())
         return answer
 
-    async with scoring(tmp_path) as apart:
+    async with scoring(tmp_path, "a", "b") as apart:
         failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         apart.failed = failed.set_result
         monkeypatch.setattr(ScoringProcess, "ask", once)
-        for name in ("a", "b"):
-            apart._attempts.add(session(name))
         found = asyncio.create_task(outcomes(apart, ["a", "b"]))
         either: set[asyncio.Future[Any]] = {found, failed}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -131,60 +132,48 @@ async def test_a_process_that_ends_between_two_suspects_is_replaced(
     assert starts(tmp_path) == {"a": 1, "b": 1}
 
 
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Paid]]:
-    """What processes are told that others paid, each by its id; whatever they answer, they say that they paid their id in tokens."""
-    answered, record_spend, told = ScoringProcess._answered, ScoringProcess.record_spend, list[tuple[int, Paid]]()
-
-    def paying(process: ScoringProcess, answer: Answer) -> None:
-        usage = JudgeUsage(paid=[Paid(1, process.pid, 0.0)])
-        answered(process, replace(answer, result=replace(answer.result, judged=usage)))
-
-    def noted(process: ScoringProcess, paid: Paid) -> None:
-        told.append((process.pid, paid))
-        record_spend(process, paid)
-
-    monkeypatch.setattr(ScoringProcess, "_answered", paying)
-    monkeypatch.setattr(ScoringProcess, "record_spend", noted)
-    return told
-
-
 async def started(folder: Path, name: str) -> None:
     while not (folder / "notes").exists() or name not in starts(folder):  # noqa: ASYNC110  # by another process
         await asyncio.sleep(0.01)
 
 
-async def test_what_one_process_pays_every_other_is_told_and_it_is_not(
-    tmp_path: Path, told: list[tuple[int, Paid]]
-) -> None:
-    async with scoring(tmp_path) as apart:
-        apart._attempts.add(session("wait"))
+def paying(processes: Started) -> list[Paying]:
+    return [process for process in processes if isinstance(process, Paying)]
+
+
+async def test_what_one_process_pays_every_other_is_told_those_to_come_included_and_it_is_not(tmp_path: Path) -> None:
+    processes = Started(Paying)
+    async with scoring(tmp_path, "wait", start=processes) as apart:
         suspect = asyncio.create_task(apart(session("wait")))
         await started(tmp_path, "wait")
-        main = apart._process.pid
-        assert [paid.tokens for paid in (await apart(session("s"))).judged.paid] == [main]
-        ((quarantine_process, paid),) = told
-        assert quarantine_process != main
-        assert paid == Paid(1, main, 0.0)
+        await apart(session("s"))
+        main, quarantine = paying(processes)
+        assert (main.told, quarantine.told) == ([], [Paid(1, main.pid, 0.0)])
         (tmp_path / "go").touch()
         await suspect
-        assert told[1:] == [(main, Paid(1, quarantine_process, 0.0))]
-        assert apart._spending.in_day.tokens == main + quarantine_process
+        assert (main.told, len(quarantine.told)) == ([Paid(1, quarantine.pid, 0.0)], 1)
+        os.kill(main.pid, signal.SIGKILL)
+        await until_ended(main)
+        await apart(session("t"))
+        assert sum(paid.tokens for paid in paying(processes)[-1].told) == main.pid + quarantine.pid
 
 
-async def test_what_was_paid_counts_though_nobody_waits_for_the_session_any_more(
-    tmp_path: Path, told: list[tuple[int, Paid]]
-) -> None:
-    async with scoring(tmp_path) as apart:
+async def test_what_was_paid_counts_though_nobody_waits_for_the_session_any_more(tmp_path: Path) -> None:
+    processes = Started(Paying)
+    async with scoring(tmp_path, start=processes) as apart:
         left = asyncio.create_task(apart(session("wait")))
         await started(tmp_path, "wait")
         left.cancel()
         await asyncio.wait({left})
         (tmp_path / "go").touch()
-        while apart._process.busy:  # noqa: ASYNC110  # of another process
+        (main,) = paying(processes)
+        while main.busy:  # noqa: ASYNC110  # of another process
             await asyncio.sleep(0.01)
-        assert apart._spending.in_day.tokens == apart._process.pid
-        assert told == []
+        os.kill(main.pid, signal.SIGKILL)
+        await until_ended(main)
+        await apart(session("s"))
+        _, successor = paying(processes)
+        assert (main.told, successor.told) == ([], [Paid(1, main.pid, 0.0)])
 
 
 async def test_copies_of_one_session_are_one_session(tmp_path: Path) -> None:
@@ -199,10 +188,8 @@ async def test_copies_of_one_session_are_one_session(tmp_path: Path) -> None:
 
 
 async def test_two_attempts_at_a_session_are_told_apart_also_where_suspects_are_tried(tmp_path: Path) -> None:
-    async with scoring(tmp_path) as apart:
-        for suspect in (False, True):
-            if suspect:
-                apart._attempts.add(session("s"))
+    for suspects in ([], ["s"]):
+        async with scoring(tmp_path, *suspects) as apart:
             found = await asyncio.gather(*(apart(session("s"), (), attempt) for attempt in (0, 1)))
             assert [each.attempt for each in found] == [0, 1]
 
@@ -221,11 +208,14 @@ async def test_a_process_that_the_scorer_left_behind_hides_no_death(tmp_path: Pa
 
 async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
     setup = Setup(read_plan({"criteria": {"response_match_score": 0.5}}), "none", 60, 4)
-    apart = ScoringSupervisor(setup, tmp_path / "attempts.json")
+    processes, attempts = Started(), Attempts(tmp_path / "attempts.json")
+    attempts.add(session("suspect"))
+    attempts.save()
+    apart = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
     apart.put("order", EXPECTED)
     await apart.start()
-    os.kill(apart._process.pid, signal.SIGKILL)
-    apart._attempts.add(session("suspect"))
+    os.kill(processes[0].pid, signal.SIGKILL)
+    await until_ended(processes[0])
     for name in ("suspect", "other"):
         values = [orjson.loads(result)["value"] for result in (await apart(session(name))).scores]
         assert values == [1.0, 1.0]
@@ -234,9 +224,10 @@ async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
 
 async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: Path) -> None:
     setup = Setup(deadly_plan(tmp_path / "notes"), "none", 60, 4)
-    apart = ScoringSupervisor(setup, tmp_path / "attempts.json")
-    os.kill(apart._process.pid, signal.SIGKILL)
-    apart._process._process.wait()
+    processes = Started()
+    apart = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
+    os.kill(processes[0].pid, signal.SIGKILL)
+    await asyncio.to_thread(os.waitid, os.P_PID, processes[0].pid, os.WEXITED | os.WNOWAIT)
     await apart.start()
     assert await outcomes(apart, ["s"]) == {"s": "scored"}
     await apart.stop()
@@ -245,7 +236,8 @@ async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: 
 async def test_a_process_that_freezes_while_it_starts_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with scoring(tmp_path) as apart:
+    processes = Started()
+    async with scoring(tmp_path, start=processes) as apart:
         monkeypatch.setattr("traceweir.streams.scoring.process.SILENT_START_S", 8)
         frozen: list[int] = []
 
@@ -258,21 +250,16 @@ async def test_a_process_that_freezes_while_it_starts_is_replaced(
 
         popen = subprocess.Popen
         monkeypatch.setattr("traceweir.streams.scoring.process.subprocess.Popen", start)
-        os.kill(apart._process.pid, signal.SIGKILL)
-        while not (frozen and apart._ready.is_set()):  # noqa: ASYNC110  # of another process
-            await asyncio.sleep(0.01)
+        os.kill(processes[0].pid, signal.SIGKILL)
+        await until_ended(processes[0])
         assert await outcomes(apart, ["s"]) == {"s": "scored"}
     assert "the scoring process said nothing for 8 s before it was ready; it is started again" in caplog.text
     with pytest.raises(ProcessLookupError):
         os.kill(frozen[0], 0)
 
 
-async def test_attempts_outlive_the_worker(tmp_path: Path) -> None:
-    async with scoring(tmp_path) as apart:
-        apart._attempts.add(session("s"))
-        apart._attempts.add(session("s"))
-        apart._attempts.save()
-    async with scoring(tmp_path) as apart:
+async def test_the_attempts_of_the_worker_before_count(tmp_path: Path) -> None:
+    async with scoring(tmp_path, "s", "s") as apart:
         assert await outcomes(apart, ["s", "t"]) == {"s": "poison", "t": "scored"}
     assert "s" not in starts(tmp_path)
 
@@ -285,17 +272,17 @@ async def test_attempts_that_cannot_be_read_are_begun_anew(tmp_path: Path, caplo
     assert "attempts.json cannot be read, so the counts start again" in caplog.text
 
 
-async def test_when_no_other_process_can_be_had_the_worker_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_when_no_other_process_can_be_had_the_worker_is_told(tmp_path: Path) -> None:
     told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+    processes = Started()
 
-    def none_more(setup: Setup) -> None:
-        raise ScoringProcessDiedError("the scoring process ended before it was ready")
+    def one_only(setup: Setup) -> ScoringProcess:
+        if processes:
+            raise ScoringProcessDiedError("the scoring process ended before it was ready")
+        return processes(setup)
 
-    async with scoring(tmp_path) as apart:
+    async with scoring(tmp_path, start=one_only) as apart:
         apart.failed = lambda error: None if told.done() else told.set_result(error)
-        monkeypatch.setattr("traceweir.streams.scoring.supervisor.ScoringProcess", none_more)
         waiting = asyncio.create_task(apart(session("kill")))
         assert "before it was ready" in str(await told)
         waiting.cancel()
