@@ -18,6 +18,7 @@ from traceweir.schemas.candidate import Candidate, Embedding
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.clock import utc_now
+from traceweir.streams.gate.novelty_scopes import NoveltyScopes
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.topics import Topics
 
@@ -62,13 +63,13 @@ def _rate(gate: GateStage, candidates: Iterator[Record], batch: int) -> float:
 
 def _filled(held: int) -> tuple[GateStage, dict[bytes, bytes], float]:
     """Returns a gate with a full scope, as after a restart."""
-    filler, rows = _gate(held), {}
-    scope = filler._scopes.get(SCOPE)
+    scopes = NoveltyScopes(held, limit=1)
+    scope = scopes.get(SCOPE)
     names = [f"kp:trace:held-{number}" for number in range(held)]
     scope.measure_and_add(unit_vectors(held), names)
     for name in names:
         scope.remember(name, name, (0, 0, 0), accepted=True)
-    rows = {key: row for key, row in filler.cut().rows if row is not None}
+    rows = {key: row for key, row in scopes.rows() if row is not None}
     gate = _gate(held)
     began = time.perf_counter()
     gate.load(rows)

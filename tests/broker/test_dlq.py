@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.record.util import calc_crc32c
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from tests.audit.committed import Committed
+from tests.support.batches import rename_header
 from tests.support.dlq import Dlq, letter
 from tests.support.ledger import home
 from tests.support.workers import Fleet
@@ -187,9 +186,7 @@ async def test_foreign_records_with_any_header_names_are_skipped_and_counted(dlq
         headers = [*letter(0).wire_headers(), ("NAME", b"x")]
         batch.append(key=None, value=b"stranger", timestamp=None, headers=[("NAME", b"x")])
         batch.append(key=None, value=b"ours", timestamp=None, headers=headers)
-        raw = bytearray(batch._build().replace(b"NAME", b"\xff\xfeME"))
-        struct.pack_into(">I", raw, 17, calc_crc32c(bytes(raw[21:])))
-        batch._buffer = raw
+        rename_header(batch, b"NAME", b"\xff\xfeME")
         await (await producer.send_batch(batch, "traceweir.dead-letters", partition=0))
 
     ended = dlq("list", "--json")

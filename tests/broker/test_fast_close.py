@@ -39,8 +39,8 @@ async def test_a_consumer_whose_fetch_waits_to_be_tried_again_stops_and_leaves_n
 
 
 async def test_who_is_told_to_end_while_a_consumer_stops_ends_and_its_client_is_closed() -> None:
-    consumer = MagicMock(_fetcher=None)
-    consumer._client.close = closed = AsyncMock()
+    closed = AsyncMock()
+    consumer = MagicMock(_fetcher=None, _client=MagicMock(close=closed))
     consumer.stop = AsyncMock(side_effect=asyncio.Event().wait)
     install_fast_close(consumer)
     stopping = asyncio.create_task(consumer.stop())
@@ -53,8 +53,9 @@ async def test_who_is_told_to_end_while_a_consumer_stops_ends_and_its_client_is_
 
 async def test_every_fetch_that_waits_ends_and_the_client_is_closed_whatever_the_stop_says() -> None:
     fetches = [asyncio.create_task(asyncio.Event().wait()) for _ in range(3)]
-    consumer = MagicMock(_fetcher=MagicMock(_pending_tasks={*fetches}, close=AsyncMock()))
-    consumer._client.close = closed = AsyncMock()
+    closed = AsyncMock()
+    fetcher = MagicMock(_pending_tasks={*fetches}, close=AsyncMock())
+    consumer = MagicMock(_fetcher=fetcher, _client=MagicMock(close=closed))
     consumer.stop = AsyncMock(side_effect=RuntimeError("no group"))
     install_fast_close(consumer)
     with pytest.raises(RuntimeError, match="no group"):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.consumer import fetcher
-from aiokafka.record.util import calc_crc32c
+from tests.support.batches import rename_header
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.fetch import read_as_parsed
@@ -30,9 +28,7 @@ async def test_a_header_whose_name_is_not_utf8_stops_no_consumer() -> None:
                 for number in range(3):
                     headers = [("NAME", b"x")] if number == 1 else []
                     batch.append(key=None, value=b"%d" % number, timestamp=None, headers=headers)
-                raw = bytearray(batch._build().replace(b"NAME", name))
-                struct.pack_into(">I", raw, 17, calc_crc32c(bytes(raw[21:])))
-                batch._buffer = raw
+                rename_header(batch, b"NAME", name)
                 await (await producer.send_batch(batch, "t", partition=0))
 
         read_as_parsed(["t"])

@@ -26,7 +26,8 @@ def parse(arguments: Sequence[str]) -> None:
     rest = list(arguments)
     while hasattr(command, "resolve_command"):
         with command.make_context("traceweir", rest) as context:
-            _, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+            left = [*context._protected_args, *context.args]  # noqa: SLF001  # as click's own groups take them
+            _, command, rest = command.resolve_command(context, left)
     with command.make_context("traceweir", rest):
         pass
 

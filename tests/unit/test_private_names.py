@@ -1,0 +1,54 @@
+"""Tests use the public names of the product; ruff's SLF001 and PLC2701 see attributes and imports, and this what stands in strings."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.support.paths import ROOT
+
+BY_NAME = {"setattr", "getattr", "delattr", "hasattr", "attrgetter", "methodcaller", "patch", "object"}
+"""Functions that take the name of an attribute as text; `object` is `mock.patch.object`."""
+FILES = sorted(path for folder in ("tests", "examples") for path in (ROOT / folder).rglob("*.py"))
+
+
+PUBLIC = {"_replace", "_asdict", "_make", "_fields"}
+"""Of named tuples, which have no other way to keep names for their fields."""
+
+
+def private_names(code: str) -> list[str]:
+    """Texts with a private part that are given to such a function, each with its line."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [
+        f"line {text.lineno}: {text.value}"
+        for call in calls
+        if ast.unparse(call.func).rpartition(".")[2] in BY_NAME
+        for text in [each for each in call.args if isinstance(each, ast.Constant)][:1]
+        if isinstance(text.value, str) and any(map(is_private, text.value.split(".")))
+    ]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in PUBLIC
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("monkeypatch.setattr(worker, '_consumer', None)", ["line 1: _consumer"]),
+        ("mock.patch('traceweir.streams.worker._exit_hard')", ["line 1: traceweir.streams.worker._exit_hard"]),
+        ("monkeypatch.setattr(worker, 'consumer', '_'); getattr(worker, '__name__')", []),
+        ("hasattr(pair, '_replace')", []),
+        ("print('_consumer')", []),
+    ],
+)
+def test_private_names_are_found_in_code(code: str, found: list[str]) -> None:
+    assert private_names(code) == found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_private_name_is_reached_by_a_text(path: Path) -> None:
+    assert private_names(path.read_text("utf-8")) == [], (
+        "test what it does by its public names, or give it what the test needs as an argument of its constructor"
+    )
