@@ -8,7 +8,7 @@ import io
 import sys
 from importlib.resources import files
 
-from traceweir.scorers.text.verbs.lexicon import LONGEST, known
+from traceweir.scorers.text.verbs.lexicon import LONGEST, look_up
 
 KINDS = frozenset({"s", "ed", "ing", "verb", "base"})
 
@@ -18,7 +18,7 @@ def main() -> None:
     listed = {word for word, *_ in csv.reader(io.StringIO(gzip.decompress(packed).decode()))}
     for word in sorted(listed):
         if word.isascii() and word.isalpha() and word.islower() and 2 < len(word) <= LONGEST:
-            found = known(word)
+            found = look_up(word)
             if found.kind in KINDS:
                 sys.stdout.write(f"{found.kind} {word} {found.infinitive}\n")
 

@@ -1,5 +1,5 @@
-"""What metrics do with text: words in any script, stems, coverage, ROUGE.
+"""Contains the text processing of the metrics: words in any script, stems, coverage and ROUGE.
 
-It knows nothing but schemas' normal form of text. Begin with `segments`, which finds the words of a text, or with
-`rouge`.
+The package depends only on the schemas and the scorer contract. Start reading with `segments`, which finds the words
+of a text, or with `rouge`.
 """

@@ -1,4 +1,4 @@
-"""Which elements of one text another covers: equal ones, and long ones of which either contains the other."""
+"""Finds the elements of one text that another text covers: by equality, or by containment for longer elements."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from traceweir.schemas.normal_form import normal_form
 from traceweir.scorers.text.segments import is_from_pairs
 
 SHORT = 3
-"""Letters. An element of no more is covered by an equal one alone."""
+"""Letters. Only an equal element covers an element with this many letters or fewer."""
 OVERLAP = 0.6
-"""An element that contains another, or is contained in it, counts if the shorter has more than this share of the longer's letters."""
+"""Share of the longer element's letters that the shorter element must exceed, where either contains the other."""
 LONGEST = 48
-"""Letters. Longer elements, no words but keys and data, are covered by equal ones alone: what they contain would cost too much to find."""
+"""Letters. Only an equal element covers a longer element, because finding contained elements would take too much time.
+
+Such elements are keys and data, not words.
+"""
 
 
 def covered(elements: Sequence[str], by: Collection[str]) -> list[bool]:
-    """For each element, whether the others cover it, in time that grows with their letters.
+    """Returns for each element whether an element of `by` covers it, in time proportional to the number of letters.
 
-    A Korean syllable counts as its two or three letters. A single character of a script without blanks is covered by any element that
-    has it, for there it may be part of a pair.
+    A Korean syllable counts as its two or three letters. A single character of a script without spaces is covered by
+    any element that contains it, because in the other text the character can be part of a bigram.
 
     >>> covered(["engine", "cat", "abcdef"], ["engineer", "cats", "abcdefghij"])
     [True, False, False]
@@ -28,13 +31,15 @@ def covered(elements: Sequence[str], by: Collection[str]) -> list[bool]:
     """
     others = {_letters(element) for element in by}
     letters = [_letters(element) for element in elements]
-    found = [one in others for one in letters]
-    open_ones = {one for one, done in zip(letters, found, strict=True) if not done and SHORT < len(one) <= LONGEST}
-    reached = _contained(open_ones, others) | _containing(open_ones, others)
+    equal = [spelling in others for spelling in letters]
+    uncovered = {
+        spelling for spelling, done in zip(letters, equal, strict=True) if not done and SHORT < len(spelling) <= LONGEST
+    }
+    overlapping = _contained(uncovered, others) | _containing(uncovered, others)
     single = {character for element in by if is_from_pairs(element) for character in element}
     return [
-        done or one in reached or (len(element) == 1 and element in single)
-        for element, one, done in zip(elements, letters, found, strict=True)
+        done or spelling in overlapping or (len(element) == 1 and element in single)
+        for element, spelling, done in zip(elements, letters, equal, strict=True)
     ]
 
 
@@ -43,21 +48,21 @@ def _letters(element: str) -> str:
 
 
 def _contained(wanted: set[str], others: Collection[str]) -> set[str]:
-    """Those of the wanted that are contained in one of the others and have enough of its letters."""
-    lengths = {len(one) for one in wanted}
+    """Returns the wanted elements that one of the others contains, if they have enough of its letters."""
+    lengths = {len(element) for element in wanted}
     return {
         part for other in others if len(other) <= LONGEST / OVERLAP for part in _parts(other, lengths) if part in wanted
     }
 
 
 def _containing(wanted: set[str], others: set[str]) -> set[str]:
-    """Those of the wanted that contain one of the others, which has enough of their letters."""
+    """Returns the wanted elements that contain one of the others, if the other has enough of their letters."""
     lengths = {len(other) for other in others}
-    return {one for one in wanted if any(part in others for part in _parts(one, lengths))}
+    return {element for element in wanted if any(part in others for part in _parts(element, lengths))}
 
 
 def _parts(text: str, lengths: Collection[int]) -> Iterator[str]:
-    """The parts of a text that have enough of its letters, of these lengths."""
+    """Yields the parts of a text that have one of these lengths and enough of its letters."""
     for length in range(len(text) - 1, 0, -1):
         if length / len(text) <= OVERLAP:
             return

@@ -1,4 +1,4 @@
-"""The elements of a text, by which completeness compares: its words, each once, English verbs as infinitives."""
+"""Splits a text into the elements that completeness compares: distinct words, with English verbs as infinitives."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from traceweir.scorers.text.segments import segments
 from traceweir.scorers.text.verbs import (
     Token,
     Word,
-    known,
-    known_as_mastra,
+    look_up,
+    look_up_as_mastra,
     with_infinitives,
     with_infinitives_as_mastra,
 )
 
 _ACCENTS = "\u0300-\u036f"
 _POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670"
-"""Hebrew and Arabic vowel signs, which most texts leave out, and the Arabic stretching stroke."""
+"""Hebrew and Arabic vowel signs, which most texts omit, and the Arabic elongation character (tatweel)."""
 _SPELLINGS = str.maketrans({"’": "'", "–": "-", "—": " , "})
 _STOP, _COMMA = Token("", Word("stop", "")), Token("", Word("comma", ""))
 _OTHER = Word("other", "")
 
 
 def elements(text: str) -> list[str]:
-    """The words of a text of any script, each once, in the order of their first places.
+    """Returns the distinct words of a text in any script, in the order of their first occurrence.
 
     >>> elements("She has been working on getUserName.")
     ['she', 'work', 'on', 'get', 'user', 'name']
     """
     folded = normal_form("NFC", _folding(normal_form("NFKD", text)))
-    return list(dict.fromkeys(with_infinitives(list(_tokens(folded, segments, debris=False)))))
+    return list(dict.fromkeys(with_infinitives(list(_tokens(folded, segments, as_mastra=False)))))
 
 
 def elements_as_mastra(text: str) -> list[str]:
-    """The words of a text as @mastra/evals 1.10 has them, but for their order: of ASCII letters and digits alone.
+    """Returns the words that @mastra/evals 1.10 finds in a text, in a different order: only ASCII letters and digits.
 
     >>> elements_as_mastra("It's café-style: getUserName 침실의 device_2")
     ['s', 'it', 'be', 'cafe', 'style', 'getusername', 'device', '2']
@@ -44,8 +44,8 @@ def elements_as_mastra(text: str) -> list[str]:
 
 
 def tokens_as_mastra(text: str) -> list[Token]:
-    """The words and marks of a text, of ASCII letters and digits alone."""
-    return list(_tokens(_without_accents(normal_form("NFD", text)), _ascii_pieces, debris=True))
+    """Returns the words and punctuation marks of a text; words consist of ASCII letters and digits only."""
+    return list(_tokens(_without_accents(normal_form("NFD", text)), _ascii_pieces, as_mastra=True))
 
 
 def _folding(text: str) -> str:
@@ -68,44 +68,47 @@ def _ascii_pieces(text: str) -> Iterable[str]:
     return _PIECES.findall(text.lower())
 
 
-def _tokens(text: str, pieces_of: Callable[[str], Iterable[str]], *, debris: bool) -> Iterator[Token]:
-    """The words and marks of a text.
+def _tokens(text: str, pieces_of: Callable[[str], Iterable[str]], *, as_mastra: bool) -> Iterator[Token]:
+    """Yields the words and punctuation marks of a text.
 
     Args:
         text: A text without accents.
-        pieces_of: Cuts what is no plain English word.
-        debris: Whether a contraction leaves its second half beside what it stands for, as it does in compromise ("I'm": i, m, be).
+        pieces_of: Splits text that is not a plain English word.
+        as_mastra: Whether a contraction results in its second half as well as in its expansion, as it does in
+            compromise ("I'm": i, m, be).
     """
     for line in text.translate(_SPELLINGS).splitlines():
-        begins = True
+        starts_sentence = True
         for chunk in line.split():
-            yield from _of_chunk(chunk, pieces_of, debris=debris, begins=begins)
-            begins = chunk[-1] in ".!?"
+            yield from _of_chunk(chunk, pieces_of, as_mastra=as_mastra, starts_sentence=starts_sentence)
+            starts_sentence = chunk[-1] in ".!?"
         yield _STOP
 
 
-def _of_chunk(chunk: str, pieces_of: Callable[[str], Iterable[str]], *, debris: bool, begins: bool) -> Iterator[Token]:
+def _of_chunk(
+    chunk: str, pieces_of: Callable[[str], Iterable[str]], *, as_mastra: bool, starts_sentence: bool
+) -> Iterator[Token]:
     core = chunk.strip(_PUNCTUATION)
     if not core:
         yield _COMMA
         return
     if chunk[0] in "([{":
         yield _COMMA
-    plain = core.isascii() and (debris or not _CAMEL.search(core))
+    plain = core.isascii() and (as_mastra or not _CAMEL.search(core))
     if plain and core.lower() == "cannot":
-        yield from _known("can", "not")
+        yield from _looked_up("can", "not")
     elif plain and core.lower() in _WITHOUT_APOSTROPHE:
-        yield from _contracted(core.lower()[:-1], "t", debris)
+        yield from _contracted(core.lower()[:-1], "t", as_mastra)
     elif plain and (core.isalpha() or _JOINED.fullmatch(core)):
         for place, part in enumerate(filter(None, core.split("-"))):
             low = part.lower()
             yield Token(
                 low,
-                (known_as_mastra if debris else known)(low),
-                place > 0 or low == "non" or (not begins and _is_name(part)),
+                (look_up_as_mastra if as_mastra else look_up)(low),
+                place > 0 or low == "non" or (not starts_sentence and _is_name(part)),
             )
     elif match := _CONTRACTION.fullmatch(core):
-        yield from _contracted(match[1].lower(), match[2].lower(), debris)
+        yield from _contracted(match[1].lower(), match[2].lower(), as_mastra)
     else:
         for piece in pieces_of(core):
             yield Token(piece, _OTHER)
@@ -119,30 +122,30 @@ def _is_name(word: str) -> bool:
     return word[0].isupper() and (len(word) == 1 or not word.isupper())
 
 
-def _known(*listed: str) -> Iterator[Token]:
-    for word in listed:
-        yield Token(word, known(word))
+def _looked_up(*words: str) -> Iterator[Token]:
+    for word in words:
+        yield Token(word, look_up(word))
 
 
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~“”\u2018…·•"
 _NEGATED = "ca do wo is are was were does did has have could would should"
 _WITHOUT_APOSTROPHE = frozenset(f"{verb}nt" for verb in _NEGATED.split())
-_SHORT = {"m": "be", "re": "be", "ve": "have", "ll": "will", "d": "would"}
+_EXPANSIONS = {"m": "be", "re": "be", "ve": "have", "ll": "will", "d": "would"}
 _BEFORE_IS = """
 he she it that this there here what who where how when why everything everyone something someone
 """
 _IS = frozenset(_BEFORE_IS.split())
 
 
-def _contracted(left: str, right: str, debris: bool) -> Iterator[Token]:
+def _contracted(left: str, right: str, as_mastra: bool) -> Iterator[Token]:
     if right == "t" and left.endswith("n") and left != "n":
-        yield from _known({"can": "can", "won": "will", "shan": "shall", "ain": "be"}.get(left, left[:-1]), "not")
+        yield from _looked_up({"can": "can", "won": "will", "shan": "shall", "ain": "be"}.get(left, left[:-1]), "not")
     elif right == "s" and left == "let":
-        yield from _known("let", "us")
-    elif right in _SHORT or (right == "s" and left in _IS):
-        if debris and known(left).kind in ("pronoun", "noun", "base"):
+        yield from _looked_up("let", "us")
+    elif right in _EXPANSIONS or (right == "s" and left in _IS):
+        if as_mastra and look_up(left).kind in ("pronoun", "noun", "base"):
             yield Token(right, _OTHER)
-        yield from _known(left, _SHORT.get(right, "be"))
+        yield from _looked_up(left, _EXPANSIONS.get(right, "be"))
     else:
-        yield from _known(left)
+        yield from _looked_up(left)
         yield Token(right, _OTHER)

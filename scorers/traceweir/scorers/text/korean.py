@@ -1,4 +1,7 @@
-"""The stem of a Korean word: its particles and commonest verb endings taken off, so that 침실의 and 침실에서 are one word."""
+"""Finds the stem of a Korean word: removes particles and the most frequent verb endings.
+
+침실의 and 침실에서 become the same word.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,24 @@ _LISTED = """
 _ENDINGS = _LISTED.split()
 _LONGEST = max(map(len, _ENDINGS))
 _SHORTEST_BEFORE = {ending: 1 if len(ending) > 1 else 2 for ending in _ENDINGS}
-"""Syllables that have to be left. Words of two syllables end in 이, 가 or 과 as often without a particle as with one."""
-_TIMES = 2
-"""예약하기를 is 예약, 하기 and 를."""
+"""Minimum number of syllables of the stem, by ending.
+
+Words of two syllables that end in 이, 가 or 과 have no particle as often as they have one.
+"""
+_MAX_ENDINGS = 2
+"""Maximum number of endings that are removed: 예약하기를 consists of 예약, 하기 and 를."""
 
 
 def stem(word: str) -> str:
-    """A Korean word without the particle and the ending that follow its stem; at least one syllable is left.
+    """Returns a Korean word without the particle and the ending after its stem; at least one syllable remains.
 
-    The longest ending that is known is taken off, and once more. No dictionary is asked, so a noun that ends like a particle may lose
-    that syllable; the word to which it is compared loses it as well.
+    The function removes the longest known ending, up to twice. It uses no dictionary: a noun whose last syllable looks
+    like a particle can lose that syllable, and so does the equal word in the other text.
 
     >>> [stem(word) for word in ("침실의", "침실에서", "설정했습니다", "예약하기를", "효과")]
     ['침실', '침실', '설정', '예약', '효과']
     """
-    for _ in range(_TIMES):
+    for _ in range(_MAX_ENDINGS):
         for length in range(min(_LONGEST, len(word) - 1), 0, -1):
             if len(word) - length >= _SHORTEST_BEFORE.get(word[-length:], len(word)):
                 word = word[:-length]

@@ -1,4 +1,4 @@
-"""The two texts that a metric of Mastra's compares: what the user said, and the final response."""
+"""Returns the two texts that Mastra's metrics compare: the user's message and the final response."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from traceweir.schemas.invocation import Content
 from traceweir.scorers.base import MissingInput, Subject
 
 Compat = Literal["mastra"] | None
-"""Whose numbers to give: those of @mastra/evals 1.10, or ours, in which a text may be of any script."""
+"""The implementation whose values a metric reproduces: @mastra/evals 1.10, or Traceweir's own for any script."""
 
 SHOWN_WORDS = 100
 SHOWN_CHARACTERS = 60
 
 
 def question_and_answer(subject: Subject, compat: Compat) -> tuple[str, str]:
-    """What the user said, and the final response; empty, if there is none. As in Mastra, only the last text part of a message counts.
+    """Returns the user's message and the final response; a missing response is empty.
 
-    Without `compat` all of them do.
+    With `compat: "mastra"` only the last text part of a message counts, as in Mastra; without `compat` all text parts
+    count.
 
     Raises:
-        Missing: there is no user content.
+        MissingInput: There is no user content.
     """
     if subject.invocation is None or subject.invocation.user_content is None:
         raise MissingInput("the invocation has no user content to compare the final response with")
@@ -31,7 +32,7 @@ def question_and_answer(subject: Subject, compat: Compat) -> tuple[str, str]:
 
 
 def shown(words: Sequence[str]) -> list[JsonValue]:
-    """As many words as fit a Score, long ones cut.
+    """Returns at most 100 words, with words of more than 60 characters truncated, so that they fit in a Score.
 
     >>> shown(["a", "b" * 61]) == ["a", "b" * 59 + "…"]
     True

@@ -1,4 +1,4 @@
-"""ROUGE-1 between two texts of any script, as Google ADK 2.13 computes it, from words stemmed once and remembered."""
+"""Computes ROUGE-1 of two texts in any script, as Google ADK 2.13 does, with a cache of stemmed words."""
 
 from __future__ import annotations
 
@@ -13,46 +13,49 @@ from traceweir.schemas.normal_form import normal_form
 
 
 def rouge1_f(response: str, reference: str) -> float:
-    """ROUGE-1's F-measure, from 0 to 1: the harmonic mean of the shares of tokens that either text has in common with the other.
+    """Returns ROUGE-1's F-measure, from 0 to 1: the harmonic mean of precision and recall of the common tokens.
 
-    A token that occurs twice counts twice if it does so on both sides. A side without a token gives 0, even if both have none.
-    From Lin, 2004, https://aclanthology.org/W04-1013/.
+    A token that occurs twice in both texts counts twice. The value is 0 if either text has no tokens, or neither has
+    any. Source: Lin, 2004, https://aclanthology.org/W04-1013/.
 
     >>> rouge1_f("the cat sat", "The cat sat on the mat.")
     0.6666666666666666
     """
-    ours, theirs = tokens(response), tokens(reference)
-    left = dict(Counter(theirs))  # a plain dict: a Counter's items are looked up and set twice as slowly
+    response_tokens, reference_tokens = tokens(response), tokens(reference)
+    remaining = dict(Counter(reference_tokens))  # a plain dict reads and sets items twice as fast as a Counter
     common = 0
-    for token in ours:
-        if count := left.get(token):
-            left[token] = count - 1
+    for token in response_tokens:
+        if count := remaining.get(token):
+            remaining[token] = count - 1
             common += 1
     if not common:
         return 0.0
-    precision, recall = common / len(ours), common / len(theirs)
+    precision, recall = common / len(response_tokens), common / len(reference_tokens)
     return 2 * precision * recall / (precision + recall)
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a text: NFKC, lower case, words of letters and digits.
+    """Returns the tokens of a text: words of letters and digits, in NFKC and lower case.
 
-    Each Chinese, Japanese or Korean character is a token; Thai, Lao, Khmer and Burmese are cut before each base character, its marks
-    stay with it. Words of ASCII longer than three characters are stemmed (Porter, as rouge-score does), all others stay as they are.
+    Each Chinese, Japanese or Korean character is a token. Thai, Lao, Khmer and Burmese text is split before each base
+    character, whose marks stay with the character. ASCII words of more than three characters are stemmed (Porter, as
+    rouge-score does); all other words stay unchanged.
 
     >>> tokens("device_2의 상태: RUNNING, café")
     ['devic', '2', '의', '상', '태', 'run', 'café']
     """
-    # No rule looks across white space, so what a word gives can be remembered. Texts repeat their words: this is where the time goes.
+    # No rule depends on text across white space, so the tokens of a word can be cached. Most of the time is spent
+    # here, and texts repeat their words.
     return list(chain.from_iterable(map(_words().__getitem__, text.split())))
 
 
 class _Words(dict[str, tuple[str, ...]]):
-    """The tokens of words, worked out when a word is first met; emptied when full, which for a vocabulary in use is seldom."""
+    """Caches the tokens of words, computed at the first lookup; a full cache is emptied, which is rare in practice."""
 
     FULL = 1 << 14
+    """Maximum number of words."""
     LONGEST = 24
-    """Characters. A longer run of letters seldom comes again; remembering it would only take memory."""
+    """Characters. A longer word is not cached: it rarely occurs again and would only take memory."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         pieces = normal_form("NFKC", word).lower().translate(_spacing()).split()
@@ -76,7 +79,7 @@ _CLUSTERS = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 
 
 class _Spacing(dict[int, str]):
-    """A character and the blanks that it needs around it, worked out when it is first met."""
+    """Maps a character to itself with the spaces that it needs around it, computed at the first lookup."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -102,7 +105,7 @@ def _stem(word: str) -> str:
 
 @cache
 def _rouge_score() -> Callable[[str], list[str]]:
-    from rouge_score import tokenizers  # here, because it imports all of nltk: 0.4 s that most commands need not spend
+    from rouge_score import tokenizers  # here, because it imports all of nltk, which takes 0.4 s
 
     tokenize: Callable[[str], list[str]] = tokenizers.DefaultTokenizer(use_stemmer=True).tokenize
     return tokenize

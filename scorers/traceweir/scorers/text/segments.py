@@ -1,8 +1,8 @@
-"""The words of a text in any script, without a dictionary.
+"""Splits a text in any script into words, without a dictionary.
 
-Letters, digits and the marks on them make a word, all else parts words. Where a script writes no blanks between words, two neighbouring
-characters make one element, as search engines cut such text: Chinese characters, hiragana, Thai, Lao, Khmer and Burmese. Katakana stays
-whole, for it writes loan words. Korean words are cut down to their stems.
+A word consists of letters, digits and their marks; all other characters separate words. Scripts without spaces between
+words are split into character bigrams, as search engines do: Chinese characters, hiragana, Thai, Lao, Khmer and
+Burmese. A run of katakana stays whole, because katakana writes loan words. Korean words are reduced to their stems.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CAMEL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 
 def segments(text: str) -> Iterator[str]:
-    """The words of a text in NFC, in lower case; `camelCase` is two.
+    """Yields the words of a text, which must be in NFC, in lower case; `camelCase` results in two words.
 
     >>> list(segments("device_2의 상태를"))
     ['device', '2', '의', '상태']
@@ -47,7 +47,7 @@ def segments(text: str) -> Iterator[str]:
 
 
 def is_from_pairs(element: str) -> bool:
-    """Whether an element is one or two characters of a script without blanks.
+    """Returns whether an element consists of one or two characters of a script without spaces.
 
     >>> is_from_pairs("光"), is_from_pairs("a")
     (True, False)
@@ -72,15 +72,17 @@ def _clusters(run: str) -> list[str]:
 
 
 class _Spacing(dict[int, str]):
-    """A character as it stands in a word, or a blank, or nothing if it is not seen; worked out when it is first met."""
+    """Maps a character to itself, to a space if it separates words, or to nothing if it is invisible.
+
+    Each mapping is computed at the first lookup.
+    """
 
     def __missing__(self, code: int) -> str:
         character, category = chr(code), unicodedata.category(chr(code))
-        unseen = (
-            category == "Cf" or 0xFE00 <= code <= 0xFE0F
-        )  # joiners, direction marks, soft hyphens; variants of a sign
+        # Joiners, direction marks and soft hyphens; variation selectors.
+        invisible = category == "Cf" or 0xFE00 <= code <= 0xFE0F
         kept = character.isalnum() or category in ("Mn", "Mc")
-        self[code] = "" if unseen else character if kept else " "
+        self[code] = "" if invisible else character if kept else " "
         return self[code]
 
 

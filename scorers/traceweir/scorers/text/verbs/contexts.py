@@ -1,8 +1,9 @@
-"""What compromise 14 makes of the verbs of a text, as far as the words around them tell: which it changes, and which it drops.
+"""Predicts from the context of each verb whether compromise 14 changes it to its infinitive, or drops it.
 
-Each verb form and each auxiliary has features: what it is itself, its neighbours, pairs and triples of them. A feature has a weight, and a
-word is changed, or dropped, if its weights sum up to more than nothing. `tests/parity/record_mastra_contexts.py` found the weights, from
-what compromise answered.
+Each verb form and each auxiliary has features: the word itself, its neighbours, and pairs and triples of neighbours.
+Each feature has a weight. A word is dropped if the sum of its weights for dropping is greater than 0, else changed if
+the sum of its weights for changing is greater than 0. `tests/parity/record_mastra_contexts.py` computed the weights
+from recorded results of compromise.
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ from traceweir.scorers.text.verbs.lexicon import Token
 
 FORMS = frozenset({"s", "ed", "ing"})
 _OPEN = frozenset({"noun", "plural", "adjective", "verb", "base", "adverb", "other", *FORMS})
-"""Kinds whose words stand for nothing but their kind."""
+"""Open word classes: a feature contains the kind of such a word instead of the word."""
 _MAY_BE_NOUNS = frozenset({"noun", "plural", "base"})
 _ENDS_A_CLAUSE = frozenset({"stop", "comma", "conjunction", "question"})
 _OF_A_CLAUSE = frozenset({"be", "have", "do", "modal", "verb", "pronoun", "to"})
-_FAR = 11
-"""Words."""
+_MAX_DISTANCE = 11
+"""Maximum distance, in words, within which `_clause` and `_main` search."""
 DROPPED = "-"
-"""Before the kind of a word in the names of weights for dropping it."""
+"""Prefix of the kind of a word in the names of the weights for dropping the word."""
 
 
 class Outcome(IntEnum):
-    """What becomes of a word."""
+    """States whether compromise keeps, changes or drops a word."""
 
     KEPT = 0
     CHANGED = 1
     DROPPED = 2
 
 
-class _Seen(NamedTuple):
-    """A word as its neighbours see it."""
+class _Neighbour(NamedTuple):
+    """Holds the properties of a word that the features of its neighbours contain."""
 
     word: str
     kind: str
     text: str
-    """The word itself, if it is of a closed class."""
+    """The word itself for closed word classes, else its kind."""
     form: str
 
 
-_END = _Seen("", "stop", "stop", "stop")
+_END = _Neighbour("", "stop", "stop", "stop")
 _Weights = dict[str, dict[str, int]]
 
 
 def outcomes(tokens: Sequence[Token]) -> list[Outcome]:
-    """What becomes of each token; what is neither a verb form nor an auxiliary is kept."""
+    """Returns the outcome of each token; tokens that are neither verb forms nor auxiliaries are kept."""
     found = [Outcome.KEPT] * len(tokens)
     if alone := _alone(tokens):
         return [Outcome.CHANGED if token is alone else Outcome.KEPT for token in tokens]
@@ -71,7 +72,7 @@ def outcomes(tokens: Sequence[Token]) -> list[Outcome]:
 
 
 def _alone(tokens: Sequence[Token]) -> Token | None:
-    """The one word of a text, if it is a verb form that changes without neighbours: "running" does."""
+    """Returns the only word of a text if it is a verb form that changes without neighbours, such as "running"."""
     words = list(islice((token for token in tokens if token.text), 2))
     if len(words) != 1 or words[0].word.kind not in FORMS or words[0].fixed:
         return None
@@ -79,7 +80,12 @@ def _alone(tokens: Sequence[Token]) -> Token | None:
 
 
 def features(tokens: Sequence[Token], found: Sequence[Outcome]) -> Iterator[tuple[int, list[str]]]:
-    """The place and the features of each verb form and each auxiliary, of a text whose outcomes are known: to look for weights."""
+    """Yields the position and the features of each verb form and each auxiliary of a text, for computing the weights.
+
+    Args:
+        tokens: The tokens of the text.
+        found: The known outcome of each token.
+    """
     seen = _as_seen(tokens)
     for place in _places(tokens):
         kind, own, common = tokens[place].word.kind, _own(tokens, seen, place), _common(tokens, seen, place)
@@ -104,14 +110,14 @@ def _places(tokens: Sequence[Token]) -> list[int]:
     ]
 
 
-def _as_seen(tokens: Sequence[Token]) -> list[_Seen]:
-    """The tokens with three ends before them and three behind."""
+def _as_seen(tokens: Sequence[Token]) -> list[_Neighbour]:
+    """Returns the tokens as neighbours, with three end marks before and three after them."""
     found = [_END] * 3
     for token in tokens:
         kind = token.word.kind
         short = kind + _flags(token) + ("F" if token.fixed else "")
         text = token.text if token.text and kind not in _OPEN else short
-        found.append(_Seen(token.text, short, text, f"{kind}{token.word.form}" if kind in FORMS else kind))
+        found.append(_Neighbour(token.text, short, text, f"{kind}{token.word.form}" if kind in FORMS else kind))
     return found + [_END] * 3
 
 
@@ -121,13 +127,13 @@ def _flags(token: Token) -> str:
     return ("N" if noun else "") + ("A" if word.adjective and word.kind != "adjective" else "")
 
 
-def _own(tokens: Sequence[Token], seen: Sequence[_Seen], place: int) -> str:
+def _own(tokens: Sequence[Token], seen: Sequence[_Neighbour], place: int) -> str:
     token = tokens[place]
     return seen[place + 3].form + _flags(token) if token.word.kind in FORMS else f"{token.word.kind}.{token.text}"
 
 
-def _common(tokens: Sequence[Token], seen: Sequence[_Seen], place: int) -> tuple[str, ...]:
-    """Features that count apart for forms of different behaviour."""
+def _common(tokens: Sequence[Token], seen: Sequence[_Neighbour], place: int) -> tuple[str, ...]:
+    """Returns the features that have separate weights for forms of different behaviour."""
     _, before2, before, _, after, after2, _ = seen[place : place + 7]
     return (
         "=",
@@ -144,7 +150,7 @@ def _common(tokens: Sequence[Token], seen: Sequence[_Seen], place: int) -> tuple
     )
 
 
-def _of_kind(seen: Sequence[_Seen], place: int, main: str) -> tuple[str, ...]:
+def _of_kind(seen: Sequence[_Neighbour], place: int, main: str) -> tuple[str, ...]:
     before3, before2, before, own, after, after2, after3 = seen[place : place + 7]
     return (
         f"word={own.word}",
@@ -165,18 +171,18 @@ def _of_kind(seen: Sequence[_Seen], place: int, main: str) -> tuple[str, ...]:
 
 
 def _clause(tokens: Sequence[Token], place: int) -> str:
-    """What the clause had last, of what makes one."""
-    before = (tokens[at].word.kind for at in range(place - 1, max(-1, place - 1 - _FAR), -1))
+    """Returns the kind of the last word before a position that is part of a clause, such as a verb or a pronoun."""
+    before = (tokens[index].word.kind for index in range(place - 1, max(-1, place - 1 - _MAX_DISTANCE), -1))
     of_clause = takewhile(lambda kind: kind not in _ENDS_A_CLAUSE, before)
     return next((kind for kind in of_clause if kind in _OF_A_CLAUSE), "")
 
 
 def _main(tokens: Sequence[Token], found: Sequence[Outcome], place: int) -> str:
-    """What the next word behind an auxiliary, its adverbs and its "not" is, and what becomes of it."""
-    for at in range(place + 1, min(place + 1 + _FAR, len(tokens))):
-        kind = tokens[at].word.kind
+    """Returns the kind and the outcome of the next word after an auxiliary, its adverbs and its "not"."""
+    for index in range(place + 1, min(place + 1 + _MAX_DISTANCE, len(tokens))):
+        kind = tokens[index].word.kind
         if kind not in ("not", "adverb"):
-            return f"{kind}{found[at]:d}"
+            return f"{kind}{found[index]:d}"
     return ""
 
 

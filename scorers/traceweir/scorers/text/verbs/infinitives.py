@@ -1,7 +1,8 @@
-"""Verbs to infinitives: which words of an English text are verbs, told by their neighbours, and what is left of a verb's auxiliaries.
+"""Replaces the verbs of an English text by their infinitives, and removes their auxiliaries.
 
-"He has been working" becomes "he work", "they were not seen" becomes "they not see": an auxiliary goes with its verb, and stays where it
-is the verb itself ("she is tall": "she be tall"). A word that the rules are in doubt about stays as it is.
+The neighbours of a word decide whether the word is a verb. "He has been working" becomes "he work", "they were not
+seen" becomes "they not see". An auxiliary that is the only verb of its phrase stays as an infinitive ("she is tall":
+"she be tall"). A word that the rules cannot decide stays unchanged.
 """
 
 from __future__ import annotations
@@ -13,81 +14,81 @@ from traceweir.scorers.text.verbs.lexicon import Token, Word
 
 AUXILIARIES = frozenset({"be", "have", "do", "modal"})
 _BETWEEN = frozenset({"not", "adverb"})
-"""What may stand between an auxiliary and its verb."""
+"""Kinds of words that can occur between an auxiliary and its verb."""
 _BREAKS = frozenset({"now", "then", "yet", "here", "there", "so", "too"})
-"""Adverbs after which a verb stands apart from its auxiliary: "will now go" is "will now go"."""
+"""Adverbs that separate an auxiliary from its verb: "will now go" stays "will now go"."""
 _NAMES_A_THING = frozenset({"noun", "base", "plural", "adjective", "s", "other"})
 _END = Token("", Word("stop", ""))
 
 
 def with_infinitives(tokens: Sequence[Token]) -> list[str]:
-    """The words of the tokens in their order, verbs as infinitives."""
+    """Returns the words of the tokens in their order, with verbs as infinitives."""
     is_verb = _verbs(tokens)
     found: list[str] = []
-    at = 0
-    while at < len(tokens):
-        token = tokens[at]
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
         if token.word.kind in AUXILIARIES and not token.fixed:
-            phrase = _phrase(tokens, is_verb, at)
-            found += phrase.left(tokens)
-            at = phrase.end
+            phrase = _phrase(tokens, is_verb, index)
+            found += phrase.rewritten(tokens)
+            index = phrase.end
             continue
-        if is_verb[at]:
+        if is_verb[index]:
             found.append(token.word.infinitive)
         elif token.word.kind not in ("stop", "comma"):
             found.append(token.text)
-        at += 1
+        index += 1
     return found
 
 
 class _Phrase(NamedTuple):
-    """A verb with its auxiliaries and what stands between them, or auxiliaries alone."""
+    """Holds the positions of a verb and its auxiliaries; the words between them belong to the phrase."""
 
     begin: int
     auxiliary: int
-    """The last one."""
+    """Position of the last auxiliary."""
     main: int
-    """The verb: the last auxiliary, if no other is there."""
+    """Position of the verb; equal to `auxiliary` if the phrase has no other verb."""
 
     @property
     def end(self) -> int:
         return self.main + 1
 
-    def left(self, tokens: Sequence[Token]) -> list[str]:
-        """What is left of the phrase."""
+    def rewritten(self, tokens: Sequence[Token]) -> list[str]:
+        """Returns the words that replace the phrase."""
         verb = tokens[self.main]
         between = [token.text for token in tokens[self.begin : self.main] if token.word.kind in _BETWEEN]
-        if self.main == self.auxiliary and verb.word.kind == "have" and _then_to(tokens, self.main):
+        if self.main == self.auxiliary and verb.word.kind == "have" and _precedes_to(tokens, self.main):
             return between  # "have to go"
         return [*between, verb.text if verb.word.kind == "modal" else verb.word.infinitive]
 
 
 def _phrase(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int) -> _Phrase:
-    at, auxiliary = begin, begin
-    while at < len(tokens) and (tokens[at].word.kind in AUXILIARIES or is_between(tokens[at])):
-        if tokens[at].word.kind in AUXILIARIES:
-            auxiliary = at
-        at += 1
-    completed = at < len(tokens) and _completes(tokens, is_verb, begin, auxiliary, at)
-    return _Phrase(begin, auxiliary, at if completed else auxiliary)
+    index, auxiliary = begin, begin
+    while index < len(tokens) and (tokens[index].word.kind in AUXILIARIES or is_between(tokens[index])):
+        if tokens[index].word.kind in AUXILIARIES:
+            auxiliary = index
+        index += 1
+    completed = index < len(tokens) and _completes(tokens, is_verb, begin, auxiliary, index)
+    return _Phrase(begin, auxiliary, index if completed else auxiliary)
 
 
 def is_between(token: Token) -> bool:
-    """Whether a word may stand between an auxiliary and its verb."""
+    """Returns whether a word can occur between an auxiliary and its verb."""
     return token.word.kind in _BETWEEN and token.text not in _BREAKS
 
 
-def _then_to(tokens: Sequence[Token], at: int) -> bool:
-    after = tokens[at + 1 : at + 3]
+def _precedes_to(tokens: Sequence[Token], index: int) -> bool:
+    after = tokens[index + 1 : index + 3]
     return len(after) == 2 and after[0].word.kind == "to" and after[1].word.kind in ("verb", "base", "be", "do")
 
 
-def _completes(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int, auxiliary: int, at: int) -> bool:
-    """Whether the word is the verb of the auxiliary before it."""
-    kind = tokens[at].word.kind
+def _completes(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int, auxiliary: int, index: int) -> bool:
+    """Returns whether the word at a position is the verb of the auxiliary before it."""
+    kind = tokens[index].word.kind
     if tokens[auxiliary].word.kind in ("modal", "do"):
-        return kind in ("verb", "base") or tokens[at].text in _VERBS_AFTER_A_MODAL
-    return kind in ("ed", "ing") and (is_verb[at] or (kind == "ed" and begin != auxiliary))
+        return kind in ("verb", "base") or tokens[index].text in _VERBS_AFTER_A_MODAL
+    return kind in ("ed", "ing") and (is_verb[index] or (kind == "ed" and begin != auxiliary))
 
 
 _VERBS_AFTER_A_MODAL = frozenset({"like", "need", "near", "further", "please"})
@@ -98,8 +99,8 @@ def _verbs(tokens: Sequence[Token]) -> list[bool]:
     before = _END
     for place, token in enumerate(tokens):
         after = tokens[place + 1] if place + 1 < len(tokens) else _END
-        tells = _TELLS.get(token.word.kind)
-        found.append(tells is not None and not token.fixed and tells(token.word, before, after))
+        rule = _RULES.get(token.word.kind)
+        found.append(rule is not None and not token.fixed and rule(token.word, before, after))
         before = token
     return found
 
@@ -108,7 +109,7 @@ _BEGINS_AN_OBJECT = frozenset({"determiner", "noun", "adjective", "base", "adver
 
 
 _AFTER_A_VERB = frozenset({"at", "over", "into", "after", "against", "out", "through", "across", "around"})
-"""Prepositions that stand behind a verb more often than behind a plural."""
+"""Prepositions that follow a verb more often than a plural."""
 
 
 def _is_present(word: Word, before: Token, following: Token) -> bool:
@@ -173,5 +174,5 @@ def _is_gerund(word: Word, before: Token, following: Token) -> bool:
     )
 
 
-_TELLS: dict[str, Callable[[Word, Token, Token], bool]] = {"s": _is_present, "ed": _is_past, "ing": _is_gerund}
-"""Whether a form is a verb, from the words before and after it."""
+_RULES: dict[str, Callable[[Word, Token, Token], bool]] = {"s": _is_present, "ed": _is_past, "ing": _is_gerund}
+"""The rule for each kind of form, which decides from the words before and after a form whether it is a verb."""

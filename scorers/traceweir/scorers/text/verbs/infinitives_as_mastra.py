@@ -1,4 +1,7 @@
-"""Verbs to infinitives as compromise 14 does it: what becomes of each verb `contexts` tells, and what a negation adds is told here."""
+"""Replaces verbs by their infinitives as compromise 14 does.
+
+`contexts` decides the outcome of each verb; this module adds the words that compromise inserts for a negation.
+"""
 
 from __future__ import annotations
 
@@ -9,70 +12,86 @@ from traceweir.scorers.text.verbs.infinitives import AUXILIARIES, is_between
 from traceweir.scorers.text.verbs.lexicon import Token
 
 _WITH_DO = frozenset({"i", "we", "they", "those"})
-"""Pronouns after which a negated verb brings a "do"; after any other word but a plural it is "does"."""
+"""Pronouns after which compromise inserts "do" for a negated verb, as after plurals; after other words it inserts "does"."""
 _RELATIVE = frozenset({"that", "which", "who"})
 _VERBS = frozenset({"verb", "be", "have", "do"})
 _SHORT_IS = frozenset({"it", "there", "that", "he", "she"})
 _NEGATIONS = frozenset({"not", "never"})
 _BEFORE_A_VERB = frozenset({"to", "modal", "do", "pronoun", "not"})
-_FAR = 3
-"""Words."""
+_MAX_DISTANCE = 3
+"""Maximum distance, in words, within which the auxiliaries and the subject of a verb are searched."""
 
 
 def with_infinitives_as_mastra(tokens: Sequence[Token]) -> list[str]:
-    """The words of the tokens in their order, verbs as infinitives.
+    """Returns the words of the tokens in their order, with verbs as infinitives.
 
-    A negated verb brings a "do" or "does" of its own: "was not seen" becomes "does not see", "never arrives" "does not never arrive".
+    A negated verb gets an additional "do" or "does": "was not seen" becomes "does not see", and "never arrives"
+    becomes "does not never arrive".
     """
     found: list[str] = []
-    become = outcomes(tokens)
-    for at, token in enumerate(tokens):
+    decided = outcomes(tokens)
+    for index, token in enumerate(tokens):
         kind = token.word.kind
         if kind in ("stop", "comma"):
             continue
-        if _negates(tokens, become, at):
-            found += [_do(tokens, at - 1 if token.text == "non" else at), "not"]
-        if become[at] is Outcome.CHANGED or (become[at] is Outcome.KEPT and _is_odd(tokens, at)):
+        if _negates(tokens, decided, index):
+            found += [_do_form(tokens, index - 1 if token.text == "non" else index), "not"]
+        if decided[index] is Outcome.CHANGED or (
+            decided[index] is Outcome.KEPT and _is_changed_infinitive(tokens, index)
+        ):
             found.append(token.word.infinitive)
-        elif become[at] is Outcome.KEPT and not _goes_too(tokens, become, at):
+        elif decided[index] is Outcome.KEPT and not _is_dropped_too(tokens, decided, index):
             found.append(token.text)
     return found
 
 
-def _negates(tokens: Sequence[Token], become: Sequence[Outcome], at: int) -> bool:
-    """Whether a negation begins at a word that brings a "do" or "does"."""
-    text, before = tokens[at].text, _begin(tokens, at)
+def _negates(tokens: Sequence[Token], decided: Sequence[Outcome], index: int) -> bool:
+    """Returns whether compromise inserts "do not" or "does not" at a position."""
+    text, before = tokens[index].text, _begin(tokens, index)
     if text == "no":
-        return _is_one(tokens, at - 1)
-    if text == "non" and tokens[at].fixed and at > 0:  # "we use non-stop flights"
+        return _is_negated_be(tokens, index - 1)
+    if text == "non" and tokens[index].fixed and index > 0:  # "we use non-stop flights"
         return (
-            become[at - 1] is not Outcome.KEPT or tokens[at - 1].word.kind in _VERBS or _is_infinitive(tokens, at - 1)
+            decided[index - 1] is not Outcome.KEPT
+            or tokens[index - 1].word.kind in _VERBS
+            or _is_infinitive(tokens, index - 1)
         )
-    if text == "never" and before == at:
-        after = tokens[at + 1] if at + 1 < len(tokens) else None
-        return after is not None and (become[at + 1] is Outcome.CHANGED or after.word.kind in ("verb", "base", "have"))
-    return text in _NEGATIONS and before < at
+    if text == "never" and before == index:
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        return after is not None and (
+            decided[index + 1] is Outcome.CHANGED or after.word.kind in ("verb", "base", "have")
+        )
+    return text in _NEGATIONS and before < index
 
 
-def _is_one(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a word is the "is" or "was" that a "no" negates; a contraction's "is" is a "be"."""
-    return at > 0 and (
-        tokens[at].text in ("is", "was") or (tokens[at].text == "be" and tokens[at - 1].text in _SHORT_IS)
+def _is_negated_be(tokens: Sequence[Token], index: int) -> bool:
+    """Returns whether a word is an "is" or "was" that "no" can negate; the "is" of a contraction is a "be"."""
+    return index > 0 and (
+        tokens[index].text in ("is", "was") or (tokens[index].text == "be" and tokens[index - 1].text in _SHORT_IS)
     )
 
 
-def _goes_too(tokens: Sequence[Token], become: Sequence[Outcome], at: int) -> bool:
-    """Whether a word that is no verb of its own goes: the "do" of "do not", and the "to" of "going to"."""
-    kind = tokens[at].word.kind
+def _is_dropped_too(tokens: Sequence[Token], decided: Sequence[Outcome], index: int) -> bool:
+    """Returns whether a word that is not a full verb is dropped: the "do" of "do not", or the "to" of "going to"."""
+    kind = tokens[index].word.kind
     if kind == "do":
-        return at + 1 < len(tokens) and tokens[at + 1].text in _NEGATIONS
-    return kind == "to" and at > 0 and become[at - 1] is Outcome.DROPPED and tokens[at - 1].text in ("going", "used")
+        return index + 1 < len(tokens) and tokens[index + 1].text in _NEGATIONS
+    return (
+        kind == "to"
+        and index > 0
+        and decided[index - 1] is Outcome.DROPPED
+        and tokens[index - 1].text in ("going", "used")
+    )
 
 
-def _begin(tokens: Sequence[Token], at: int) -> int:
-    """The place of the first auxiliary of those before a place, or the place."""
-    begin = place = at
-    while place > 0 and place > at - _FAR and (is_between(tokens[place - 1]) or _is_auxiliary(tokens[place - 1])):
+def _begin(tokens: Sequence[Token], index: int) -> int:
+    """Returns the position of the first auxiliary directly before a position, or the position itself."""
+    begin = place = index
+    while (
+        place > 0
+        and place > index - _MAX_DISTANCE
+        and (is_between(tokens[place - 1]) or _is_auxiliary(tokens[place - 1]))
+    ):
         place -= 1
         if _is_auxiliary(tokens[place]):
             begin = place
@@ -83,21 +102,21 @@ def _is_auxiliary(token: Token) -> bool:
     return token.word.kind in AUXILIARIES and not token.fixed
 
 
-def _do(tokens: Sequence[Token], at: int) -> str:
-    """The "do" or "does" of the subject of what is at a place."""
-    begin = _begin(tokens, at)
-    near = reversed(tokens[max(0, begin - _FAR) : begin])
+def _do_form(tokens: Sequence[Token], index: int) -> str:
+    """Returns "do" or "does", whichever agrees with the subject of the word at a position."""
+    begin = _begin(tokens, index)
+    near = reversed(tokens[max(0, begin - _MAX_DISTANCE) : begin])
     before = next((token for token in near if not is_between(token) and token.text not in _RELATIVE), None)
     return "do" if before and (before.word.kind in ("plural", "s") or before.text in _WITH_DO) else "does"
 
 
-def _is_odd(tokens: Sequence[Token], at: int) -> bool:
-    """Whether an infinitive is none to compromise: "to tilt" becomes "to tild"."""
-    token = tokens[at]
+def _is_changed_infinitive(tokens: Sequence[Token], index: int) -> bool:
+    """Returns whether compromise changes a word that already is an infinitive: "to tilt" becomes "to tild"."""
+    token = tokens[index]
     if token.word.kind not in ("verb", "base") or token.fixed or token.word.infinitive == token.text:
         return False
-    return token.word.kind == "verb" or _is_infinitive(tokens, at)
+    return token.word.kind == "verb" or _is_infinitive(tokens, index)
 
 
-def _is_infinitive(tokens: Sequence[Token], at: int) -> bool:
-    return tokens[at].word.kind == "base" and at > 0 and tokens[at - 1].word.kind in _BEFORE_A_VERB
+def _is_infinitive(tokens: Sequence[Token], index: int) -> bool:
+    return tokens[index].word.kind == "base" and index > 0 and tokens[index - 1].word.kind in _BEFORE_A_VERB

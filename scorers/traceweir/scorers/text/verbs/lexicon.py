@@ -1,4 +1,7 @@
-"""What an English word may be, as far as telling verbs from other words needs it: closed classes here, all others by lemminflect."""
+"""Classifies an English word, as far as recognising verbs needs it.
+
+This module lists the words of closed classes; lemminflect classifies all other words.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +17,31 @@ Kind = Literal[
 
 
 class Word(NamedTuple):
-    """A word without its context.
+    """Holds the classification of a word without its context.
 
-    `s`, `ed` and `ing` are inflected verbs, irregular ones among them ("went" is an `ed`). `base` is a verb's infinitive that is a noun
-    or an adjective, too; `verb` one that is nothing else.
+    `s`, `ed` and `ing` are inflected verbs, including irregular verbs ("went" is an `ed`). `base` is the infinitive of
+    a verb that can also be a noun or an adjective; `verb` is an infinitive that can only be a verb.
     """
 
     kind: Kind
     infinitive: str
-    """What the word is, if it is a verb; the word itself, if it cannot be one or is one already."""
+    """The infinitive if the word can be an inflected verb, else the word itself."""
     noun: bool = False
-    """Whether it may be a noun."""
+    """Whether the word can be a noun."""
     adjective: bool = False
+    """Whether the word can be an adjective."""
     form: str = ""
-    """What compromise takes it for in neutral sentences, of a verb form that is no usual one; see `known_as_mastra`."""
+    """How compromise reads an unusual verb form in neutral sentences, else empty; see `look_up_as_mastra`."""
 
 
 class Token(NamedTuple):
-    """A word of a text, or a mark that ends a clause or a sentence (`comma`, `stop`)."""
+    """Holds a word of a text, or a mark that ends a clause or a sentence (`comma`, `stop`)."""
 
     text: str
-    """In lower case."""
+    """The word in lower case; empty for a mark."""
     word: Word
     fixed: bool = False
-    """Whether it stays as it is: a word with a capital that its place does not ask for, or a part of a compound with a hyphen."""
+    """Whether the word stays unchanged: it is capitalised within a sentence, or part of a hyphenated compound."""
 
 
 _CLOSED: dict[Kind, str] = {
@@ -58,31 +62,34 @@ _CLOSED: dict[Kind, str] = {
     "adverb": "also then there here now just only still already yet even always often again once too very not soon ever currently",
     "other": "rose etc eg ie vs yes ok okay please thing things lot lots",
 }
-_PARTS_OF = {"be": "be", "have": "have", "do": "do"}
+_INFINITIVES_OF_AUXILIARIES = {"be": "be", "have": "have", "do": "do"}
 
 
-REMEMBERED = 1 << 14
-"""Words whose look-ups are kept, which threads share: only what is final is ever among them."""
+CACHED_WORDS = 1 << 14
+"""Number of words whose classification is cached. Threads can share the cache because a `Word` is immutable."""
 
 
-def known(word: str) -> Word:
-    """What a word in lower case, ASCII letters only, may be."""
-    return _closed().get(word) or _unless_long(_looked_up, word)
+def look_up(word: str) -> Word:
+    """Returns the classification of a word, which must be in lower case and consist of ASCII letters."""
+    return _closed().get(word) or _unless_long(_classify, word)
 
 
-def known_as_mastra(word: str) -> Word:
-    """As `known`, with the `form` of verb forms; a form in -s that compromise takes for a plural only is a plural."""
-    return _unless_long(_known_as_mastra, word)
+def look_up_as_mastra(word: str) -> Word:
+    """Returns the classification as `look_up` does, with the `form` of verb forms.
+
+    A form in -s that compromise only reads as a plural is a plural.
+    """
+    return _unless_long(_classify_as_mastra, word)
 
 
-def _unless_long(look_up: Callable[[str], Word], word: str) -> Word:
-    # Asked before anything is kept: words of a megabyte would fill the memory.
-    return look_up(word) if len(word) <= LONGEST else Word("other", word)
+def _unless_long(classify: Callable[[str], Word], word: str) -> Word:
+    # The length is checked before the cache: words of a megabyte would fill the memory.
+    return classify(word) if len(word) <= LONGEST else Word("other", word)
 
 
-@lru_cache(REMEMBERED)
-def _known_as_mastra(word: str) -> Word:
-    found = known(word)
+@lru_cache(CACHED_WORDS)
+def _classify_as_mastra(word: str) -> Word:
+    found = look_up(word)
     if found.kind in ("verb", "base", "s", "ed", "ing"):
         found = found._replace(infinitive=_infinitives().get(word, found.infinitive))
     if found.kind not in ("s", "ed", "ing"):
@@ -107,7 +114,10 @@ def _infinitives() -> dict[str, str]:
 
 
 def _recorded(name: str) -> dict[str, str]:
-    """For words the first one of their line, as `tests/parity/record_mastra_words.mjs` recorded it."""
+    """Returns the first word of each line by the other words of that line.
+
+    `tests/parity/record_mastra_words.mjs` recorded the file.
+    """
     found = {}
     for line in (files(__package__) / "words" / f"compromise_{name}.txt").read_text("utf-8").splitlines():
         first, *listed = line.split()
@@ -118,26 +128,26 @@ def _recorded(name: str) -> dict[str, str]:
 @cache
 def _closed() -> dict[str, Word]:
     return {
-        word: Word(kind, _PARTS_OF.get(kind, word))
+        word: Word(kind, _INFINITIVES_OF_AUXILIARIES.get(kind, word))
         for kind, listed in reversed(_CLOSED.items())
         for word in listed.split()
     }
 
 
-_SELDOM = "goes says gets lets makes takes gives knows sees finds keeps wants thinks"
-_SELDOM_NOUNS = frozenset(_SELDOM.split())
-"""What is in the dictionary as the plural of a noun, too, and hardly ever is one."""
+_RARE = "goes says gets lets makes takes gives knows sees finds keeps wants thinks"
+_RARE_NOUNS = frozenset(_RARE.split())
+"""Verb forms that the dictionary also lists as plurals of nouns, but that are rarely nouns."""
 
 _ENDINGS = ("ed", "ing")
-"""What an unknown word is taken for a verb by; and "unused" and "upcoming", too."""
+"""Endings of unknown words that count as verbs; known words in un- and up- ("unused", "upcoming") count too."""
 
 LONGEST = 32
-"""Letters. Nothing longer is looked up: it is no English word."""
+"""Letters. A longer word is not looked up, because it is not an English word."""
 
 
-@lru_cache(REMEMBERED)
-def _looked_up(word: str) -> Word:
-    from lemminflect import getAllLemmas, getAllLemmasOOV  # here: it reads its dictionaries for half a second
+@lru_cache(CACHED_WORDS)
+def _classify(word: str) -> Word:
+    from lemminflect import getAllLemmas, getAllLemmasOOV  # here, because it reads its dictionaries for half a second
 
     lemmas: dict[str, tuple[str, ...]] = getAllLemmas(word)
     verbs, noun, adjective = lemmas.get("VERB", ()), "NOUN" in lemmas, "ADJ" in lemmas
@@ -151,7 +161,7 @@ def _looked_up(word: str) -> Word:
         verbs = getAllLemmasOOV(word, "VERB")["VERB"]
     if verbs and verbs[0] != word:
         kind: Kind = "s" if word.endswith("s") else "ing" if word.endswith("ing") else "ed"
-        noun = noun and word not in _SELDOM_NOUNS
+        noun = noun and word not in _RARE_NOUNS
         longer = verbs[0] + "e"
         return Word(kind, longer if longer in verbs else verbs[0], noun, adjective)
     if verbs:

@@ -12,7 +12,7 @@ import pytest
 from tests.support.memory import bytes_kept
 
 from traceweir.scorers.text.elements import elements, elements_as_mastra
-from traceweir.scorers.text.verbs.lexicon import LONGEST, REMEMBERED, Word, known, known_as_mastra
+from traceweir.scorers.text.verbs.lexicon import LONGEST, REMEMBERED, Word, look_up, look_up_as_mastra
 
 TEXT = "The seats have been booked upon arrival, the closed doors are not seen and she was going."
 WORDS = [
@@ -36,15 +36,15 @@ IN_THREADS = f"""
 import importlib, sys, threading
 from traceweir.scorers.text.verbs import lexicon
 
-def look_up():
+def classify():
     together.wait()
-    found.add(str([(lexicon.known(word), lexicon.known_as_mastra(word)) for word in {WORDS}]))
+    found.add(str([(lexicon.look_up(word), lexicon.look_up_as_mastra(word)) for word in {WORDS}]))
 
 sys.setswitchinterval(1e-6)
 found, together = set(), threading.Barrier({THREADS})
 for _ in range({ROUNDS}):
     importlib.reload(lexicon)  # nothing is remembered
-    threads = [threading.Thread(target=look_up) for _ in range({THREADS})]
+    threads = [threading.Thread(target=classify) for _ in range({THREADS})]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -57,17 +57,17 @@ print(*found, sep="\\n")
 @pytest.mark.slow
 def test_threads_that_look_up_their_first_words_at_once_find_the_same() -> None:
     said = subprocess.run([sys.executable, "-c", IN_THREADS], capture_output=True, text=True, check=True, timeout=100)
-    assert said.stdout.splitlines() == [str([(known(word), known_as_mastra(word)) for word in WORDS])]
+    assert said.stdout.splitlines() == [str([(look_up(word), look_up_as_mastra(word)) for word in WORDS])]
 
 
 def test_a_text_gives_the_same_after_more_words_than_are_remembered() -> None:
     before = elements(TEXT), elements_as_mastra(TEXT)
     for word in islice(map("".join, product(ascii_lowercase, repeat=4)), REMEMBERED + 1):
-        known_as_mastra(word)
+        look_up_as_mastra(word)
     assert (elements(TEXT), elements_as_mastra(TEXT)) == before
 
 
-@pytest.mark.parametrize("look_up", [known, known_as_mastra])
-def test_words_that_are_none_are_not_kept_however_long_they_are(look_up: Callable[[str], Word]) -> None:
-    assert look_up("a" * (LONGEST + 1)).kind == "other"
-    assert bytes_kept(lambda: [look_up(letter * 1_000_000) for letter in "abcdefgh"]) < 1_000_000
+@pytest.mark.parametrize("classify", [look_up, look_up_as_mastra])
+def test_words_that_are_none_are_not_kept_however_long_they_are(classify: Callable[[str], Word]) -> None:
+    assert classify("a" * (LONGEST + 1)).kind == "other"
+    assert bytes_kept(lambda: [classify(letter * 1_000_000) for letter in "abcdefgh"]) < 1_000_000
