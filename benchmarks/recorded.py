@@ -82,7 +82,7 @@ def tables(path: Path, embedder: str = "hashing") -> str:
     Raises:
         InputError: the file cannot be read.
         InvalidSettingsError: the environment cannot be used.
-        EmbedderUnavailable: the embedder cannot be loaded.
+        EmbedderUnavailableError: the embedder cannot be loaded.
     """
     sessions, records = read_labelled(path)
     labelled = [each.succeeded for each in sessions if each.succeeded is not None]

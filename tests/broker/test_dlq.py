@@ -64,7 +64,7 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
                 async for _ in letters.matching(Wanted()):
                     broker.__exit__(None, None, None)
 
-        with pytest.raises(DeadLettersError, match="see that the brokers run"):
+        with pytest.raises(DeadLettersError, match="check that the brokers run"):
             await read()
 
 

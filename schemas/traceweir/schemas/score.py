@@ -31,9 +31,11 @@ class Cost(WireModel):
 class Score(WireModel):
     """One measurement, on the `results` topic.
 
-    `value` is null exactly when `status` is NOT_EVALUATED, and then `not_evaluated_because` says why. (`result_id`, `revision`, `attempt`)
-    is unique, and of one `result_id` the highest (`revision`, `attempt`) counts: a later revision of a session carries the same ids and a
-    higher revision, and a retry of a revision whose judge could not be asked carries the same revision and a higher attempt.
+    `value` is null exactly when `status` is NOT_EVALUATED, and then `not_evaluated_because` says why.
+
+    (`result_id`, `revision`, `attempt`) is unique unless dead letters are replayed. Of one `result_id` the highest (`revision`,
+    `attempt`) counts: a later revision of a session has the same ids and a higher revision, and a retry of a revision whose judge
+    could not be asked has the same revision and a higher attempt.
     """
 
     result_id: str

@@ -59,9 +59,9 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         transactions: Whether the broker supports transactions; the embedded broker does not.
 
     Raises:
-        EmbedderUnavailable: the embedder that the settings name cannot be loaded.
-        JudgeUnavailable: a criterion asks a judge, and the judge client is not installed.
-        ScoringProcessDied: the scoring process does not start.
+        EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
+        JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
+        ScoringProcessDiedError: the scoring process does not start.
     """
     scoring = None
     folder = state_folder(settings, stages)
@@ -130,7 +130,7 @@ def topic_id(settings: Settings, topic: str) -> str:
     broker can reuse; the id therefore contains the broker's port, because both are hardly ever reused together.
 
     Raises:
-        KafkaUnreachable: no broker returned the id within 30 s. A cluster that loses a node can need that long.
+        KafkaUnreachableError: no broker returned the id within 30 s. A cluster that loses a node can need that long.
     """
     client = AdminClient(confluent_options(settings) | {"log_level": 0, "error_cb": lambda _: None})
     try:

@@ -63,7 +63,7 @@ async def emit(
         progress: Called with the number of documents processed so far.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         EmitError: a topic is missing or has the wrong number of partitions, or the brokers stopped answering.
         InputError: the rest of the input cannot be read.
     """

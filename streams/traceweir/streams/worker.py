@@ -49,10 +49,10 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
     are configured.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         NotReadyError: a topic is missing or wrong, or the broker lacks the transactions that the settings require.
-        EmbedderUnavailable: the embedder that the settings name cannot be loaded.
-        JudgeUnavailable: a criterion asks a judge, and the judge client is not installed.
+        EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
+        JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
         PortTakenError: the web port is not available.
         StateDirectoryError: the state directory is in use, or holds other data.
     """

@@ -101,7 +101,7 @@ class DeadLetters:
             were committed.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         DeadLettersError: the topic is missing or wrong, or cannot be read.
     """
 

@@ -61,7 +61,7 @@ async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bo
         dry_run: Sends nothing and fences no other replay; yields what would be done.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers
             stopped answering.
     """

@@ -39,7 +39,7 @@ def run_agents(settings: Settings, *, keep: bool, seed: int, seconds: float) -> 
         The exit code: 0; 130 after Ctrl-C; 1 if the broker refused a record. stderr then shows the first error.
 
     Raises:
-        KafkaUnreachable: no broker answers.
+        KafkaUnreachableError: no broker answers.
         NotReadyError: a topic is missing or wrong, or there are too few partitions for agents that send some records
             to a wrong partition on purpose.
     """

@@ -24,11 +24,11 @@ from aiokafka import TopicPartition
 from faust.types import TP
 
 from traceweir.streams.clock import seconds_now
-from traceweir.streams.errors import in_words
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
 from traceweir.streams.process_setup import LAST_WORD
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
 from traceweir.streams.runtime.delivery import Delivery
+from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.stages.base import End, Record, StageSpec

@@ -279,8 +279,12 @@ class Flow:
         await self.settle()
 
     async def read_record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """Read a record again, as the score stage does with `judge.retry_later`. Override it to let records go, or brokers fail."""
-        return self.logs[topic, partition][offset]
+        """Returns a record again, as the score stage reads it for `judge.retry_later`; None if the topic has no such record.
+
+        Override this method to let records disappear, or brokers fail.
+        """
+        log = self.logs[topic, partition]
+        return log[offset] if offset < len(log) else None
 
     # What a reader sees
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from traceweir.streams.errors import in_words
+from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.watchdog import (
     ASK_EVERY_S,
     LOOK_EVERY_S,

@@ -12,7 +12,7 @@ import pytest
 from tests.support.memory import bytes_kept
 
 from traceweir.scorers.text.elements import elements, elements_as_mastra
-from traceweir.scorers.text.verbs.lexicon import LONGEST, REMEMBERED, Word, look_up, look_up_as_mastra
+from traceweir.scorers.text.verbs.lexicon import CACHED_WORDS, LONGEST, Word, look_up, look_up_as_mastra
 
 TEXT = "The seats have been booked upon arrival, the closed doors are not seen and she was going."
 WORDS = [
@@ -62,7 +62,7 @@ def test_threads_that_look_up_their_first_words_at_once_find_the_same() -> None:
 
 def test_a_text_gives_the_same_after_more_words_than_are_remembered() -> None:
     before = elements(TEXT), elements_as_mastra(TEXT)
-    for word in islice(map("".join, product(ascii_lowercase, repeat=4)), REMEMBERED + 1):
+    for word in islice(map("".join, product(ascii_lowercase, repeat=4)), CACHED_WORDS + 1):
         look_up_as_mastra(word)
     assert (elements(TEXT), elements_as_mastra(TEXT)) == before
 
