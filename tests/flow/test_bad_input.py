@@ -251,6 +251,7 @@ async def test_of_a_key_that_stands_twice_the_last_counts_at_every_stage() -> No
     assert [published.key for published in flow.read(TOPICS.network)] == [b"kp:trace:1"]
 
 
+@pytest.mark.slow
 async def test_a_trace_of_ten_thousand_steps_goes_through() -> None:
     flow = Flow()
     steps = [

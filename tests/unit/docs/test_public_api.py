@@ -52,6 +52,7 @@ def test_a_package_imports_nothing_before_a_name_is_asked_for(module: str) -> No
     assert ended.stdout == f"{['traceweir.streams', module]}\n"
 
 
+@pytest.mark.slow
 def test_scoring_a_frame_needs_no_kafka_client() -> None:
     heavy = ["aiokafka", "confluent_kafka", "faust", "litellm", "pandas"]
     code = f"import sys; from traceweir.streams.offline import score_frame; print([name for name in {heavy} if name in sys.modules])"

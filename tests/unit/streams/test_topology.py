@@ -64,6 +64,7 @@ def test_the_score_stage_is_not_built_without_what_scores() -> None:
         topology.spec("score")
 
 
+@pytest.mark.slow
 def test_stages_are_built_in_one_place() -> None:
     """Whoever builds a stage elsewhere builds another product than the worker."""
     importers = {
@@ -82,6 +83,7 @@ def test_stages_are_built_in_one_place() -> None:
         assert calls.isdisjoint({"AssembleStage", "ScoreStage", "GateStage"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["traceweir.streams.topology", "traceweir.streams.testing"])
 def test_neither_faust_nor_a_test_runner_is_needed_to_build_stages(module: str) -> None:
     unwanted = ("faust", "mode", "confluent_kafka", "rocksdict", "pytest")
