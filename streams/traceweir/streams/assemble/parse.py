@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -36,15 +36,13 @@ _HARMLESS = 180
 """Number of opening brackets up to which the depth need not be checked: pydantic reads 200 levels."""
 
 
-class JoinKey(NamedTuple):
-    """What the join needs to know of a record."""
+JoinKey = tuple[bytes, float, bytes, bool]
+"""The fields of a record by which it is joined: `(session_id, at, identity, ends_session)`.
 
-    session_id: bytes
-    at: float
-    """Seconds since 1970: `occurred_at` of an event, `metadata.created_at` of a trace."""
-    identity: bytes
-    """16 bytes that two deliveries of the same event or trace share."""
-    ends_session: bool
+`at` is in seconds since 1970: `occurred_at` of an event, `metadata.created_at` of a trace. `identity` has 16 bytes, which two
+deliveries of the same event or trace share. A plain tuple, because one is built per record, and a named tuple takes ten
+times as long to build.
+"""
 
 
 def read_event(record: Record, value: bytes) -> JoinKey:
@@ -64,7 +62,7 @@ def read_event(record: Record, value: bytes) -> JoinKey:
         identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
     else:
         identity = _cloud_event_identity(record) or _digest(b"b" + _content(value, parsed))
-    return JoinKey(event.session_id.encode(), event.occurred_at.timestamp(), identity, event.type == "session.ended")
+    return event.session_id.encode(), event.occurred_at.timestamp(), identity, event.type == "session.ended"
 
 
 def read_trace(record: Record, value: bytes) -> JoinKey:
@@ -86,7 +84,7 @@ def read_trace(record: Record, value: bytes) -> JoinKey:
     named = trace.metadata.session_id or _text(record.key)
     _refuse_long("key", named)
     created = instant(trace.metadata.created_at).timestamp()
-    return JoinKey((named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), ends_session=False)
+    return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), False
 
 
 def checked_value(record: Record, limit: int) -> bytes:

@@ -29,13 +29,17 @@ from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 _MARKS = b"w"
-_MIN_SETTLING = 5_000
-"""Minimum time in milliseconds for which late records hold the watermark back. An input that lags further behind is a backlog."""
+_MIN_SETTLING_MS = 5_000
+"""Minimum time for which late records hold the watermark back. An input that lags further behind is a backlog."""
 _BACKLOG_DIVISOR = 10
 """After a backlog the watermark is held back by a tenth of its length, because misrouted records arrive that late."""
-_MAX_SETTLING = 60_000
-"""Maximum time in milliseconds for which late records hold the watermark back. Late records that arrive more than this time after a
-backlog have no effect: otherwise one sender with a slow clock would keep all sessions open."""
+_MAX_SETTLING_MS = 60_000
+"""Maximum time for which late records hold the watermark back."""
+_AFTER_BACKLOG_MS = 60_000
+"""Time after a backlog in which late records hold the watermark back.
+
+Later they have no effect: otherwise one sender with a slow clock would keep all sessions open.
+"""
 
 
 class AssembleStage:
@@ -160,7 +164,7 @@ class AssembleStage:
             self._note_lateness(max(self._watermark, *self._high.values()))
         if behind:
             reached = min(self._high.get(topic, 0) for topic in behind)
-            if self._now - reached > _MIN_SETTLING:
+            if self._now - reached > _MIN_SETTLING_MS:
                 self._backlog_at = self._now
         else:
             reached = self._now - (self._lateness if self._now < self._settled_at else 0)
@@ -182,11 +186,11 @@ class AssembleStage:
         After a backlog the strays of other partitions arrive as late as our own records did. Without this delay the clock would close
         sessions before their strays arrive.
         """
-        if self._now - self._backlog_at > _MAX_SETTLING:
+        if self._now - self._backlog_at > _AFTER_BACKLOG_MS:
             return
         lateness = max(0, self._now - timestamp)
         if lateness >= self._lateness or self._now >= self._settled_at:
-            settling = min(max(_MIN_SETTLING, lateness // _BACKLOG_DIVISOR), _MAX_SETTLING)
+            settling = min(max(_MIN_SETTLING_MS, lateness // _BACKLOG_DIVISOR), _MAX_SETTLING_MS)
             self._lateness, self._settled_at = lateness, self._now + settling
 
     def full(self) -> bool:
