@@ -87,10 +87,10 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         (references,) = topics_of("score", Topics.of(settings.topic_prefix)).followed
         reader = ReferenceReader(scoring, references, settings.partitions, options, beacon=app.beacon)
         app.add_dependency(reader)
-    rereading = RecordReader(options, beacon=app.beacon)
-    app.add_dependency(rereading)
+    records = RecordReader(options, beacon=app.beacon)
+    app.add_dependency(records)
     resources = scoring and ScoringResources(
-        scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, rereading.read
+        scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, records.read
     )
     topology = Topology.of(settings, plan, Resources(utc_now, resources))
 

@@ -155,7 +155,7 @@ def _score(topology: Topology) -> NewStage:
             window=settings.score_window,
             revised_within_ms=topology.closing.revised_within_ms,
             judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
-            once_more=policy,
+            retry_policy=policy,
         )
 
     return new

@@ -55,7 +55,7 @@ class Emission:
         }
 
     @property
-    def astray(self) -> bool:
+    def misrouted(self) -> bool:
         """Whether the record is sent to another partition than its session's home partition."""
         return bool(self.session) and self.partition != partition_of(self.session.encode(), PARTITIONS)
 

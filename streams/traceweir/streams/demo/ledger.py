@@ -47,7 +47,7 @@ def expected_counts(emissions: Iterable[Emission], plan: Plan) -> Counts:
     counts: Counter[str] = Counter()
     counts["records"] = len(emitted)
     counts["duplicates"] = sum(one.fate == DUPLICATE for one in emitted)
-    counts["forwarded"] = sum(one.astray for one in emitted)
+    counts["forwarded"] = sum(one.misrouted for one in emitted)
     counts.update(f"dead letters: {one.fate}" for one in emitted if one.fate not in (JOINED, DUPLICATE))
     candidates = []
     for session in sessions_of(emitted):

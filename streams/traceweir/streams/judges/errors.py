@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from traceweir.schemas.text import printable
 
-LONGEST = 300
+MAX_MESSAGE_CHARS = 300
 _SHORTEST = 6
 """Shorter secrets are ignored: they would match inside ordinary words. Local servers get keys such as `x`."""
 _SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
@@ -80,4 +80,4 @@ class Secrets:
 
     def hide(self, text: str) -> str:
         """Returns the text on one line, without known keys or key-like text, cut to the length that fits a result."""
-        return printable(_BEARER.sub(HIDDEN, self.known(text)), LONGEST)
+        return printable(_BEARER.sub(HIDDEN, self.known(text)), MAX_MESSAGE_CHARS)

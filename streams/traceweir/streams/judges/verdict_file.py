@@ -10,7 +10,7 @@ from types import TracebackType
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.streams.judges.budget import MINUTES_A_DAY, Paid
 from traceweir.streams.judges.errors import JudgeUnavailableError
-from traceweir.streams.judges.verdicts import LONGEST, JudgeVerdict
+from traceweir.streams.judges.verdicts import MAX_VERDICT_CHARS, JudgeVerdict
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, at INTEGER NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
@@ -71,8 +71,8 @@ class JudgeFile:
         return JudgeVerdict(key, *row)
 
     def put(self, verdict: JudgeVerdict) -> None:
-        """Stores a verdict, unless its text is longer than `LONGEST` characters."""
-        if self._limits.max_verdicts and len(verdict.text) <= LONGEST:
+        """Stores a verdict, unless its text is longer than `MAX_VERDICT_CHARS` characters."""
+        if self._limits.max_verdicts and len(verdict.text) <= MAX_VERDICT_CHARS:
             text = verdict.text.encode("utf-8", "replace").decode()  # UTF-8 cannot encode a lone surrogate
             self._connection.execute(
                 "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (verdict.key, verdict.at, text)

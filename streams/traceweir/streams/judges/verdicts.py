@@ -13,7 +13,7 @@ import msgspec
 from traceweir.scorers.judge import Question
 from traceweir.streams.judges.budget import Paid
 
-LONGEST = 32_768
+MAX_VERDICT_CHARS = 32_768
 """The most characters of a reply that is stored; a longer reply is no verdict, so its question is asked again."""
 
 
@@ -85,7 +85,7 @@ class VerdictsInMemory:
 
     def put(self, verdict: JudgeVerdict) -> None:
         """Stores a verdict; evicts the least recently used verdict above the limit."""
-        if len(verdict.text) > LONGEST or not self._limit:
+        if len(verdict.text) > MAX_VERDICT_CHARS or not self._limit:
             return
         self._verdicts[verdict.key] = verdict
         self._verdicts.move_to_end(verdict.key)

@@ -151,8 +151,8 @@ class Checkpoints:
     async def _catch_up(self, numbers: Sequence[int]) -> str:
         """Restores the table up to the committed end of its changelog, and creates the lanes. Returns a summary for the log."""
         began = monotonic()
-        catch_up = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
-        beginnings = await catch_up.read(numbers, self._changelog_id(), self.inputs)
+        restore = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
+        beginnings = await restore.read(numbers, self._changelog_id(), self.inputs)
         read = monotonic()
         for number in numbers:
             firsts = {topic: beginnings[TopicPartition(topic, number)] for topic in self.inputs}
@@ -163,7 +163,7 @@ class Checkpoints:
             if self.problems or self._app.should_stop:
                 raise StopRequested
         return (
-            f"{catch_up.rows} rows, {catch_up.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
+            f"{restore.rows} rows, {restore.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
             f"and {(monotonic() - read) * 1e3:.0f} ms to load"
         )
 

@@ -11,7 +11,7 @@ import msgspec
 
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.streams.judges.budget import Paid, Spending
-from traceweir.streams.judges.verdicts import LONGEST, JudgeUsage, JudgeVerdict
+from traceweir.streams.judges.verdicts import MAX_VERDICT_CHARS, JudgeUsage, JudgeVerdict
 from traceweir.streams.stages.base import Rows
 
 _VERDICT, _PAID = b"j", b"$"
@@ -35,7 +35,7 @@ class JudgeRows:
     """
 
     def __init__(self, limits: VerdictCache, record_spend: Callable[[Paid], object] = lambda paid: None) -> None:
-        self._limits, self._charge = limits, record_spend
+        self._limits, self._record_spend = limits, record_spend
         self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()  # by row key, the oldest first
         self._of_session: dict[bytes, list[bytes]] = {}
         self._changed: dict[bytes, bytes | None] = {}
@@ -60,7 +60,7 @@ class JudgeRows:
             self._remember(key, verdict)
         self._make_room()  # the limit can be lower than before
         for paid in self._spending.entries():
-            self._charge(paid)
+            self._record_spend(paid)
 
     def known(self, session: bytes) -> list[JudgeVerdict]:
         """Returns the stored verdicts of a session."""
@@ -71,7 +71,7 @@ class JudgeRows:
     def learn(self, session: bytes, judged: JudgeUsage) -> None:
         """Stores the verdicts and the cost of judging a session."""
         for verdict in judged.verdicts:
-            if len(verdict.text) <= LONGEST:
+            if len(verdict.text) <= MAX_VERDICT_CHARS:
                 key = _VERDICT + _name(session) + verdict.key
                 self._forget(key)
                 self._remember(key, verdict)
@@ -95,7 +95,7 @@ class JudgeRows:
     def drop(self) -> None:
         """Subtracts the spending of this partition, which now belongs to another worker."""
         for minute, tokens, usd in self._spending.entries():
-            self._charge(Paid(minute, -tokens, -usd))
+            self._record_spend(Paid(minute, -tokens, -usd))
         self._spending = Spending()
 
     def _remember(self, key: bytes, verdict: JudgeVerdict) -> None:

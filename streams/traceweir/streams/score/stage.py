@@ -43,7 +43,7 @@ class ScoreStage:
         window: int,
         revised_within_ms: int,
         judge_rows: JudgeRows,
-        once_more: RetryPolicy | None,
+        retry_policy: RetryPolicy | None,
     ) -> None:
         """Starts without sessions.
 
@@ -57,7 +57,7 @@ class ScoreStage:
             window: Maximum number of sessions in flight, including those that wait for an earlier revision.
             revised_within_ms: Maximum distance in record time behind the latest session at which another revision can come.
             judge_rows: Stored verdicts and spending of judges.
-            once_more: How sessions are retried whose judge could not be asked; None: never.
+            retry_policy: How sessions are retried whose judge could not be asked; None: never.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
@@ -66,8 +66,8 @@ class ScoreStage:
         self._revision_queue = RevisionQueue()
         self._candidate_changes = CandidateChanges(revised_within_ms)
         self._judge_rows = judge_rows
-        self._once_more = once_more
-        self._judge_retries = JudgeRetries(once_more and once_more.config)
+        self._retry_policy = retry_policy
+        self._judge_retries = JudgeRetries(retry_policy and retry_policy.config)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []
@@ -99,9 +99,9 @@ class ScoreStage:
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Old verdicts are forgotten, and what has waited for a judge for long enough is scored once more."""
         self._judge_rows.tick(now)
-        if self._once_more is not None:
+        if self._retry_policy is not None:
             for row_key in self._judge_retries.take_due(now):
-                self._once_more.pool.add(self._retry, row_key)
+                self._retry_policy.pool.add(self._retry, row_key)
 
     def full(self) -> bool:
         """Returns whether as many sessions, or bytes of sessions, are in flight as allowed."""
@@ -142,8 +142,8 @@ class ScoreStage:
         except SessionRejected as why:
             if not self._dropped:
                 self._judge_rows.learn(key, why.judged)
-                self._put_aside(record, why.reason, why.detail)
-                self._go_on(record)
+                self._reject(record, why.reason, why.detail)
+                self._complete(record)
             return
         if self._dropped:
             return
@@ -152,11 +152,11 @@ class ScoreStage:
         if self._judge_retries.note(key, record.offset, result):
             self.counters["deferred"] += 1
         self._publish(record, result, result.candidates)
-        self._go_on(record)
+        self._complete(record)
 
     async def _retry(self, row_key: bytes) -> None:
         """Scores a session again whose judge could not be asked, if it can be read and no other revision of it is in flight."""
-        retries, policy, key = self._judge_retries, self._once_more, session_of(row_key)
+        retries, policy, key = self._judge_retries, self._retry_policy, session_of(row_key)
         pending = retries.get(row_key)
         if self._dropped or policy is None or pending is None or self._revision_queue.busy(key):
             retries.put_back(row_key)
@@ -212,12 +212,12 @@ class ScoreStage:
             home = partition_of(scope, self._partitions)
             self._outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
 
-    def _put_aside(self, record: Record, reason: Reason, detail: str) -> None:
+    def _reject(self, record: Record, reason: Reason, detail: str) -> None:
         self.counters[f"dead_lettered.{reason}"] += 1
         to, source = self._topics.dead_letters, self._topics.sessions
         self._outputs.append(dead_letter(to, source, self._partition, record, "score", reason, detail))
 
-    def _go_on(self, record: Record) -> None:
+    def _complete(self, record: Record) -> None:
         self._finish(record)
         self._next_turn(record)
 

@@ -25,23 +25,8 @@ from traceweir.streams.judges.budget import JudgeBudget
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.process_setup import event_loop, log_to_stderr, tune_gc
+from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
-from traceweir.streams.scoring.protocol import (
-    Answer,
-    Ask,
-    Frames,
-    Heartbeat,
-    Loading,
-    Ready,
-    RecordSpend,
-    Refusal,
-    SetBudgetShare,
-    Setup,
-    UpdateReference,
-    packed,
-    receive_object,
-    send_object,
-)
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
@@ -58,7 +43,7 @@ DETAIL = 4_000
 
 class _Child(asyncio.Protocol):
     def __init__(self, scoring: Scoring, references: References, budget: JudgeBudget | None, concurrency: int) -> None:
-        self._scoring, self._references, self._budget, self._frames = scoring, references, budget, Frames()
+        self._scoring, self._references, self._budget, self._frames = scoring, references, budget, protocol.Frames()
         self._pool: WorkPool = WorkPool(concurrency, _fail)
         self._transport: asyncio.Transport | None = None
 
@@ -67,28 +52,30 @@ class _Child(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for frame in self._frames.of(data):
-            if isinstance(frame, Ask):
+            if isinstance(frame, protocol.Ask):
                 self._pool.add(self._answer, frame)
-            elif isinstance(frame, UpdateReference):
+            elif isinstance(frame, protocol.UpdateReference):
                 found = Reference.model_validate_json(frame.reference) if frame.reference else None
                 self._references.put(frame.reference_id, found)
             elif self._budget is None:  # without judged metrics there are no costs
                 continue
-            elif isinstance(frame, RecordSpend):
+            elif isinstance(frame, protocol.RecordSpend):
                 self._budget.record_spend(frame.paid)
-            elif isinstance(frame, SetBudgetShare):
+            elif isinstance(frame, protocol.SetBudgetShare):
                 self._budget.set_share(frame.share)
 
     def connection_lost(self, error: Exception | None) -> None:
         os._exit(0)
 
-    async def _answer(self, ask: Ask) -> None:
+    async def _answer(self, ask: protocol.Ask) -> None:
         try:
-            answer: Answer | Refusal = Answer(ask.number, await self._scoring(ask.session, ask.known, ask.attempt))
+            answer: protocol.Answer | protocol.Refusal = protocol.Answer(
+                ask.number, await self._scoring(ask.session, ask.known, ask.attempt)
+            )
         except SessionRejected as why:
-            answer = Refusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
+            answer = protocol.Refusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
         if self._transport is not None:
-            self._transport.write(packed(answer))
+            self._transport.write(protocol.packed(answer))
 
 
 def _fail(error: BaseException) -> None:
@@ -110,7 +97,7 @@ def _end_with(lifeline: int) -> None:
 async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol]) -> None:
     transport, _ = await asyncio.get_running_loop().create_connection(child, sock=connection)
     while True:
-        transport.write(packed(Heartbeat()))
+        transport.write(protocol.packed(protocol.Heartbeat()))
         await asyncio.sleep(BEAT_S)
 
 
@@ -122,7 +109,7 @@ def loading(connection: socket.socket) -> Iterator[None]:
     def say() -> None:
         while not over.is_set():
             with suppress(OSError):  # the worker is gone, so this process ends, too
-                send_object(connection, Loading())
+                protocol.send_object(connection, protocol.Loading())
             over.wait(BEAT_S)
 
     telling = threading.Thread(target=say, daemon=True)
@@ -144,13 +131,15 @@ def main() -> None:
     log_to_stderr()
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     _end_with(lifeline)
-    setup = cast("Setup", receive_object(connection))
+    setup = cast("protocol.Setup", protocol.receive_object(connection))
     try:
         with loading(connection):
             embedder = load_embedder(setup.embedder)
             judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
     except (EmbedderUnavailableError, JudgeUnavailableError) as error:
-        send_object(connection, Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError)))
+        protocol.send_object(
+            connection, protocol.Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError))
+        )
         return
     references = References()
     scoring = score_bytes(
@@ -166,7 +155,7 @@ def main() -> None:
     )
     budget = judging.budget if judging is not None else None
     tune_gc()
-    send_object(connection, Ready(embedder.id if embedder else None))
+    protocol.send_object(connection, protocol.Ready(embedder.id if embedder else None))
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         runner.run(_serve(connection, lambda: _Child(scoring, references, budget, setup.concurrency)))
 

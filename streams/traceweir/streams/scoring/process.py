@@ -17,23 +17,8 @@ from typing import cast
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
-from traceweir.streams.scoring.protocol import (
-    Answer,
-    Ask,
-    Frames,
-    Heartbeat,
-    Loading,
-    Ready,
-    RecordSpend,
-    Refusal,
-    SetBudgetShare,
-    Setup,
-    UpdateReference,
-    packed,
-    receive_object,
-    send_object,
-)
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.errors import SessionRejected
 
@@ -67,7 +52,7 @@ class ScoringProcess(asyncio.Protocol):
         ScoringProcessDiedError: the process ended before it was ready.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: protocol.Setup) -> None:
         self._socket, its_socket = socket.socketpair()
         its_lifeline, self._lifeline = os.pipe()
         ends = its_socket.fileno(), its_lifeline
@@ -80,7 +65,7 @@ class ScoringProcess(asyncio.Protocol):
         )
         its_socket.close()
         os.close(its_lifeline)
-        self._frames = Frames()
+        self._frames = protocol.Frames()
         self._transport: asyncio.Transport | None = None
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[ScoringResult]] = {}
@@ -97,15 +82,15 @@ class ScoringProcess(asyncio.Protocol):
             self.close()
             raise
 
-    def _start(self, setup: Setup) -> str | None:
+    def _start(self, setup: protocol.Setup) -> str | None:
         try:
             self._socket.settimeout(SILENT_START_S)
-            send_object(self._socket, setup)
+            protocol.send_object(self._socket, setup)
             until = monotonic() + START_S
-            while isinstance(received := receive_object(self._socket), Loading):
+            while isinstance(received := protocol.receive_object(self._socket), protocol.Loading):
                 if monotonic() > until:
                     raise ScoringProcessDiedError(f"the scoring process was not ready within {START_S:g} s")
-            ready = cast("Ready", received)
+            ready = cast("protocol.Ready", received)
             self._socket.settimeout(None)
         except TimeoutError:
             raise ScoringProcessDiedError(
@@ -160,20 +145,20 @@ class ScoringProcess(asyncio.Protocol):
             self.silence_s = 0.0
         self._asked += 1
         answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
-        self._send(Ask(self._asked, raw, list(known), attempt))
+        self._send(protocol.Ask(self._asked, raw, list(known), attempt))
         return answer
 
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:
         """Passes a reference to the process; None removes it."""
-        self._send(UpdateReference(reference_id, reference))
+        self._send(protocol.UpdateReference(reference_id, reference))
 
     def record_spend(self, paid: Paid) -> None:
         """Adds spending of others for judges; negative when a partition has moved away."""
-        self._send(RecordSpend(paid))
+        self._send(protocol.RecordSpend(paid))
 
     def set_budget_share(self, share: Share) -> None:
         """Sets the worker's share of the budget of judges."""
-        self._send(SetBudgetShare(share))
+        self._send(protocol.SetBudgetShare(share))
 
     def kill_if_silent(self, limit_s: float) -> None:
         """Kills the process if it is busy and was silent for `limit_s` seconds. Call this every `LOOK_EVERY_S`."""
@@ -209,7 +194,7 @@ class ScoringProcess(asyncio.Protocol):
         """Takes answers and heartbeats."""
         self.silence_s = 0.0
         for frame in self._frames.of(data):
-            if not isinstance(frame, Heartbeat):
+            if not isinstance(frame, protocol.Heartbeat):
                 self._answered(frame)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -226,20 +211,22 @@ class ScoringProcess(asyncio.Protocol):
                 each.set_exception(ScoringProcessDiedError(f"it ended on its own ({how})") if begun else NotStarted())
         self.lost(how)
 
-    def _answered(self, answer: Answer | Refusal) -> None:
-        self.paid(answer.result.judged.paid if isinstance(answer, Answer) else answer.judged.paid)
+    def _answered(self, answer: protocol.Answer | protocol.Refusal) -> None:
+        self.paid(answer.result.judged.paid if isinstance(answer, protocol.Answer) else answer.judged.paid)
         waiting = self._waiting.pop(answer.number)
         if waiting.done():  # no task waits for the answer any more
             return
-        if isinstance(answer, Answer):
+        if isinstance(answer, protocol.Answer):
             waiting.set_result(answer.result)
         else:
             waiting.set_exception(SessionRejected(answer.reason, answer.detail, answer.judged))
 
-    def _send(self, frame: Ask | UpdateReference | RecordSpend | SetBudgetShare) -> None:
+    def _send(
+        self, frame: protocol.Ask | protocol.UpdateReference | protocol.RecordSpend | protocol.SetBudgetShare
+    ) -> None:
         if self._transport is None:
             raise RuntimeError("the scoring process is asked before it is connected")
-        self._transport.write(packed(frame))
+        self._transport.write(protocol.packed(frame))
 
     def _ended(self) -> str:
         try:

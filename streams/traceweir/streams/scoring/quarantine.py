@@ -33,7 +33,7 @@ _POISON = (
 )
 
 
-class Attempts:
+class DeathCounts:
     """Counts, by session, how often a scoring process died with this session in flight.
 
     A file keeps the counts, because the worker can end, too.
@@ -78,7 +78,7 @@ class Quarantine:
     """Tries suspects while there are any.
 
     Args:
-        attempts: The counts of deaths by session.
+        death_counts: The counts of deaths by session.
         another: Starts and connects a process.
         failed: Called when no process can be started any more.
         silent_s: Seconds of silence after which a process counts as stuck.
@@ -86,12 +86,12 @@ class Quarantine:
 
     def __init__(
         self,
-        attempts: Attempts,
+        death_counts: DeathCounts,
         another: Callable[[], Awaitable[ScoringProcess]],
         failed: Callable[[BaseException], object],
         silent_s: float,
     ) -> None:
-        self._attempts, self._another, self._failed, self._silent_s = attempts, another, failed, silent_s
+        self._death_counts, self._another, self._failed, self._silent_s = death_counts, another, failed, silent_s
         self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], int, asyncio.Future[ScoringResult]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.quarantine_process: ScoringProcess | None = None
@@ -120,22 +120,22 @@ class Quarantine:
                 suspect = raw, known, attempt, answer = self._suspects.popleft()
                 if answer.done():  # no task waits for the answer any more
                     continue
-                if self._attempts.of(raw) + 1 >= STARTS:
+                if self._death_counts.of(raw) + 1 >= STARTS:
                     answer.set_exception(SessionRejected("poison", _POISON))
-                    self._attempts.forget(raw)
+                    self._death_counts.forget(raw)
                     continue
                 if self.quarantine_process is None:
                     self.quarantine_process = await self._another()
-                self._attempts.save()  # written first, because the session can end the worker, too
+                self._death_counts.save()  # written first, because the session can end the worker, too
                 fresh = self.quarantine_process.fresh
                 found = await self._alone(self.quarantine_process, raw, known, attempt)
                 if isinstance(found, ScoringProcessDiedError | NotStarted):
                     self.quarantine_process = None
                     if fresh and isinstance(found, ScoringProcessDiedError):
-                        self._attempts.add(raw)
+                        self._death_counts.add(raw)
                     self._suspects.appendleft(suspect)
                     continue
-                self._attempts.forget(raw)
+                self._death_counts.forget(raw)
                 if answer.done():
                     continue
                 if isinstance(found, SessionRejected):
@@ -146,7 +146,7 @@ class Quarantine:
             self._failed(error)
         finally:
             self._task = None
-            self._attempts.save()
+            self._death_counts.save()
             if self.quarantine_process is not None:
                 self.quarantine_process.close()
                 self.quarantine_process = None

@@ -20,7 +20,7 @@ from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.quarantine import Attempts, Quarantine
+from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.errors import SessionRejected
 
@@ -37,7 +37,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
 
     Args:
         setup: What the subprocess needs.
-        attempts: File that counts the deaths of the process by session.
+        death_counts: File that counts the deaths of the process by session.
         silent_s: Seconds of silence after which a process counts as stuck.
         start: Starts a process, and returns it when it is ready; called in a thread for each that comes later.
 
@@ -50,21 +50,21 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
     def __init__(
         self,
         setup: Setup,
-        attempts: Path,
+        death_counts: Path,
         *,
         silent_s: float = SILENT_S,
         start: Callable[[Setup], ScoringProcess] = ScoringProcess,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._setup, self._attempts, self._silent_s, self._start = setup, Attempts(attempts), silent_s, start
+        self._setup, self._death_counts, self._silent_s, self._start = setup, DeathCounts(death_counts), silent_s, start
         self._process = start(setup)
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
         self._asked: dict[tuple[bytes, int], asyncio.Future[ScoringResult]] = {}
-        self._quarantine = Quarantine(self._attempts, self._start_quarantine_process, self._fail, silent_s)
+        self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, silent_s)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when no process can be started any more."""
@@ -116,14 +116,14 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         return scored
 
     async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int) -> ScoringResult:
-        while not self._attempts.of(raw):
+        while not self._death_counts.of(raw):
             await self._ready.wait()
             try:
                 return await self._process.ask(raw, known, attempt)
             except NotStarted:
                 pass
             except ScoringProcessDiedError:
-                self._attempts.add(raw)
+                self._death_counts.add(raw)
         return await self._quarantine(raw, known, attempt)
 
     # References

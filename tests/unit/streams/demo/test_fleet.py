@@ -47,7 +47,7 @@ def test_no_partition_takes_more_than_the_embedded_broker_keeps(fleet: Fleet) ->
 def test_records_go_astray_lose_their_key_overtake_each_other_and_come_twice(fleet: Fleet) -> None:
     fates = Counter(one.fate for one in fleet.emissions)
     assert fates[DUPLICATE] >= 10
-    assert sum(one.astray for one in fleet.emissions) >= 50
+    assert sum(one.misrouted for one in fleet.emissions) >= 50
     assert sum(one.key is None and bool(one.session) for one in fleet.emissions) >= 3
     wanted = {"empty", "not_json", "not_an_object", "invalid", "future_timestamp", "late"}
     assert set(fates) == wanted | {JOINED, DUPLICATE}

@@ -23,7 +23,7 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.quarantine import Attempts
+from traceweir.streams.scoring.quarantine import DeathCounts
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.errors import SessionRejected
@@ -41,7 +41,7 @@ def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
 async def scoring(folder: Path, *suspects: str, **options: Any) -> AsyncIterator[ScoringSupervisor]:
     """Scoring; at each of these sessions a process of the worker before died."""
     setup = Setup(deadly_plan(folder / "notes"), "none", 60, 4)
-    attempts = Attempts(folder / "state" / "attempts.json")
+    attempts = DeathCounts(folder / "state" / "attempts.json")
     for name in suspects:
         attempts.add(session(name))
     attempts.save()
@@ -208,7 +208,7 @@ async def test_a_process_that_the_scorer_left_behind_hides_no_death(tmp_path: Pa
 
 async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
     setup = Setup(read_plan({"criteria": {"response_match_score": 0.5}}), "none", 60, 4)
-    processes, attempts = Started(), Attempts(tmp_path / "attempts.json")
+    processes, attempts = Started(), DeathCounts(tmp_path / "attempts.json")
     attempts.add(session("suspect"))
     attempts.save()
     apart = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
