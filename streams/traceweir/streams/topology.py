@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.stage import AssembleStage
@@ -53,6 +54,8 @@ class Resources:
     """Returns the time that results carry. No stage bases a decision on this time."""
     scoring: ScoringResources | None
     """None where the score stage does not run."""
+    encode_score: Callable[[Score], bytes] = Score.wire
+    """Serialises a score of the gate, as `SessionScoring` does with the scores of the criteria."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +165,16 @@ def _score(topology: Topology) -> NewStage:
 
 
 def _gate(topology: Topology) -> NewStage:
+    settings, resources = topology.settings, topology.resources
+
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         return GateStage(
-            partition, topology.settings.partitions, topology.topics, topology.plan, topology.resources.clock
+            partition,
+            settings.partitions,
+            topology.topics,
+            topology.plan,
+            clock=resources.clock,
+            encode_score=resources.encode_score,
         )
 
     return new

@@ -35,10 +35,17 @@ class GateStage:
     """Decides on the candidates of one partition: all traces of the novelty scopes that belong to it."""
 
     def __init__(
-        self, partition: int, partitions: int, topics: Topics, plan: Plan, clock: Callable[[], datetime]
+        self,
+        partition: int,
+        partitions: int,
+        topics: Topics,
+        plan: Plan,
+        *,
+        clock: Callable[[], datetime],
+        encode_score: Callable[[Score], bytes],
     ) -> None:
         self._partition, self._partitions, self._topics = partition, partitions, topics
-        self._plan, self._clock = plan, clock
+        self._plan, self._clock, self._encode_score = plan, clock, encode_score
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes)
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
@@ -171,7 +178,7 @@ class GateStage:
 
     def _result(self, candidate: Candidate, score: Score) -> Output:
         key = candidate.session_id.encode()
-        return Output(self._topics.results, partition_of(key, self._partitions), key, score.wire())
+        return Output(self._topics.results, partition_of(key, self._partitions), key, self._encode_score(score))
 
     def _network_output(self, trace_id: str, value: bytes | None) -> Output:
         key = trace_id.encode()

@@ -85,6 +85,7 @@ async def score_offline(
     timestamp = int(clock().timestamp() * 1000)
     failures: list[BaseException] = []
     pool = WorkPool(settings.score_concurrency, failures.append)
+    encoder = _ScoreEncoder()
     scoring = SessionScoring(
         plan,
         embedder,
@@ -92,11 +93,12 @@ async def score_offline(
         timeout_s=settings.score_timeout_s,
         judging=judging,
         judge_timeout_s=settings.judge_timeout_s,
+        encode_score=encoder,
     )
     one_partition = settings.model_copy(update={"partitions": 1, "topic_prefix": _PREFIX})
     # No earlier state is restored and the clock does not advance, so there is no earlier spending and no rescoring.
     resources = ScoringResources(score_bytes(scoring), pool, record_spend=lambda paid: None, read_record=_nothing)
-    topology = Topology.of(one_partition, plan, Resources(clock, resources))
+    topology = Topology.of(one_partition, plan, Resources(clock, resources, encoder))
     sessions, duplicates = _assemble(documents, received, topology, timestamp)
     places = {_place_of(session): number for number, session in enumerate(sessions)}
     scored = await _score(sessions, list(places), topology, pool, progress)
@@ -107,7 +109,7 @@ async def score_offline(
     decided = _decide(candidates, topology)
 
     results = [*_values(scored, _TOPICS.results), *_values(decided, _TOPICS.results)]
-    scores = [Score.model_validate_json(value) for value in results]
+    scores = [encoder.encoded[value] for value in results]
     trace_places: dict[tuple[str, int, str | None], int] = {
         _trace_of(value): number for number, value in enumerate(candidates)
     }
@@ -139,6 +141,18 @@ class _Record:
     value: bytes
     timestamp: int = 0
     headers: Headers = ()
+
+
+class _ScoreEncoder:
+    """Serialises scores and keeps them, so that no score has to be parsed again from the outputs of the stages."""
+
+    def __init__(self) -> None:
+        self.encoded: dict[bytes, Score] = {}
+
+    def __call__(self, score: Score) -> bytes:
+        value = score.wire()
+        self.encoded[value] = score
+        return value
 
 
 class _Received:

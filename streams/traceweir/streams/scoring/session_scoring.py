@@ -86,7 +86,9 @@ class SessionScoring:
         references: References | None = None,
         judging: Judging | None = None,
         judge_timeout_s: float | None = None,
+        encode_score: Callable[[Score], bytes] = Score.wire,
     ) -> None:
+        self._encode_score = encode_score
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
         self._judging, self._judge_timeout_s = judging, judge_timeout_s
         self._references = references or References()
@@ -122,7 +124,7 @@ class SessionScoring:
             session.revision,
             attempt,
             int(session.last_record_at.timestamp() * 1000),
-            [each.wire() for each in scores],
+            [self._encode_score(each) for each in scores],
             [_offered(each) for each in await self._candidates(session, scores, attempt)],
             dict(Counter(map(_outcome, scores))),
             judged,
