@@ -6,16 +6,12 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.flow import TOPICS
+from tests.support.flow import TOPICS, assemble_only
 
 from traceweir.streams.assemble.session_rows import CHUNK
 from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.testing import START_S, Flow, event, trace
-
-
-def assemble_only(**options: Any) -> Flow:
-    return Flow(stages=("assemble",), **options)
 
 
 def closed(flow: Flow) -> list[tuple[str, int, str, int]]:

@@ -6,15 +6,11 @@ from itertools import permutations
 
 import orjson
 import pytest
-from tests.support.flow import TOPICS
+from tests.support.flow import TOPICS, assemble_only
 
 from traceweir.streams.assemble.session_rows import GUARDED
 from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.testing import Flow, event, trace
-
-
-def assemble_only(**options: object) -> Flow:
-    return Flow(stages=("assemble",), **options)  # type: ignore[arg-type]
+from traceweir.streams.testing import event, trace
 
 
 def away_from(session_id: str, partitions: int = 4) -> int:

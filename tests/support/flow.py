@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from traceweir.streams.stages.errors import RecordUnavailable
-from traceweir.streams.testing import Flow, Message
+from traceweir.streams.testing import START_S, Flow, Message, event
 from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()
@@ -32,3 +32,25 @@ class RereadFlow(Flow):
         if self.brokers_fail:
             raise RecordUnavailable
         return None if offset < self.first_offset else await super().read_record(topic, partition, offset)
+
+
+def assemble_only(**options: Any) -> Flow:
+    """Returns a flow with the assemble stage alone."""
+    return Flow(stages=("assemble",), **options)
+
+
+def published_events(flow: Flow) -> list[tuple[int, int, str]]:
+    """Returns the segment, revision and joined event ids of each session, in the order of publication."""
+    return [(s["segment"], s["revision"], "".join(e["event_id"] for e in s["events"])) for s in flow.sessions()]
+
+
+async def send_event(flow: Flow, event_id: str, at: float, **fields: Any) -> None:
+    """Sends an event that occurred and was recorded `at` seconds after the start, and runs the stages."""
+    flow.send(TOPICS.invocations, event(event_id=event_id, at=at, **fields), at=at)
+    await flow.settle()
+
+
+async def advance_to(flow: Flow, at: float) -> None:
+    """Sets the clock to `at` seconds after the start, and runs the stages."""
+    flow.pass_time(START_S + at - flow.now)
+    await flow.settle()

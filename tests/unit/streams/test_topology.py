@@ -24,7 +24,8 @@ READERS = {
     "benchmarks/hot_scope.py",
     "benchmarks/timed_worker.py",
     "tests/flow/test_closing.py",
-    "tests/flow/test_late.py",
+    "tests/flow/test_reopening.py",
+    "tests/flow/test_reopening_state.py",
 }
 
 

@@ -1,0 +1,144 @@
+"""A session whose judge was unavailable is scored again later; the new values are published as the next attempt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.support.flow import TOPICS
+from tests.support.judge_retries import (
+    AFTER_S,
+    Provider,
+    advance,
+    answer_event,
+    published_attempts,
+    retry_flow,
+    retry_plan,
+    send,
+    session,
+)
+from tests.support.judged import judged_plan
+from tests.support.openai_server import Say, busy
+
+pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
+
+
+async def test_what_the_judge_says_once_it_is_back_is_the_next_attempt_of_every_score(provider: Provider) -> None:
+    flow = retry_flow(provider, retry_plan())
+    await send(flow, session())
+    provider.up = True
+    await advance(flow, AFTER_S - 1)
+    assert published_attempts(flow) == [(0, 0, None)]
+
+    await advance(flow, 2)
+
+    assert published_attempts(flow) == published_attempts(flow, "invocation") == [(0, 0, None), (0, 1, 1.0)]
+    assert len({each["result_id"] for each in flow.results("asks")}) == 2
+    counters = flow.counters("score")
+    assert (counters["deferred"], counters["retried"], counters["scored"], counters["consumed"]) == (1, 1, 1, 1)
+    await advance(flow, 100 * AFTER_S)
+    assert len(published_attempts(flow)) == 2
+
+
+async def test_without_retry_later_in_the_config_it_stays_not_evaluated(provider: Provider) -> None:
+    plan = retry_plan()
+    flow = retry_flow(provider, replace(plan, judge=plan.judge.model_copy(update={"retry_later": None})))
+    await send(flow, session())
+    provider.up = True
+    await advance(flow)
+    assert published_attempts(flow) == [(0, 0, None)]
+    assert flow.rows(b"score/r") == {}
+
+
+async def test_as_long_as_it_is_in_vain_nothing_is_published_and_after_the_last_time_it_stays_so(
+    provider: Provider,
+) -> None:
+    flow = retry_flow(provider, retry_plan())
+    await send(flow, session())
+    for _ in range(3):
+        await advance(flow)
+    assert flow.rows(b"score/r") == {}
+    provider.up = True
+    await advance(flow, 100 * AFTER_S)
+    assert published_attempts(flow) == [(0, 0, None)]
+    assert flow.counters("score")["retries.unsuccessful"] == 3
+
+
+async def test_what_waits_outlives_a_crash(provider: Provider) -> None:
+    flow = retry_flow(provider, retry_plan())
+    await send(flow, session("a"), session("b"))
+    provider.up = True
+    flow.crash()
+    await advance(flow)
+    assert published_attempts(flow) == [(0, 0, None), (0, 0, None), (0, 1, 1.0), (0, 1, 1.0)]
+    flow.crash()
+    await advance(flow)
+    assert len(published_attempts(flow)) == 4
+
+
+async def test_a_retry_that_a_crash_undid_is_made_again_and_published_once(provider: Provider) -> None:
+    flow = retry_flow(provider, retry_plan())
+    await send(flow, session())
+    provider.up = True
+    flow.pass_time(AFTER_S)
+    while not provider.server.asked[1:]:
+        await flow.run_scoring()
+    flow.crash()  # before the checkpoint
+    await advance(flow, 1)
+    assert published_attempts(flow) == [(0, 0, None), (0, 1, 1.0)]
+
+
+async def test_a_retry_whose_checkpoint_a_crash_undid_is_made_again_and_published_once(provider: Provider) -> None:
+    flow = retry_flow(provider, retry_plan())
+    await send(flow, session())
+    rows = flow.rows(b"score/r")
+    provider.up = True
+    flow.pass_time(AFTER_S)
+    await flow.finish_scoring()
+    cut = flow.cut()  # and never committed
+    assert [output.topic for output in cut.outputs] == 2 * [TOPICS.results]
+    flow.crash()
+    assert (published_attempts(flow), flow.rows(b"score/r")) == ([(0, 0, None)], rows)
+    await advance(flow, 1)
+    flow.crash()
+    await advance(flow)
+    assert (published_attempts(flow), flow.rows(b"score/r")) == ([(0, 0, None), (0, 1, 1.0)], {})
+
+
+async def test_each_retry_that_brings_more_values_is_an_attempt_of_its_own(provider: Provider) -> None:
+    provider.server.default = lambda body: (
+        Say(text="yes") if any(name in str(body) for name in allowed) else busy(None, 500)
+    )
+    allowed: set[str] = set()
+    events = [answer_event(number) | {"invocation_id": f"i{number}", "event_id": str(number)} for number in (1, 2)]
+    flow = retry_flow(provider, retry_plan())
+    await send(flow, session(events=events))
+    for name in ("Number 1.", "Number 2."):
+        await advance(flow)  # in vain
+        flow.crash()
+        allowed.add(name)
+        await advance(flow)
+    scores = [each for each in flow.results("asks") if each["level"] == "invocation"]
+    assert [(each["attempt"], each["invocation_id"], each["value"]) for each in scores] == [
+        (0, "i1", None),
+        (0, "i2", None),
+        (1, "i1", 1.0),
+        (1, "i2", None),
+    ]
+    assert flow.counters("score")["retries.unsuccessful"] == 2  # and after three times it stays so
+    assert flow.rows(b"score/r") == {}
+
+
+async def test_a_budget_that_begins_anew_is_enough_for_what_it_was_not(provider: Provider) -> None:
+    provider.up = True
+    plan = judged_plan(retry_later={"after_s": 60}, budget={"tokens_per_minute": 150})
+    flow = retry_flow(provider, plan)
+    await send(flow, *(session(f"s{number}", events=[answer_event(number)]) for number in range(4)))
+    first = [each["not_evaluated_because"] for each in flow.results("asks") if each["level"] == "session"]
+    assert "budget" in first
+    assert None in first
+    for _ in range(8):
+        await advance(flow, 60)
+    last = {each["session_id"]: each["value"] for each in flow.results("asks") if each["level"] == "session"}
+    assert set(last.values()) == {1.0}
+    assert len(provider.server.asked) == 4  # nobody is asked twice
