@@ -1,4 +1,4 @@
-"""The audit of chaos: it finds nothing in what the stages make of a ledger, and whatever is taken away, doubled or changed of that."""
+"""The audit reports no fault in the output of the stages, and reports every removed, doubled or changed record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rows = dict[str, list[Row]]
 
 
 class Seen:
-    """What a reader of the flow's topics has seen."""
+    """The records of the flow's topics, with the interface of `Committed`."""
 
     def __init__(self, rows: Rows, counts: dict[str, Counter[str]]) -> None:
         self.rows, self._counts = rows, counts
@@ -40,8 +40,8 @@ class Seen:
         return self.left
 
 
-async def played() -> tuple[Ledger, Seen]:
-    """A ledger, and what came of it."""
+async def audited_records() -> tuple[Ledger, Seen]:
+    """Returns a ledger, and the records that the stages wrote for it."""
     ledger = Ledger(5, live=20, late=0.2, former=0.05, too_late_s=900)
     flow = Flow(
         read_plan(json.dumps(CONFIG)),
@@ -52,7 +52,7 @@ async def played() -> tuple[Ledger, Seen]:
         grace_s=60,
         guard_s=300,
     )
-    flow.pass_time(60 * 86_400)  # after the traces were made
+    flow.pass_time(60 * 86_400)  # The traces were created before this time.
     for step in range(60):
         ledger.warm = step > 10
         for sending in ledger.records(15, flow.now) if step < 59 else ledger.rest(flow.now):
@@ -78,19 +78,19 @@ async def played() -> tuple[Ledger, Seen]:
 def round_() -> tuple[Ledger, Seen]:
     import asyncio
 
-    return asyncio.run(played())
+    return asyncio.run(audited_records())
 
 
 CLAIMS = {claim.__name__: claim for group in EVERY for named in group.values() for claim in named}
 
 
-def test_nothing_is_found_in_what_the_stages_make_of_a_ledger(round_: tuple[Ledger, Seen]) -> None:
+def test_the_output_of_the_stages_satisfies_every_claim(round_: tuple[Ledger, Seen]) -> None:
     ledger, seen = round_
     evidence = Evidence(ledger, cast("Committed", seen), CONFIG)
 
     assert claims.faults(evidence, *EVERY) == {}
     revisions = Counter(len(published) for published in evidence.revisions.values())
-    assert revisions[2] > 5  # else it would say nothing of revisions
+    assert revisions[2] > 5  # Otherwise the claims about revisions would be tested on no record.
     assert any(row.value is None for row in seen.rows["network"])
     assert {letter.reason for letter in evidence.letters} >= {"late", "future_timestamp", "not_json"}
     assert ledger.before
@@ -107,7 +107,7 @@ def drop(topic: str, holds: Callable[[Any], bool] = bool) -> Callable[[Rows], No
     return change
 
 
-def again(topic: str, holds: Callable[[Any], bool] = bool) -> Callable[[Rows], None]:
+def double(topic: str, holds: Callable[[Any], bool] = bool) -> Callable[[Rows], None]:
     def change(rows: Rows) -> None:
         row = rows[topic][last_with(rows, topic, holds)]
         rows[topic].append(row._replace(offset=1_000_000))
@@ -143,8 +143,8 @@ MUTATIONS: dict[str, Callable[[Rows], None]] = {
     "every_result_is_there": drop("results", is_(TRAJECTORY)),
     "garbage_is_a_dead_letter": lambda rows: letter(rows, list.pop),
     "network_holds_what_was_accepted": drop("network"),
-    "no_result_is_doubled": again("results"),
-    "network_says_it_once": again("network"),
+    "no_result_is_doubled": double("results"),
+    "network_says_it_once": double("network"),
     "nothing_else_is_a_dead_letter": lambda rows: letter(rows, lambda letters: letters.append(letters[0])),
     "no_record_is_doubled_or_made_up": edit("sessions", lambda s: s[EVENTS].append(s[EVENTS][0]), lambda s: s[EVENTS]),
     "the_last_content_of_a_trace_stands": edit("sessions", lambda s: s["traces"][0].update(id="x"), revised),
@@ -162,15 +162,15 @@ MUTATIONS: dict[str, Callable[[Rows], None]] = {
     "coverage_adds_up": drop("results", is_(TRAJECTORY)),
 }
 NEED_MORE = {"failures_cost_their_own_score", "nothing_is_left_unread"}
-"""A scorer that fails, and consumer groups: neither is here."""
+"""Claims that need a failing scorer or consumer groups, which this flow does not have."""
 
 
-def test_every_claim_is_broken_below() -> None:
+def test_every_claim_has_a_mutation() -> None:
     assert CLAIMS.keys() - NEED_MORE == MUTATIONS.keys()
 
 
 @pytest.mark.parametrize("claim", MUTATIONS)
-def test_what_is_taken_away_doubled_or_changed_is_found(claim: str, round_: tuple[Ledger, Seen]) -> None:
+def test_the_audit_reports_a_removed_doubled_or_changed_record(claim: str, round_: tuple[Ledger, Seen]) -> None:
     ledger, seen = round_
     rows = {topic: list(each) for topic, each in seen.rows.items()}
 

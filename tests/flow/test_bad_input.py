@@ -1,4 +1,4 @@
-"""What cannot be used is put aside with its reason, and the next record is processed."""
+"""An unusable record becomes a dead letter with its reason, and the next record is processed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def only_letter(flow: Flow) -> DeadLetter:
 
 
 async def with_good_neighbours(topic: str, value: bytes | dict[str, Any] | None, key: bytes | None = None) -> Flow:
-    """A record between two good ones, through all stages."""
+    """Runs all stages on a record between two valid records, and checks that the valid records are processed."""
     flow = Flow()
     good = [
         trace(number, "good") if topic == TOPICS.traces else event(at=number, session_id="good") for number in (1, 2)
@@ -77,7 +77,7 @@ async def with_good_neighbours(topic: str, value: bytes | dict[str, Any] | None,
 
 @pytest.mark.parametrize("topic", [TOPICS.invocations, TOPICS.traces])
 @pytest.mark.parametrize(("value", "reason", "detail"), UNREADABLE.values(), ids=UNREADABLE)
-async def test_what_is_no_document_is_put_aside_with_a_reason(
+async def test_an_unreadable_value_is_a_dead_letter_with_its_reason(
     value: bytes | None, reason: str, detail: str, topic: str
 ) -> None:
     flow = await with_good_neighbours(topic, value)
@@ -90,7 +90,7 @@ async def test_what_is_no_document_is_put_aside_with_a_reason(
 
 @pytest.mark.parametrize("word", [b"NaN", b"Infinity", b"-Infinity"])
 @pytest.mark.parametrize(("topic", "document"), NANS)
-async def test_a_word_that_is_no_json_is_found_even_under_an_unknown_key(
+async def test_nan_and_infinity_are_rejected_even_under_an_unknown_key(
     topic: str, document: dict[str, Any], word: bytes
 ) -> None:
     letter = only_letter(await with_good_neighbours(topic, text(document, "@", word)))
@@ -99,7 +99,7 @@ async def test_a_word_that_is_no_json_is_found_even_under_an_unknown_key(
 
 
 @pytest.mark.parametrize(("document", "field"), WRONG_EVENTS.values(), ids=WRONG_EVENTS)
-async def test_a_wrong_event_is_put_aside_and_the_field_named(document: dict[str, Any], field: str) -> None:
+async def test_an_invalid_event_is_a_dead_letter_that_names_the_field(document: dict[str, Any], field: str) -> None:
     letter = only_letter(await with_good_neighbours(TOPICS.invocations, document))
 
     assert letter.reason == "invalid"
@@ -107,14 +107,14 @@ async def test_a_wrong_event_is_put_aside_and_the_field_named(document: dict[str
 
 
 @pytest.mark.parametrize(("document", "field"), WRONG_TRACES.values(), ids=WRONG_TRACES)
-async def test_a_wrong_trace_is_put_aside_and_the_field_named(document: dict[str, Any], field: str) -> None:
+async def test_an_invalid_trace_is_a_dead_letter_that_names_the_field(document: dict[str, Any], field: str) -> None:
     letter = only_letter(await with_good_neighbours(TOPICS.traces, document))
 
     assert letter.reason == "invalid"
     assert letter.detail.startswith(f"{field}: ")
 
 
-async def test_a_key_too_long_to_name_a_session_is_refused_where_it_has_to() -> None:
+async def test_a_key_over_1024_bytes_is_rejected_only_if_it_has_to_name_the_session() -> None:
     flow = await with_good_neighbours(TOPICS.traces, trace(7, None), b"k" * 1025)
     letter = only_letter(flow)
     assert (letter.reason, letter.detail[:4]) == ("invalid", "key:")
@@ -132,7 +132,7 @@ async def test_a_key_too_long_to_name_a_session_is_refused_where_it_has_to() -> 
         (TOPICS.traces, trace(at=365 * 86_400), "metadata.created_at"),
     ],
 )
-async def test_a_moment_a_year_ahead_is_put_aside_and_the_field_named(
+async def test_a_field_with_a_time_a_year_ahead_is_a_dead_letter_that_names_the_field(
     topic: str, document: dict[str, Any], field: str
 ) -> None:
     letter = only_letter(await with_good_neighbours(topic, document))
@@ -141,7 +141,7 @@ async def test_a_moment_a_year_ahead_is_put_aside_and_the_field_named(
     assert instant(365 * 86_400)[:10] in letter.detail
 
 
-async def test_a_record_a_year_ahead_is_put_aside_and_closes_nothing() -> None:
+async def test_a_record_with_a_timestamp_a_year_ahead_is_a_dead_letter_and_closes_no_session() -> None:
     flow = Flow()
     flow.send(TOPICS.invocations, event(at=0))
     flow.send(TOPICS.invocations, event(at=1), at=300.001)
@@ -156,7 +156,7 @@ async def test_a_record_a_year_ahead_is_put_aside_and_closes_nothing() -> None:
 
 
 @pytest.mark.parametrize("depth", [150, 190, 195, 198, 200, 202, 300])
-async def test_a_record_nested_so_deep_that_its_session_could_not_be_read_is_put_aside_alone(depth: int) -> None:
+async def test_a_record_nested_too_deep_for_its_session_is_the_only_dead_letter(depth: int) -> None:
     flow = Flow()
     flow.send(TOPICS.invocations, event())
     flow.send(TOPICS.invocations, text(event(event_id="e", args="@"), "@", b"[" * depth + b"]" * depth))
@@ -176,7 +176,7 @@ async def test_a_record_nested_so_deep_that_its_session_could_not_be_read_is_put
         assert len(flow.dead_letters()) == 2
 
 
-async def test_a_dead_letter_keeps_everything_that_the_record_said() -> None:
+async def test_a_dead_letter_keeps_key_value_headers_and_place_of_its_record() -> None:
     flow = Flow(partitions=3)
     flow.send(TOPICS.traces, trace())
     value = b"x" * 65_537
@@ -211,7 +211,7 @@ NUMBERS = [b"1e999", b"-1e999", b"1" * 30, b"1" * 400, b"1" * 4_300, b"1" * 5_00
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:12].decode())
-async def test_a_number_that_no_machine_holds_stops_nothing(number: bytes) -> None:
+async def test_a_number_out_of_range_stops_no_stage(number: bytes) -> None:
     flow = Flow()
     document = trace(steps=[*trace()["steps"], {"step_id": 9, "type": "thought", "input": {"n": "@"}}])
     flow.send(TOPICS.traces, text(document, "@", number))
@@ -229,7 +229,7 @@ async def test_a_number_that_no_machine_holds_stops_nothing(number: bytes) -> No
 
 
 @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59-01:00"])
-async def test_the_end_of_all_years_is_the_future(moment: str) -> None:
+async def test_a_time_at_the_end_of_the_year_9999_is_a_future_timestamp(moment: str) -> None:
     flow = Flow()
     flow.send(TOPICS.invocations, {**event(), "occurred_at": moment})
     flow.send(TOPICS.invocations, event("session.ended", at=1))
@@ -239,7 +239,7 @@ async def test_the_end_of_all_years_is_the_future(moment: str) -> None:
     assert len(flow.read(TOPICS.sessions)) == 1
 
 
-async def test_of_a_key_that_stands_twice_the_last_counts_at_every_stage() -> None:
+async def test_every_stage_reads_the_last_value_of_a_repeated_json_key() -> None:
     flow = Flow(partitions=3)
     raw = text(trace(), "s", b'"other", "session_id": "s"').replace(b'"id": ', b'"id": "kp:trace:0", "id": ')
     flow.send(TOPICS.traces, raw)
@@ -252,7 +252,7 @@ async def test_of_a_key_that_stands_twice_the_last_counts_at_every_stage() -> No
 
 
 @pytest.mark.slow
-async def test_a_trace_of_ten_thousand_steps_goes_through() -> None:
+async def test_a_trace_of_ten_thousand_steps_is_decided() -> None:
     flow = Flow()
     steps = [
         {"step_id": number, "type": kind, "tool": {"name": f"t{number % 9}"}}
@@ -266,7 +266,7 @@ async def test_a_trace_of_ten_thousand_steps_goes_through() -> None:
 
 
 @pytest.mark.parametrize("partition", [0, 1, 2])
-async def test_a_key_or_headers_too_large_to_pass_on_are_left_out_of_the_dead_letter(partition: int) -> None:
+async def test_a_dead_letter_omits_a_key_or_headers_that_are_too_large(partition: int) -> None:
     flow = Flow(partitions=3)
     flow.send(TOPICS.invocations, event(at=1), b"k" * 1_000_000, partition=partition)
     flow.send(TOPICS.invocations, event(at=2), headers=[("h", b"x" * 900_000)], partition=partition)
@@ -280,7 +280,7 @@ async def test_a_key_or_headers_too_large_to_pass_on_are_left_out_of_the_dead_le
     assert flow.counters("assemble")["joined"] == 1
 
 
-async def test_what_grows_too_large_on_its_way_stops_at_its_own_stage() -> None:
+async def test_a_record_that_grows_too_large_stops_at_the_stage_that_would_write_it() -> None:
     flow = Flow()
     wide = [*trace()["steps"], {"step_id": 4, "type": "thought", "input": {"x": "@"}}]
     flow.send(TOPICS.traces, text(trace(1, "wide", steps=wide), "@", b"[" + b"1e15," * 150_000 + b"1]"))

@@ -1,4 +1,4 @@
-"""Assemble: when a session closes, what it leaves, and what a restart finds."""
+"""Assemble: when a session closes, which rows it leaves, and what a restart restores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def closed(flow: Flow) -> list[tuple[str, int, str, int]]:
     return [(s["session_id"], s["segment"], s["closed_because"], len(s["events"])) for s in flow.sessions()]
 
 
-async def test_a_session_closes_when_the_linger_after_its_end_is_over_and_takes_the_trace_that_comes_last() -> None:
+async def test_a_session_closes_when_its_linger_is_over_and_contains_a_trace_from_the_linger() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event("session.ended"), at=0)
     flow.send(TOPICS.traces, trace(), at=2)
@@ -29,11 +29,11 @@ async def test_a_session_closes_when_the_linger_after_its_end_is_over_and_takes_
     assert closed(flow) == []
     flow.pass_time(0.1)
     await flow.settle()
-    ((_, _, why, events),) = closed(flow)
-    assert (why, events, len(flow.sessions()[0]["traces"])) == ("session.ended", 1, 1)
+    ((_, _, reason, events),) = closed(flow)
+    assert (reason, events, len(flow.sessions()[0]["traces"])) == ("session.ended", 1, 1)
 
 
-async def test_a_session_closes_when_nothing_came_for_the_idle_gap() -> None:
+async def test_a_session_closes_when_no_record_came_for_the_idle_gap() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(at=0), at=0)
     flow.send(TOPICS.invocations, event(at=1), at=299)
@@ -49,7 +49,7 @@ async def test_a_session_closes_when_nothing_came_for_the_idle_gap() -> None:
     assert flow.sessions()[0]["last_record_at"] == "2026-01-01T00:04:59+00:00"
 
 
-async def test_the_thousand_and_first_event_begins_the_next_segment() -> None:
+async def test_event_number_1001_starts_the_next_segment() -> None:
     flow = assemble_only()
     for number in range(2_001):
         flow.send(TOPICS.invocations, event(event_id=str(number), at=number / 1000))
@@ -60,7 +60,7 @@ async def test_the_thousand_and_first_event_begins_the_next_segment() -> None:
     assert [e["event_id"] for s in flow.sessions() for e in s["events"]] == [str(number) for number in range(2_001)]
 
 
-async def test_a_session_never_holds_more_than_its_size_limit_in_bytes() -> None:
+async def test_a_session_never_exceeds_its_size_limit_in_bytes() -> None:
     flow = assemble_only()
     for number in range(9):
         flow.send(TOPICS.invocations, event(event_id=str(number), app_name="x" * 199_000))
@@ -77,7 +77,7 @@ async def test_a_session_never_holds_more_than_its_size_limit_in_bytes() -> None
     assert all(len(message.value or b"") < 801_000 for message in flow.read(TOPICS.sessions))
 
 
-async def test_what_comes_after_a_close_and_its_grace_belongs_to_the_next_segment_also_after_a_restart() -> None:
+async def test_a_record_after_the_grace_starts_the_next_segment_also_after_a_restart() -> None:
     flow = assemble_only()
     for number in range(3):
         flow.send(TOPICS.invocations, event(event_id=str(number)))
@@ -119,7 +119,7 @@ def send(flow: Flow, at: float, topic: str, session: str, what: Any) -> None:
 
 @pytest.mark.parametrize("first", ["traces", "invocations"])
 @pytest.mark.parametrize("size", [1, 3, 500])
-async def test_a_backlog_read_at_full_speed_gives_the_sessions_of_live_reading(first: str, size: int) -> None:
+async def test_a_backlog_results_in_the_same_sessions_as_live_records(first: str, size: int) -> None:
     live, late = assemble_only(), assemble_only()
     await read_live(live)
     await live.finish()
@@ -133,14 +133,14 @@ async def test_a_backlog_read_at_full_speed_gives_the_sessions_of_live_reading(f
         late.checkpoint()
     await late.finish()
 
-    def told(flow: Flow) -> dict[tuple[str, int], Any]:
-        # How many revisions there are tells how fast it was read, and the last holds all.
+    def last_revisions(flow: Flow) -> dict[tuple[str, int], Any]:
+        # The number of revisions depends on the speed of reading; the last revision contains all records.
         return {(s["session_id"], s["segment"]): {**s, "revision": None} for s in flow.sessions()}
 
-    assert told(late) == told(live)
+    assert last_revisions(late) == last_revisions(live)
 
 
-async def test_an_input_that_is_read_ahead_of_another_closes_nothing() -> None:
+async def test_an_input_closes_no_session_while_another_input_is_behind() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(session_id="s"), at=0)
     flow.send(TOPICS.traces, trace(1, "s"), at=100)
@@ -152,37 +152,37 @@ async def test_an_input_that_is_read_ahead_of_another_closes_nothing() -> None:
 
     await flow.take(TOPICS.invocations, 2)
     flow.pass_time(1)
-    assert closed_now(flow) == 0
+    assert closed_count(flow) == 0
     await flow.take(TOPICS.traces, 1)
     flow.pass_time(1)
-    assert closed_now(flow) == 0  # traces are behind, and read up to 100
+    assert closed_count(flow) == 0  # The traces are behind: they were read up to 100.
     await flow.take(TOPICS.traces, 1)
     flow.pass_time(1)
-    assert closed_now(flow) == 1  # now only invocations are behind, and read up to 10,000
+    assert closed_count(flow) == 1  # Only the invocations are behind: they were read up to 10,000.
     await flow.take(TOPICS.invocations, 1)
     flow.pass_time(50)
-    assert closed_now(flow) == 1  # strays of other partitions may come, as late as this
+    assert closed_count(flow) == 1  # Strays of other partitions can arrive this late.
     flow.pass_time(12)
-    assert closed_now(flow) == 2  # all is read: the clock says 20,065
+    assert closed_count(flow) == 2  # All records are read: the clock is at 20,065.
 
 
-def closed_now(flow: Flow) -> int:
+def closed_count(flow: Flow) -> int:
     flow.checkpoint()
     return len(flow.read(TOPICS.sessions))
 
 
-async def test_nothing_closes_before_an_input_that_is_behind_was_read_at_all() -> None:
+async def test_no_session_closes_before_every_input_was_read() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(), at=0)
     flow.send(TOPICS.traces, trace(), at=0)
     await flow.take(TOPICS.invocations)
 
     flow.pass_time(5_000)
-    assert closed_now(flow) == 0
+    assert closed_count(flow) == 0
 
 
 @pytest.mark.parametrize("size", [10, 900, 4_200, 60_000])
-async def test_sealed_chunks_leave_memory_and_come_back_byte_for_byte(size: int) -> None:
+async def test_sealed_chunks_leave_memory_and_are_published_byte_for_byte(size: int) -> None:
     flow = assemble_only(segment_max_events=2_000)
     count = min(2_000, 700_000 // (size + 200))
     values = []
@@ -195,7 +195,7 @@ async def test_sealed_chunks_leave_memory_and_come_back_byte_for_byte(size: int)
         flow.checkpoint()
         grown.append(sum(len(row or b"") for _, row in flow.table.written[before:]))
         assert stage(flow).held_bytes < CHUNK
-    assert max(grown) < CHUNK + 7 * (len(values[0]) + 60) + 500  # the last chunk, what is new, and small rows
+    assert max(grown) < CHUNK + 7 * (len(values[0]) + 60) + 500  # The last chunk, the new records, and small rows.
     flow.crash()
 
     await flow.finish()
@@ -210,7 +210,7 @@ def stage(flow: Flow, partition: int = 0) -> AssembleStage:
     return found
 
 
-async def test_a_closed_session_keeps_its_content_for_the_grace_and_its_guard_for_longer() -> None:
+async def test_the_rows_of_a_closed_session_are_kept_for_the_grace_and_its_guard_for_longer() -> None:
     flow = assemble_only()
     for number in range(100):
         flow.send(TOPICS.invocations, event(event_id=str(number), app_name="x" * 500))
@@ -222,7 +222,7 @@ async def test_a_closed_session_keeps_its_content_for_the_grace_and_its_guard_fo
     closed_at = flow.now
     assert len(flow.rows(b"assemble/c")) > 10
     flow.crash()
-    flow.pass_time(closed_at + 596 - flow.now)  # it was due three seconds before it closed
+    flow.pass_time(closed_at + 596 - flow.now)  # The session was due three seconds before it closed.
     await flow.settle()
     assert len(flow.rows(b"assemble/c")) > 10
     flow.pass_time(2)
@@ -236,7 +236,7 @@ async def test_a_closed_session_keeps_its_content_for_the_grace_and_its_guard_fo
     assert flow.rows(b"assemble/g") == {}
 
 
-async def test_a_record_older_than_the_guard_is_late_and_one_as_old_is_not() -> None:
+async def test_a_record_is_late_only_if_it_is_older_than_the_guard() -> None:
     flow = assemble_only()
     flow.pass_time(10_000)
     flow.send(TOPICS.invocations, event(), at=6_400)
@@ -267,7 +267,7 @@ async def test_a_restart_with_open_sessions_loses_nothing() -> None:
     assert flow.counters("assemble") == {"consumed": 240, "joined": 240, "opened": 40, "closed": 40}
 
 
-async def test_an_end_survives_a_restart() -> None:
+async def test_the_end_of_a_session_survives_a_restart() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event("session.ended"))
     await flow.settle()
@@ -279,7 +279,7 @@ async def test_an_end_survives_a_restart() -> None:
     assert closed(flow) == [("s", 0, "session.ended", 1)]
 
 
-async def test_a_session_that_goes_on_for_segments_is_due_once() -> None:
+async def test_the_planned_checks_of_a_session_with_many_segments_are_bounded() -> None:
     flow = assemble_only(segment_max_events=1)
     for number in range(300):
         flow.send(TOPICS.invocations, event(event_id=str(number)), at=number)
@@ -290,29 +290,27 @@ async def test_a_session_that_goes_on_for_segments_is_due_once() -> None:
         flow.pass_time(1)
         await flow.settle()
 
-    assert stage(flow).planned_looks <= 302  # the last idle gap's
+    assert stage(flow).planned_looks <= 302  # Only the checks of the last idle gap are planned.
 
 
-async def test_after_a_backlog_a_stray_that_comes_as_late_as_everything_else_still_joins() -> None:
+async def test_after_a_backlog_a_forwarded_record_still_joins_its_session() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(session_id="s"), at=0)
     flow.send(TOPICS.invocations, event("session.ended", session_id="s"), at=1)
-    flow.now = (
-        START_S + 60
-    )  # the worker starts a minute later; another partition has the trace, and forwards it in a moment
+    flow.now = START_S + 60  # The worker starts a minute later; another partition has the trace and forwards it soon.
     flow.crash()
     await flow.take(TOPICS.invocations)
     flow.pass_time(0.5)
-    assert closed_now(flow) == 0
+    assert closed_count(flow) == 0
     flow.send(TOPICS.strays, trace(1, "s"), b"s", headers=[("traceweir.origin", TOPICS.traces.encode())], at=0.5)
     await flow.take(TOPICS.strays)
     flow.pass_time(6)
-    assert closed_now(flow) == 1
+    assert closed_count(flow) == 1
     (session,) = flow.read(TOPICS.sessions)
     assert len(session.json["traces"]) == 1
 
 
-async def test_records_that_are_too_late_to_be_used_keep_no_session_open() -> None:
+async def test_late_records_keep_no_session_open() -> None:
     flow = assemble_only()
     flow.pass_time(10_000)
     flow.send(TOPICS.invocations, event("session.ended"))

@@ -1,4 +1,4 @@
-"""Gate: who is published, why not the others, and the same whatever happens in between."""
+"""Gate: which traces are published, the reasons of rejections, and equal decisions despite batches and restarts."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_every_decision_is_published_with_its_reasons(document: dict[str, 
     )
 
 
-async def test_secrets_and_identifiers_do_not_reach_the_network_but_the_decision_does() -> None:
+async def test_secrets_and_identifiers_are_redacted_on_the_network_topic() -> None:
     flow = gate_only()
     objective = "Write to ann@example.org with sk-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKL"
     flow.send(TOPICS.candidates, candidate(1, task={"objective": objective}))
@@ -117,7 +117,7 @@ async def test_secrets_and_identifiers_do_not_reach_the_network_but_the_decision
 
 
 @pytest.mark.parametrize("name", ["kim@example.com", "010-1234-5678", "kp_0123456789abcdef"])
-async def test_a_trace_whose_id_holds_a_secret_or_an_identifier_does_not_reach_the_network(name: str) -> None:
+async def test_a_trace_with_a_secret_or_an_identifier_in_its_id_is_not_published(name: str) -> None:
     flow = gate_only()
     flow.send(TOPICS.candidates, candidate(name))
     flow.send(TOPICS.candidates, candidate("3f2a1010-4068-4295-9319-5d0c6f1b2a77"))
@@ -128,7 +128,7 @@ async def test_a_trace_whose_id_holds_a_secret_or_an_identifier_does_not_reach_t
     assert flow.counters("gate")["rejected.id_not_publishable"] == 1
 
 
-async def test_a_trace_accepted_before_and_rejected_now_is_taken_back_and_once_only() -> None:
+async def test_an_accepted_trace_that_is_rejected_later_has_one_tombstone() -> None:
     flow = gate_only()
     for visibility in ("network", "private", "private", "network", "private"):
         flow.send(TOPICS.candidates, candidate(1, [1, 0], metadata={"visibility": visibility}))
@@ -180,7 +180,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
-async def test_a_candidate_that_cannot_be_used_is_put_aside_and_its_neighbours_are_decided(value: bytes | None) -> None:
+async def test_an_unreadable_candidate_is_a_dead_letter_and_other_candidates_are_decided(value: bytes | None) -> None:
     flow = gate_only()
     flow.send(TOPICS.candidates, candidate(8, [1, 0]))
     flow.send(TOPICS.candidates, value, b"key")
@@ -193,7 +193,7 @@ async def test_a_candidate_that_cannot_be_used_is_put_aside_and_its_neighbours_a
 
 
 def log_of(count: int, scopes: int, seed: int = 7) -> list[dict[str, Any]]:
-    """Candidates with repeats, revisions, scopes that come and go, and some without an embedding."""
+    """Returns candidates with repeats, revisions, changing scopes, and some without an embedding."""
     random = np.random.default_rng(seed)
     log = []
     for number in range(count):
@@ -215,10 +215,10 @@ async def decided(gate: Mapping[str, Any], log: Sequence[Mapping[str, Any]], bat
         flow.checkpoint()
         if crash:
             flow.crash()
-    told = [m.json for m in flow.read(TOPICS.results)]
-    told += [[letter.reason, letter.offset] for letter in flow.dead_letters()]
-    told += [[m.key.decode() if m.key else "", m.value and m.json] for m in flow.read(TOPICS.network)]
-    return told
+    written = [m.json for m in flow.read(TOPICS.results)]
+    written += [[letter.reason, letter.offset] for letter in flow.dead_letters()]
+    written += [[m.key.decode() if m.key else "", m.value and m.json] for m in flow.read(TOPICS.network)]
+    return written
 
 
 @pytest.mark.slow
@@ -226,20 +226,20 @@ async def decided(gate: Mapping[str, Any], log: Sequence[Mapping[str, Any]], bat
     ("gate", "scopes"),
     [({}, 2), ({"cache_size": 4}, 2), ({"max_scopes": 2}, 4), ({"cache_size": 3, "max_scopes": 2}, 3)],
 )
-async def test_decisions_are_the_same_whatever_the_batches_and_the_restarts(gate: dict[str, Any], scopes: int) -> None:
+async def test_decisions_do_not_depend_on_batches_and_restarts(gate: dict[str, Any], scopes: int) -> None:
     gate = {"threshold": 0.8, **gate}
     log = log_of(120, scopes)
 
-    one_by_one = await decided(gate, log, 1, crash=False)  # in this order
+    one_by_one = await decided(gate, log, 1, crash=False)
 
     assert await decided(gate, log, 120, crash=False) == one_by_one
     assert await decided(gate, log, 7, crash=False) == one_by_one
     assert await decided(gate, log, 7, crash=True) == one_by_one
 
 
-async def test_the_scope_that_was_used_least_recently_is_dropped_with_all_its_rows() -> None:
+async def test_the_least_recently_used_scope_is_dropped_with_all_its_rows() -> None:
     flow = gate_only({"max_scopes": 2})
-    for number, scope in enumerate(["a", "b", "a", "c", "a", "b"]):  # c drops b, and b drops c
+    for number, scope in enumerate(["a", "b", "a", "c", "a", "b"]):  # Scope c drops b, and the second b drops c.
         flow.send(TOPICS.candidates, candidate(number, [1, 0], scope=scope))
         await flow.settle()
         flow.crash()
@@ -247,7 +247,7 @@ async def test_the_scope_that_was_used_least_recently_is_dropped_with_all_its_ro
     nearest = [score["details"].get("nearest", {}).get("trace_id") for score in flow.results("trace_value")]
     assert nearest == [None, None, "kp:trace:0", None, "kp:trace:0", None]
     kinds = sorted(key[5:6] for key in flow.rows(b"gate/") if key != b"gate/#")
-    assert kinds == sorted([b"s", b"s", *[b"v"] * 4, *[b"t"] * 4])  # a with three traces, b with one
+    assert kinds == sorted([b"s", b"s", *[b"v"] * 4, *[b"t"] * 4])  # Scope a has three traces, scope b has one.
 
 
 async def test_a_scope_has_as_many_rows_as_its_cache_and_a_batch_writes_only_what_changed() -> None:
@@ -263,7 +263,7 @@ async def test_a_scope_has_as_many_rows_as_its_cache_and_a_batch_writes_only_wha
     assert sorted(key[:6] for key, _ in flow.table.written) == [b"checkp", b"gate/#", b"gate/s", b"gate/t", b"gate/v"]
 
 
-async def test_a_candidate_of_an_earlier_revision_than_what_was_decided_changes_nothing() -> None:
+async def test_a_candidate_of_an_earlier_revision_than_the_decided_one_is_superseded() -> None:
     flow = gate_only({"threshold": 0.6})
     later = {**candidate(1, [0, 1]), "revision": 2}
     flow.send(TOPICS.candidates, candidate(2, [1, 0]))
@@ -292,7 +292,7 @@ async def test_a_candidate_of_an_earlier_revision_than_what_was_decided_changes_
     assert network(flow)[-1] == (b"kp:trace:1", None)
 
 
-async def test_a_candidate_of_an_earlier_attempt_than_what_was_decided_changes_nothing() -> None:
+async def test_a_candidate_of_an_earlier_attempt_than_the_decided_one_is_superseded() -> None:
     flow = gate_only({"threshold": 0.6})
     flow.send(TOPICS.candidates, {**candidate(1, [0, 1]), "attempt": 2})
     await flow.settle()
@@ -308,7 +308,7 @@ async def test_a_candidate_of_an_earlier_attempt_than_what_was_decided_changes_n
 
 
 @pytest.mark.parametrize("later", [{"attempt": 1}, {"revision": 1}, {"segment": 1}])
-async def test_what_a_later_version_rejects_is_taken_back_though_its_scope_knows_nothing_of_it(
+async def test_a_rejected_later_version_has_a_tombstone_even_if_its_scope_forgot_the_trace(
     later: Mapping[str, int],
 ) -> None:
     flow = gate_only()
@@ -317,7 +317,7 @@ async def test_what_a_later_version_rejects_is_taken_back_though_its_scope_knows
     assert network(flow) == [(b"kp:trace:1", None)]
 
 
-async def test_the_row_of_a_decision_names_an_attempt_only_if_there_was_one() -> None:
+async def test_the_row_of_a_decision_contains_the_attempt_only_if_it_is_above_0() -> None:
     flow = gate_only()
     flow.send(TOPICS.candidates, candidate(1))
     flow.send(TOPICS.candidates, {**candidate(2), "attempt": 1})
@@ -326,7 +326,7 @@ async def test_the_row_of_a_decision_names_an_attempt_only_if_there_was_one() ->
     assert rows == [["kp:trace:1", "s", True, 0, 0, 0], ["kp:trace:2", "s", True, 1, 0, 0, 1]]
 
 
-async def test_decisions_of_the_version_before_are_read() -> None:
+async def test_rows_of_the_previous_format_are_read() -> None:
     flow = gate_only({"threshold": 0.6})
     flow.send(TOPICS.candidates, candidate(1, [0, 1]))
     await flow.settle()

@@ -1,4 +1,4 @@
-"""Assemble: what belongs together comes together, once, in order."""
+"""Assemble: the records of a session are joined once and in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def away_from(session_id: str, partitions: int = 4) -> int:
     return (partition_of(session_id.encode(), partitions) + 1) % partitions
 
 
-async def test_a_stray_is_forwarded_once_untouched_and_joined_at_home() -> None:
+async def test_a_stray_is_forwarded_once_unchanged_and_joined_on_its_home_partition() -> None:
     flow = assemble_only(partitions=4)
     home, elsewhere = partition_of(b"s", 4), away_from("s")
     value = b' {"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-01T00:00:00Z", "unknown": 1e2} '
@@ -34,7 +34,7 @@ async def test_a_stray_is_forwarded_once_untouched_and_joined_at_home() -> None:
     assert flow.counters("assemble") == {"consumed": 2, "forwarded": 1, "joined": 1, "opened": 1, "closed": 1}
 
 
-async def test_a_trace_without_session_id_belongs_to_its_key_at_home_and_astray() -> None:
+async def test_the_key_names_the_session_of_a_trace_without_session_id_on_every_partition() -> None:
     flow = assemble_only(partitions=4)
     for partition in range(4):
         flow.send(TOPICS.traces, trace(partition, None), b"s", partition=partition)
@@ -48,7 +48,7 @@ async def test_a_trace_without_session_id_belongs_to_its_key_at_home_and_astray(
 
 
 @pytest.mark.parametrize("key", [None, b""])
-async def test_a_trace_without_session_id_and_key_is_a_session_of_its_own(key: bytes | None) -> None:
+async def test_a_trace_without_session_id_and_key_has_its_own_session(key: bytes | None) -> None:
     flow = assemble_only(partitions=4)
     for partition in range(4):
         flow.send(TOPICS.traces, trace("one", None), key, partition=partition)
@@ -59,7 +59,7 @@ async def test_a_trace_without_session_id_and_key_is_a_session_of_its_own(key: b
     assert flow.counters("assemble")["duplicate"] == 3
 
 
-async def test_a_key_that_is_no_text_names_one_session() -> None:
+async def test_a_key_that_is_not_utf8_names_one_session() -> None:
     flow = assemble_only(partitions=4)
     for partition in range(4):
         flow.send(TOPICS.traces, trace(partition, None), b"\xff\x00", partition=partition)
@@ -70,7 +70,7 @@ async def test_a_key_that_is_no_text_names_one_session() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"another", b"\xff"])
-async def test_an_event_belongs_to_the_session_that_it_names_whatever_its_key(key: bytes | None) -> None:
+async def test_the_session_id_of_an_event_has_precedence_over_the_key(key: bytes | None) -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(session_id="s"), key)
 
@@ -92,7 +92,7 @@ async def test_a_producer_cannot_pass_an_event_off_as_a_stray_trace(name: bytes)
     assert (len(session["events"]), len(session["traces"]), flow.dead_letters()) == (1, 1, [])
 
 
-async def test_headers_without_a_value_are_carried_and_mean_nothing() -> None:
+async def test_headers_without_a_value_are_forwarded_and_ignored() -> None:
     flow = assemble_only(partitions=4)
     headers = [("ce_id", None), ("traceweir.origin", None)]
     for at, partition in ((0, partition_of(b"s", 4)), (1, away_from("s"))):
@@ -104,7 +104,7 @@ async def test_headers_without_a_value_are_carried_and_mean_nothing() -> None:
     assert len(session["events"]) == 2
 
 
-async def test_an_event_comes_twice_by_its_event_id_whatever_else_differs() -> None:
+async def test_events_with_the_same_event_id_are_duplicates() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(event_id="e", app_name="first"), headers=[("ce_id", b"1")])
     flow.send(TOPICS.invocations, event(event_id="e", app_name="second"), headers=[("ce_id", b"2")])
@@ -117,7 +117,7 @@ async def test_an_event_comes_twice_by_its_event_id_whatever_else_differs() -> N
     assert flow.counters("assemble")["duplicate"] == 1
 
 
-async def test_an_event_without_id_comes_twice_by_its_ce_id() -> None:
+async def test_events_without_event_id_are_duplicates_if_their_ce_id_is_equal() -> None:
     flow = assemble_only()
     for app, ce_id in (("first", b"1"), ("second", b"1"), ("third", b"2")):
         flow.send(TOPICS.invocations, event(app_name=app), headers=[("ce_id", ce_id)])
@@ -128,7 +128,7 @@ async def test_an_event_without_id_comes_twice_by_its_ce_id() -> None:
     assert [item["app_name"] for item in session["events"]] == ["first", "third"]
 
 
-async def test_an_empty_ce_id_is_none() -> None:
+async def test_an_empty_ce_id_is_ignored() -> None:
     flow = assemble_only()
     for app in ("first", "second"):
         flow.send(TOPICS.invocations, event(app_name=app), headers=[("ce_id", b"")])
@@ -139,7 +139,7 @@ async def test_an_empty_ce_id_is_none() -> None:
     assert [item["app_name"] for item in session["events"]] == ["first", "second"]
 
 
-async def test_a_record_without_any_id_comes_twice_by_its_content_however_it_is_written() -> None:
+async def test_records_without_any_id_are_duplicates_if_their_content_is_equal() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(args={"a": 1, "b": 2}))
     flow.send(TOPICS.invocations, orjson.dumps(event(args={"b": 2, "a": 1}), option=orjson.OPT_INDENT_2))
@@ -154,7 +154,7 @@ async def test_a_record_without_any_id_comes_twice_by_its_content_however_it_is_
     assert flow.counters("assemble")["duplicate"] == 2
 
 
-async def test_order_is_restored_by_occurred_at_and_ties_stay_as_they_arrived() -> None:
+async def test_events_are_sorted_by_occurred_at_and_by_arrival_if_equal() -> None:
     kinds = [("tool.called", 1.0), ("tool.returned", 1.000001), ("invocation.completed", 3), ("model.called", 3)]
     for order in permutations(range(4)):
         flow = assemble_only()
@@ -169,7 +169,7 @@ async def test_order_is_restored_by_occurred_at_and_ties_stay_as_they_arrived() 
         assert [item["type"] for item in session["events"]] == ["tool.called", "tool.returned", *arrived]
 
 
-async def test_of_a_trace_that_is_revised_inside_a_session_the_last_content_stands_in_its_new_place() -> None:
+async def test_a_revised_trace_has_its_last_content_and_its_last_place() -> None:
     flow = assemble_only()
     for number, at, summary in ((1, 1, "first"), (2, 2, "only"), (1, 3, "second")):
         flow.send(TOPICS.traces, trace(number, at=at, outcome={"result_summary": summary}))
@@ -196,9 +196,9 @@ async def test_of_a_trace_that_is_revised_inside_a_session_the_last_content_stan
         "checkpoint/offsets",
     ],
 )
-async def test_whatever_the_session_id_says_it_comes_out_as_it_went_in(name: str) -> None:
+async def test_a_session_with_an_unusual_id_is_published_under_the_same_id(name: str) -> None:
     flow = assemble_only(partitions=3)
-    big = "x" * 5_000  # a chunk of its own, which leaves memory
+    big = "x" * 5_000  # Each event is a chunk of its own, which leaves memory.
     for partition in range(3):
         flow.send(TOPICS.invocations, event(session_id=name, app_name=f"{partition}{big}"), partition=partition)
         flow.send(TOPICS.invocations, event(session_id="a", app_name=f"{partition}{big}"), partition=partition)
@@ -212,7 +212,7 @@ async def test_whatever_the_session_id_says_it_comes_out_as_it_went_in(name: str
     assert flow.dead_letters() == []
 
 
-async def test_an_event_that_came_in_the_segment_before_is_a_duplicate_in_the_next() -> None:
+async def test_an_event_of_the_previous_segment_is_a_duplicate_in_the_next() -> None:
     flow = assemble_only(segment_max_events=2)
     for number in (0, 1, 2, 0, 1, 2, 3, 4, 0, 2, 4):
         flow.send(TOPICS.invocations, event(at=number))
@@ -226,7 +226,7 @@ async def test_an_event_that_came_in_the_segment_before_is_a_duplicate_in_the_ne
     assert flow.counters("assemble")["duplicate"] == 6
 
 
-async def test_a_guard_remembers_only_the_latest_records_of_a_session_that_never_ends() -> None:
+async def test_the_guard_of_an_endless_session_keeps_only_its_latest_records() -> None:
     flow = assemble_only(segment_max_events=500)
     for number in range(5_001):
         flow.send(TOPICS.invocations, event(event_id=str(number)))

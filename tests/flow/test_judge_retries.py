@@ -23,7 +23,7 @@ from tests.support.openai_server import Say, busy
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
 
 
-async def test_what_the_judge_says_once_it_is_back_is_the_next_attempt_of_every_score(provider: Provider) -> None:
+async def test_a_successful_retry_publishes_the_next_attempt_of_every_score(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     provider.up = True
@@ -40,7 +40,7 @@ async def test_what_the_judge_says_once_it_is_back_is_the_next_attempt_of_every_
     assert len(published_attempts(flow)) == 2
 
 
-async def test_without_retry_later_in_the_config_it_stays_not_evaluated(provider: Provider) -> None:
+async def test_without_retry_later_in_the_config_a_score_stays_not_evaluated(provider: Provider) -> None:
     plan = retry_plan()
     flow = retry_flow(provider, replace(plan, judge=plan.judge.model_copy(update={"retry_later": None})))
     await send(flow, session())
@@ -50,7 +50,7 @@ async def test_without_retry_later_in_the_config_it_stays_not_evaluated(provider
     assert flow.rows(b"score/r") == {}
 
 
-async def test_as_long_as_it_is_in_vain_nothing_is_published_and_after_the_last_time_it_stays_so(
+async def test_unsuccessful_retries_publish_no_score_and_end_after_the_last_attempt(
     provider: Provider,
 ) -> None:
     flow = retry_flow(provider, retry_plan())
@@ -64,7 +64,7 @@ async def test_as_long_as_it_is_in_vain_nothing_is_published_and_after_the_last_
     assert flow.counters("score")["retries.unsuccessful"] == 3
 
 
-async def test_what_waits_outlives_a_crash(provider: Provider) -> None:
+async def test_a_pending_retry_survives_a_crash(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session("a"), session("b"))
     provider.up = True
@@ -76,26 +76,26 @@ async def test_what_waits_outlives_a_crash(provider: Provider) -> None:
     assert len(published_attempts(flow)) == 4
 
 
-async def test_a_retry_that_a_crash_undid_is_made_again_and_published_once(provider: Provider) -> None:
+async def test_a_retry_interrupted_by_a_crash_is_repeated_and_published_once(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     provider.up = True
     flow.pass_time(AFTER_S)
     while not provider.server.asked[1:]:
         await flow.run_scoring()
-    flow.crash()  # before the checkpoint
+    flow.crash()  # The crash comes before the checkpoint.
     await advance(flow, 1)
     assert published_attempts(flow) == [(0, 0, None), (0, 1, 1.0)]
 
 
-async def test_a_retry_whose_checkpoint_a_crash_undid_is_made_again_and_published_once(provider: Provider) -> None:
+async def test_a_retry_whose_checkpoint_was_not_committed_is_repeated_and_published_once(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     rows = flow.rows(b"score/r")
     provider.up = True
     flow.pass_time(AFTER_S)
     await flow.finish_scoring()
-    cut = flow.cut()  # and never committed
+    cut = flow.cut()  # It is never committed.
     assert [output.topic for output in cut.outputs] == 2 * [TOPICS.results]
     flow.crash()
     assert (published_attempts(flow), flow.rows(b"score/r")) == ([(0, 0, None)], rows)
@@ -105,7 +105,7 @@ async def test_a_retry_whose_checkpoint_a_crash_undid_is_made_again_and_publishe
     assert (published_attempts(flow), flow.rows(b"score/r")) == ([(0, 0, None), (0, 1, 1.0)], {})
 
 
-async def test_each_retry_that_brings_more_values_is_an_attempt_of_its_own(provider: Provider) -> None:
+async def test_each_retry_with_more_values_has_its_own_attempt_number(provider: Provider) -> None:
     provider.server.default = lambda body: (
         Say(text="yes") if any(name in str(body) for name in allowed) else busy(None, 500)
     )
@@ -114,7 +114,7 @@ async def test_each_retry_that_brings_more_values_is_an_attempt_of_its_own(provi
     flow = retry_flow(provider, retry_plan())
     await send(flow, session(events=events))
     for name in ("Number 1.", "Number 2."):
-        await advance(flow)  # in vain
+        await advance(flow)  # This retry is unsuccessful.
         flow.crash()
         allowed.add(name)
         await advance(flow)
@@ -125,11 +125,11 @@ async def test_each_retry_that_brings_more_values_is_an_attempt_of_its_own(provi
         (1, "i1", 1.0),
         (1, "i2", None),
     ]
-    assert flow.counters("score")["retries.unsuccessful"] == 2  # and after three times it stays so
+    assert flow.counters("score")["retries.unsuccessful"] == 2  # No retry follows the third one.
     assert flow.rows(b"score/r") == {}
 
 
-async def test_a_budget_that_begins_anew_is_enough_for_what_it_was_not(provider: Provider) -> None:
+async def test_sessions_beyond_the_budget_are_scored_after_the_budget_resets(provider: Provider) -> None:
     provider.up = True
     plan = judged_plan(retry_later={"after_s": 60}, budget={"tokens_per_minute": 150})
     flow = retry_flow(provider, plan)
@@ -141,4 +141,4 @@ async def test_a_budget_that_begins_anew_is_enough_for_what_it_was_not(provider:
         await advance(flow, 60)
     last = {each["session_id"]: each["value"] for each in flow.results("asks") if each["level"] == "session"}
     assert set(last.values()) == {1.0}
-    assert len(provider.server.asked) == 4  # nobody is asked twice
+    assert len(provider.server.asked) == 4  # The judge gets one request per session.

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes secon
 
 
 @pytest.mark.parametrize("required", [True, False])
-async def test_its_traces_are_candidates_again_only_if_the_gate_asks_for_the_judge(
+async def test_a_retry_publishes_a_candidate_again_only_if_the_gate_requires_the_judged_criterion(
     provider: Provider, required: bool
 ) -> None:
     flow = retry_flow(provider, retry_plan(required=required))
@@ -39,7 +39,7 @@ async def test_its_traces_are_candidates_again_only_if_the_gate_asks_for_the_jud
         assert candidates[1]["required"]["asks"]["status"] == "PASSED"
 
 
-async def test_a_trace_whose_digest_is_forgotten_is_no_candidate_again_for_a_judge_that_the_gate_does_not_ask(
+async def test_an_optional_judge_causes_no_second_candidate_even_if_the_digest_expired(
     provider: Provider,
 ) -> None:
     flow = retry_flow(provider, retry_plan(after_s=10 * AFTER_S))
@@ -54,7 +54,9 @@ async def test_a_trace_whose_digest_is_forgotten_is_no_candidate_again_for_a_jud
 
 
 @pytest.mark.parametrize("crash", [True, False])
-async def test_the_gate_takes_the_candidate_of_a_retry_for_the_later_one(provider: Provider, crash: bool) -> None:
+async def test_the_gate_prefers_the_candidate_of_a_retry_to_a_replayed_attempt_0(
+    provider: Provider, crash: bool
+) -> None:
     access = Access(provider.server.url, SecretStr(KEY))
     plan = retry_plan(required=True)
     flow = Flow(plan, stages=("score", "gate"), judging=lambda clock: Judging(plan.judge, access, clock))
@@ -72,7 +74,7 @@ async def test_the_gate_takes_the_candidate_of_a_retry_for_the_later_one(provide
     provider.up = True
     await pass_time(AFTER_S)
     provider.up = False
-    copy = session(events=[answer_event(3)])  # asks what nobody answered yet, so its verdict is another one
+    copy = session(events=[answer_event(3)])  # Its prompt has no stored verdict, so the judge is asked again.
     flow.send(TOPICS.sessions, copy, b"s")
     await pass_time(1)
     provider.up = True

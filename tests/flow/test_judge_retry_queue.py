@@ -28,7 +28,7 @@ def with_key(message: Any, key: bytes) -> Any:
     return message._replace(key=key) if hasattr(message, "_replace") else replace(message, key=key)
 
 
-async def test_a_session_that_its_topic_has_no_more_is_given_up(provider: Provider) -> None:
+async def test_a_retry_expires_if_the_session_was_deleted_from_its_topic(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     provider.up, flow.first_offset = True, 1
@@ -40,19 +40,19 @@ async def test_a_session_that_its_topic_has_no_more_is_given_up(provider: Provid
     )
 
 
-async def test_while_brokers_do_not_answer_it_waits(provider: Provider) -> None:
+async def test_a_retry_waits_while_the_brokers_are_unavailable(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     provider.up = flow.brokers_fail = True
     for _ in range(5):
         await advance(flow)
-    assert len(flow.read_again) == 5  # and not as often as it looks
+    assert len(flow.read_again) == 5  # One read per wait, although the stage checks its queue more often.
     flow.brokers_fail = False
     await advance(flow, PAUSE_S + 1)
     assert published_attempts(flow) == [(0, 0, None), (0, 1, 1.0)]
 
 
-async def test_beyond_the_most_that_may_wait_the_oldest_stay_as_they_are(provider: Provider) -> None:
+async def test_beyond_max_sessions_the_oldest_pending_retries_are_dropped(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan(max_sessions=2))
     for name in "abc":
         await send(flow, session(name))
@@ -61,7 +61,7 @@ async def test_beyond_the_most_that_may_wait_the_oldest_stay_as_they_are(provide
     assert {each["session_id"] for each in flow.results("asks") if each["value"] == 1.0} == {"b", "c"}
 
 
-async def test_thousands_that_wait_are_taken_a_few_at_a_time(provider: Provider) -> None:
+async def test_due_retries_are_started_in_bounded_groups(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, *(session(f"s{number}") for number in range(3 * AT_ONCE)))
     provider.up = True
@@ -72,7 +72,7 @@ async def test_thousands_that_wait_are_taken_a_few_at_a_time(provider: Provider)
     assert counts == [AT_ONCE, 2 * AT_ONCE, 3 * AT_ONCE]
 
 
-async def test_what_waits_when_the_config_says_nothing_of_it_any_more_is_forgotten(provider: Provider) -> None:
+async def test_pending_retries_are_deleted_if_the_config_no_longer_has_retry_later(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session("a"))
     assert len(flow.rows(b"score/r")) == 1
@@ -94,7 +94,9 @@ async def test_what_waits_when_the_config_says_nothing_of_it_any_more_is_forgott
         b"\xff",
     ],
 )
-async def test_what_is_no_session_is_a_dead_letter_also_while_others_wait(provider: Provider, value: bytes) -> None:
+async def test_an_unreadable_session_is_a_dead_letter_while_retries_are_pending(
+    provider: Provider, value: bytes
+) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     provider.up = True
@@ -104,7 +106,7 @@ async def test_what_is_no_session_is_a_dead_letter_also_while_others_wait(provid
     assert (flow.failures, [letter.reason for letter in flow.dead_letters()]) == ([], ["unreadable_session"])
 
 
-async def test_a_session_of_a_revision_that_no_row_can_hold_is_a_dead_letter(provider: Provider) -> None:
+async def test_a_session_with_a_revision_of_2_to_the_32_is_a_dead_letter(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     provider.up = True
     await send(flow, session("a", revision=2**32 - 1), session("b", revision=2**32))
@@ -112,7 +114,7 @@ async def test_a_session_of_a_revision_that_no_row_can_hold_is_a_dead_letter(pro
     assert [letter.reason for letter in flow.dead_letters()] == ["unreadable_session"]
 
 
-async def test_a_topic_that_was_made_anew_has_another_session_at_the_same_place(provider: Provider) -> None:
+async def test_a_retry_expires_if_its_offset_holds_another_session(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session("a"))
     flow.logs[TOPICS.sessions, 0][0] = with_key(flow.logs[TOPICS.sessions, 0][0], b"b")

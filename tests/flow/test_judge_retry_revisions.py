@@ -26,7 +26,7 @@ from traceweir.streams.testing import event, instant
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
 
 
-async def test_a_later_revision_of_the_session_begins_at_attempt_0(
+async def test_a_later_revision_of_the_session_starts_at_attempt_0(
     provider: Provider,
 ) -> None:
     flow = retry_flow(provider, retry_plan())
@@ -45,7 +45,7 @@ async def test_a_later_revision_of_the_session_begins_at_attempt_0(
     ]
 
 
-async def test_a_later_revision_that_waits_takes_the_place_of_the_former(provider: Provider) -> None:
+async def test_a_pending_later_revision_replaces_the_previous_revision(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     flow.pass_time(AFTER_S / 2)
@@ -57,7 +57,7 @@ async def test_a_later_revision_that_waits_takes_the_place_of_the_former(provide
     assert published_attempts(flow) == [(0, 0, None), (1, 0, None), (1, 1, 1.0)]
 
 
-async def test_a_later_revision_that_the_judge_answers_makes_the_retry_needless(provider: Provider) -> None:
+async def test_a_judged_later_revision_cancels_the_retry(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     provider.up = True
@@ -67,7 +67,7 @@ async def test_a_later_revision_that_the_judge_answers_makes_the_retry_needless(
     assert flow.rows(b"score/r") == {}
 
 
-async def test_a_revision_that_is_scored_while_the_former_is_read_again_is_the_one_that_counts(
+async def test_a_revision_that_is_scored_during_a_retry_cancels_the_retry(
     provider: Provider,
 ) -> None:
     flow = retry_flow(provider, retry_plan())
@@ -85,7 +85,7 @@ async def test_a_revision_that_is_scored_while_the_former_is_read_again_is_the_o
     assert published_attempts(flow) == [(0, 0, None), (1, 0, 1.0)]
 
 
-async def test_a_later_revision_that_waits_meanwhile_is_due_when_it_says(provider: Provider) -> None:
+async def test_a_revision_that_is_deferred_during_a_retry_keeps_its_own_due_time(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     flow.hold_reading = asyncio.Event()
@@ -104,7 +104,7 @@ async def test_a_later_revision_that_waits_meanwhile_is_due_when_it_says(provide
     assert published_attempts(flow) == [(0, 0, None), (1, 0, None), (1, 1, 1.0)]
 
 
-async def test_an_older_revision_that_a_replay_brings_changes_nothing_of_what_waits(provider: Provider) -> None:
+async def test_a_replayed_older_revision_does_not_change_the_pending_retry(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session(revision=1, last_record_at=instant(5)))
     provider.up = True
@@ -113,7 +113,7 @@ async def test_an_older_revision_that_a_replay_brings_changes_nothing_of_what_wa
     assert published_attempts(flow) == [(1, 0, None), (0, 0, 1.0), (1, 1, 1.0)]
 
 
-async def test_a_copy_of_the_same_revision_that_a_replay_brings_gets_no_attempt_that_was_given(
+async def test_a_retry_of_a_replayed_revision_never_reuses_an_attempt_number(
     provider: Provider,
 ) -> None:
     events = [answer_event(number) | {"invocation_id": f"i{number}", "event_id": str(number)} for number in (1, 2)]
@@ -130,7 +130,7 @@ async def test_a_copy_of_the_same_revision_that_a_replay_brings_gets_no_attempt_
     assert published_attempts(flow)[-1] == (0, 2, 1.0)
 
 
-async def test_of_the_scores_of_a_segment_the_highest_revision_and_attempt_are_what_is_known_last(
+async def test_the_highest_revision_and_attempt_of_a_segment_have_the_latest_score(
     provider: Provider,
 ) -> None:
     flow = retry_flow(provider, retry_plan())
@@ -141,7 +141,7 @@ async def test_of_the_scores_of_a_segment_the_highest_revision_and_attempt_are_w
     await send(flow, session(revision=2, events=[answer_event(7)], last_record_at=instant(9)))
     provider.up = True
     await advance(flow)
-    await send(flow, session(revision=1, last_record_at=instant(5)))  # a dead letter until now
+    await send(flow, session(revision=1, last_record_at=instant(5)))  # A replayed dead letter.
     assert [(revision, attempt) for revision, attempt, _ in published_attempts(flow)] == [
         (0, 0),
         (0, 1),
@@ -152,7 +152,7 @@ async def test_of_the_scores_of_a_segment_the_highest_revision_and_attempt_are_w
     assert max(published_attempts(flow)) == (2, 1, 1.0)
 
 
-async def test_no_number_is_given_twice_however_few_may_be_remembered(provider: Provider) -> None:
+async def test_no_version_number_is_used_twice_even_with_max_sessions_1(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan(max_sessions=1))
     for name in "abc":
         provider.up = False
@@ -165,7 +165,7 @@ async def test_no_number_is_given_twice_however_few_may_be_remembered(provider: 
     assert len(versions) == len(set(versions))
 
 
-async def test_an_id_that_is_used_again_begins_anew(provider: Provider) -> None:
+async def test_a_new_session_with_a_used_id_starts_at_attempt_0(provider: Provider) -> None:
     flow = retry_flow(provider, retry_plan())
     await send(flow, session())
     await send(flow, session(first_record_at=instant(9_000), last_record_at=instant(9_001), events=[answer_event(9)]))
@@ -175,13 +175,13 @@ async def test_an_id_that_is_used_again_begins_anew(provider: Provider) -> None:
     assert "Number 9." in provider.server.asked[-1]["messages"][-1]["content"]
 
 
-async def test_a_later_revision_is_the_later_one_whatever_the_clocks_of_those_who_wrote_them(
+async def test_the_revision_number_decides_the_order_and_not_the_timestamp(
     provider: Provider,
 ) -> None:
     flow = retry_flow(provider, retry_plan())
-    said = event("invocation.completed", "s", final_response={"parts": [{"text": "Later."}]}, event_id="2")
-    clocks: dict[str, Any] = {"last_record_at": instant(100)}  # of the clocks of both workers that closed it
-    for at, each in ((60, session(**clocks)), (50, session(revision=1, events=[said], **clocks))):
+    completed = event("invocation.completed", "s", final_response={"parts": [{"text": "Later."}]}, event_id="2")
+    clocks: dict[str, Any] = {"last_record_at": instant(100)}  # The clocks of both workers that closed it agree.
+    for at, each in ((60, session(**clocks)), (50, session(revision=1, events=[completed], **clocks))):
         flow.send(TOPICS.sessions, each, b"s", at=at)
         await settle(flow)
     assert published_attempts(flow) == [(0, 0, None), (1, 0, None)]

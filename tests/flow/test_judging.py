@@ -1,4 +1,4 @@
-"""What judges said, and what it cost, stands in the checkpoint: a replay pays for nothing, a restart forgets nothing."""
+"""Verdicts of judges and their cost are part of the checkpoint: a replay costs nothing, and a restart keeps them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.testing import Flow, event, instant
 
-pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
 
 
 def session(name: str, answer: str = "It ships today.", revision: int = 0) -> dict[str, Any]:
-    said = event("invocation.completed", name, final_response={"parts": [{"text": answer}]}, event_id="1")
+    completed = event("invocation.completed", name, final_response={"parts": [{"text": answer}]}, event_id="1")
     return {
         "session_id": name,
         "segment": 0,
@@ -32,18 +32,18 @@ def session(name: str, answer: str = "It ships today.", revision: int = 0) -> di
         "closed_because": "idle",
         "first_record_at": instant(0),
         "last_record_at": instant(1),
-        "events": [said],
+        "events": [completed],
         "traces": [],
     }
 
 
 def flow_of(plan: Plan, url: str) -> Flow:
     flow = Flow(stages=("score",), plan=plan)
-    return begun_anew(flow, plan, url)
+    return restarted(flow, plan, url)
 
 
-def begun_anew(flow: Flow, plan: Plan, url: str) -> Flow:
-    """The same topics and rows in a process that is new."""
+def restarted(flow: Flow, plan: Plan, url: str) -> Flow:
+    """Returns a flow with the same topics and rows, and with a new judge service as in a new process."""
     logs, table = flow.logs, flow.table
     fresh = Flow(
         stages=("score",), plan=plan, judging=lambda clock: Judging(plan.judge, Access(url, SecretStr(KEY)), clock)
@@ -73,7 +73,7 @@ async def settle(flow: Flow) -> None:
     flow.checkpoint()
 
 
-async def test_a_session_that_is_scored_again_in_another_process_pays_nothing() -> None:
+async def test_a_session_that_another_process_scores_again_costs_no_tokens() -> None:
     plan = judged_plan(samples=3)
     async with openai_server(default=lambda body: Say(text="yes")) as server:
         flow = flow_of(plan, server.url)
@@ -81,7 +81,7 @@ async def test_a_session_that_is_scored_again_in_another_process_pays_nothing() 
         assert [(each["value"], each["cost"]["cached"]) for each in first] == [(1.0, False), (1.0, False)]
         assert len(server.asked) == 3
 
-        flow = begun_anew(flow, plan, server.url)
+        flow = restarted(flow, plan, server.url)
         again = await score(flow, session("s", revision=1))
         assert again[0]["cost"] == {"input_tokens": 0, "output_tokens": 0, "usd": 0.0, "cached": True}
         assert again[0]["value"] == 1.0
@@ -93,20 +93,20 @@ async def test_a_session_that_is_scored_again_in_another_process_pays_nothing() 
     assert len(flow.rows(b"score/j")) == 6
 
 
-async def test_without_a_cache_what_was_remembered_with_one_is_not_used() -> None:
+async def test_stored_verdicts_are_not_used_after_the_cache_was_disabled() -> None:
     async with openai_server() as server:
         flow = flow_of(judged_plan(), server.url)
         await score(flow, session("s"))
         assert len(flow.rows(b"score/j")) == 1
 
-        flow = begun_anew(flow, judged_plan(cache={"max_verdicts": 0}), server.url)
+        flow = restarted(flow, judged_plan(cache={"max_verdicts": 0}), server.url)
         again = await score(flow, session("s", revision=1))
     assert not again[0]["cost"]["cached"]
     assert len(server.asked) == 2
     assert flow.rows(b"score/j") == {}
 
 
-async def test_what_was_paid_today_counts_after_a_restart_and_the_stream_goes_on() -> None:
+async def test_the_tokens_of_today_count_against_the_budget_after_a_restart() -> None:
     plan = judged_plan(budget={"tokens_per_day": 160})
     async with openai_server() as server:
         flow = flow_of(plan, server.url)
@@ -114,7 +114,7 @@ async def test_what_was_paid_today_counts_after_a_restart_and_the_stream_goes_on
         evaluated = [each for each in first if each["level"] == "invocation" and each["status"] != "NOT_EVALUATED"]
         asked = len(server.asked)
         assert asked == len(evaluated) > 0
-        flow = begun_anew(flow, plan, server.url)
+        flow = restarted(flow, plan, server.url)
         more = await score(flow, *(session(f"d{number}", f"Number {number}.") for number in range(20)))
     assert len(server.asked) * 12 <= 160
     refused = [each for each in more if each["level"] == "invocation" and each["not_evaluated_because"] == "budget"]
@@ -123,14 +123,14 @@ async def test_what_was_paid_today_counts_after_a_restart_and_the_stream_goes_on
     assert "the budget resets at " in refused[0]["rationale"]
 
 
-async def test_a_provider_that_is_down_costs_scores_and_not_the_stream() -> None:
+async def test_an_unavailable_provider_leaves_scores_unevaluated_and_does_not_stop_the_stream() -> None:
     plan = judged_plan(breaker={"failures": 2})
     async with openai_server(default=lambda body: busy(None, 500)) as server:
         flow = flow_of(plan, server.url)
         found = await score(flow, *(session(f"s{number}", f"{number}") for number in range(10)))
     assert {each["not_evaluated_because"] for each in found} == {"error"}
     assert len(found) == 20
-    assert len(server.asked) < 70  # not 7 for each
+    assert len(server.asked) < 70  # The circuit breaker prevents 7 requests per session.
     assert flow.counters("score")["scored"] == 10
 
 
@@ -138,7 +138,7 @@ def verdict(number: int, at: int = 0) -> JudgeVerdict:
     return JudgeVerdict(number.to_bytes(16), at, f"said {number}")
 
 
-def kept(rows: JudgeRows, table: dict[bytes, bytes]) -> dict[bytes, bytes]:
+def written_rows(rows: JudgeRows, table: dict[bytes, bytes]) -> dict[bytes, bytes]:
     for key, row in rows.rows():
         if row is None:
             table.pop(key, None)
@@ -147,32 +147,32 @@ def kept(rows: JudgeRows, table: dict[bytes, bytes]) -> dict[bytes, bytes]:
     return table
 
 
-def test_the_oldest_verdicts_go_when_there_are_too_many_or_too_old() -> None:
+def test_verdicts_beyond_the_limits_of_number_and_age_are_deleted() -> None:
     table: dict[bytes, bytes] = {}
     rows = JudgeRows(VerdictCache(max_verdicts=3, max_age_s=100))
     for number in range(5):
         rows.learn(b"s", JudgeUsage([verdict(number, at=number * 10_000)]))
     assert rows.known(b"s") == [verdict(number, at=number * 10_000) for number in (2, 3, 4)]
     assert rows.known(b"t") == []
-    assert len(kept(rows, table)) == 3
+    assert len(written_rows(rows, table)) == 3
 
     fresh = JudgeRows(VerdictCache(max_verdicts=3, max_age_s=100))
     fresh.load(table)
     assert fresh.known(b"s") == rows.known(b"s")
     fresh.tick(131)
     assert fresh.known(b"s") == [verdict(4, at=40_000)]
-    assert len(kept(fresh, table)) == 1
+    assert len(written_rows(fresh, table)) == 1
 
 
-def test_what_a_partition_cost_today_comes_and_goes_with_it() -> None:
+def test_the_cost_of_a_partition_today_moves_with_the_partition() -> None:
     charged: list[Paid] = []
     table: dict[bytes, bytes] = {}
     rows = JudgeRows(VerdictCache(), charged.append)
     yesterday, today = 1_440 * 20_000 - 1, 1_440 * 20_000 + 5
     for minute, tokens, usd in ((yesterday, 7, 0.7), (today - 1, 10, 1.0), (today, 5, 0.5), (today, 1, 0.25)):
         rows.learn(b"s", JudgeUsage((), [Paid(minute, tokens, usd)]))
-    assert charged == []  # the process that paid knows
-    kept(rows, table)
+    assert charged == []  # The process that paid has already counted these tokens.
+    written_rows(rows, table)
     rows.drop()
     assert sum(paid.tokens for paid in charged) == -16
 

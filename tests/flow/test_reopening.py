@@ -13,7 +13,7 @@ from traceweir.streams.testing import START_S, event
 
 
 @pytest.mark.parametrize("crash", [False, True])
-async def test_a_late_event_opens_its_session_again_and_it_is_published_whole(crash: bool) -> None:
+async def test_a_late_event_reopens_its_session_and_the_whole_session_is_published_again(crash: bool) -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await send_event(flow, "c", 2)
@@ -23,7 +23,7 @@ async def test_a_late_event_opens_its_session_again_and_it_is_published_whole(cr
     await send_event(flow, "b", 1)
     if crash:
         flow.crash()
-    await advance_to(flow, 340)  # after a restart late records set the clock back for a while
+    await advance_to(flow, 340)  # After a restart late records set the clock back for some seconds.
 
     assert published_events(flow) == [(0, 0, "ac"), (0, 1, "abc")]
     first, second = flow.sessions()
@@ -31,7 +31,7 @@ async def test_a_late_event_opens_its_session_again_and_it_is_published_whole(cr
     assert flow.counters("assemble") == {"consumed": 3, "joined": 3, "opened": 1, "closed": 2, "reopened": 1}
 
 
-async def test_events_that_come_late_together_make_one_revision() -> None:
+async def test_late_events_that_come_together_are_one_revision() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 301)
@@ -44,7 +44,7 @@ async def test_events_that_come_late_together_make_one_revision() -> None:
     assert published_events(flow) == [(0, 0, "a"), (0, 1, "abcd")]
 
 
-async def test_what_goes_on_in_the_grace_is_the_same_segment_and_waits_for_the_idle_gap() -> None:
+async def test_a_reopened_session_waits_for_the_idle_gap_and_keeps_its_segment() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 500)
@@ -59,7 +59,7 @@ async def test_what_goes_on_in_the_grace_is_the_same_segment_and_waits_for_the_i
     assert published_events(flow) == [(0, 0, "a"), (0, 1, "abc")]
 
 
-async def test_a_session_that_ended_waits_for_the_linger_when_it_is_opened_again() -> None:
+async def test_an_ended_session_that_is_reopened_waits_for_the_linger() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event("session.ended", event_id="e", at=5), at=5)
     await flow.settle()
@@ -74,7 +74,7 @@ async def test_a_session_that_ended_waits_for_the_linger_when_it_is_opened_again
 
 
 @pytest.mark.parametrize(("at", "expected"), [(899.9, (0, 1, "ab")), (900.1, (1, 0, "b"))])
-async def test_the_grace_ends_so_long_after_the_moment_at_which_the_session_was_due(at: float, expected: Any) -> None:
+async def test_the_grace_starts_when_the_session_was_due_to_close(at: float, expected: Any) -> None:
     live, backlog = assemble_only(), assemble_only()
     for flow in (live, backlog):
         flow.send(TOPICS.invocations, event(event_id="a", at=0), at=0)
@@ -94,7 +94,7 @@ async def test_the_grace_ends_so_long_after_the_moment_at_which_the_session_was_
             assert published_events(flow) == [(0, 0, "a"), expected]
 
 
-async def test_a_late_event_after_the_grace_begins_the_next_segment_and_behind_the_guard_it_is_a_dead_letter() -> None:
+async def test_an_event_after_the_grace_starts_the_next_segment_and_after_the_guard_is_a_dead_letter() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 901)
@@ -108,12 +108,12 @@ async def test_a_late_event_after_the_grace_begins_the_next_segment_and_behind_t
     assert letter.reason == "late"
 
 
-async def test_a_session_closed_for_its_size_is_not_opened_again() -> None:
+async def test_a_session_that_was_closed_for_its_size_is_not_reopened() -> None:
     flow = assemble_only(segment_max_events=2)
     for number, name in enumerate("abc"):
         await send_event(flow, name, number)
     await flow.finish()
-    assert len(flow.rows(b"assemble/c")) == 1  # of the last segment
+    assert len(flow.rows(b"assemble/c")) == 1  # Only the last segment has rows of content.
     await send_event(flow, "d", 4)
     await send_event(flow, "e", 5)
     await flow.finish()
@@ -121,7 +121,7 @@ async def test_a_session_closed_for_its_size_is_not_opened_again() -> None:
     assert published_events(flow) == [(0, 0, "ab"), (1, 0, "c"), (1, 1, "cd"), (2, 0, "e")]
 
 
-async def test_a_session_that_has_no_room_for_a_late_event_is_followed_by_its_next_segment() -> None:
+async def test_a_late_event_that_does_not_fit_its_session_starts_the_next_segment() -> None:
     flow = assemble_only(segment_max_events=2)
     for number, name in enumerate("ab"):
         await send_event(flow, name, number)
@@ -133,7 +133,7 @@ async def test_a_session_that_has_no_room_for_a_late_event_is_followed_by_its_ne
     assert len(flow.rows(b"assemble/c")) == 1
 
 
-async def test_events_that_come_late_one_by_one_after_the_grace_are_one_segment() -> None:
+async def test_single_late_events_after_the_grace_are_one_segment() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 1_500)
@@ -146,7 +146,7 @@ async def test_events_that_come_late_one_by_one_after_the_grace_are_one_segment(
     assert published_events(flow) == [(0, 0, "a"), (1, 0, "bcdef")]
 
 
-async def test_a_long_session_is_opened_again_from_its_sealed_chunks() -> None:
+async def test_a_long_session_is_reopened_from_its_sealed_chunks() -> None:
     flow = assemble_only()
     for number in range(60):
         flow.send(TOPICS.invocations, event(event_id=f"{number:02}", app_name="x" * 300, at=number), at=0)

@@ -9,7 +9,7 @@ from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.testing import START_S, event
 
 
-async def test_a_duplicate_opens_nothing_whether_of_the_first_or_of_a_later_revision() -> None:
+async def test_a_duplicate_of_any_revision_reopens_no_session() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 301)
@@ -25,7 +25,7 @@ async def test_a_duplicate_opens_nothing_whether_of_the_first_or_of_a_later_revi
     assert flow.counters("assemble")["duplicate"] == 3
 
 
-async def test_duplicates_of_a_former_segment_are_known_through_all_revisions_of_the_next() -> None:
+async def test_duplicates_of_the_previous_segment_are_detected_in_all_revisions_of_the_next() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 901)
@@ -34,7 +34,7 @@ async def test_duplicates_of_a_former_segment_are_known_through_all_revisions_of
         await advance_to(flow, 1_205 + 310 * number)
         flow.crash()
     guard = flow.rows(b"assemble/g")[b"assemble/gs"]
-    assert len(guard) == 21 + 16 * 4  # four identities, none of them twice
+    assert len(guard) == 21 + 16 * 4  # Four identities, each stored once.
     for name in "abcd":
         await send_event(flow, name, 1_830)
     await flow.finish()
@@ -44,15 +44,15 @@ async def test_duplicates_of_a_former_segment_are_known_through_all_revisions_of
 
 
 @pytest.mark.parametrize("former", [False, True])
-async def test_what_is_opened_again_before_its_close_was_committed_has_not_closed(former: bool) -> None:
+async def test_a_session_that_is_reopened_before_its_close_was_committed_is_published_once(former: bool) -> None:
     flow = assemble_only()
-    if former:  # a segment before it, of which the guard knows
+    if former:  # An earlier segment, whose event the guard knows.
         flow.send(TOPICS.invocations, event(event_id="z", at=-2_000), at=-2_000)
     for name, at in (("a", 0), ("b", 400), ("c", 800)):
         flow.send(TOPICS.invocations, event(event_id=name, at=at), at=at)
     flow.now = START_S + 1_000
     flow.crash()
-    await flow.take(TOPICS.invocations)  # in one batch, and all of it in one checkpoint
+    await flow.take(TOPICS.invocations)  # All records are in one batch and one checkpoint.
     flow.checkpoint()
     flow.crash()
     for name in "zabc"[not former :]:
@@ -67,7 +67,7 @@ async def test_what_is_opened_again_before_its_close_was_committed_has_not_close
 
 
 @pytest.mark.parametrize("count", [1, 20])
-async def test_a_session_that_is_forgotten_and_begins_again_within_one_checkpoint_keeps_what_it_joins(
+async def test_a_session_that_expires_and_restarts_within_one_checkpoint_keeps_its_new_records(
     count: int,
 ) -> None:
     flow = assemble_only()
@@ -77,7 +77,7 @@ async def test_a_session_that_is_forgotten_and_begins_again_within_one_checkpoin
     flow.crash()
     flow.send(TOPICS.invocations, event(event_id="other", session_id="other"), at=4_090)
     await flow.take(TOPICS.invocations)
-    flow.pass_time(61)  # grace and guard of the first are over
+    flow.pass_time(61)  # The grace and the guard of the first segment are over.
     for number in range(count):
         late = event(event_id=f"{number:02}", app_name="x" * 900, at=4_100 + number)
         flow.send(TOPICS.invocations, late, at=4_150)
@@ -89,7 +89,7 @@ async def test_a_session_that_is_forgotten_and_begins_again_within_one_checkpoin
     assert published_events(flow)[-1] == (0, 0, "".join(f"{number:02}" for number in range(count)))
 
 
-async def test_what_comes_between_the_halves_of_the_checkpoint_of_a_close_opens_the_session_again() -> None:
+async def test_a_record_between_the_cut_and_the_commit_of_a_close_reopens_the_session() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(event_id="a"), at=0)
     await flow.settle()
@@ -106,7 +106,7 @@ async def test_what_comes_between_the_halves_of_the_checkpoint_of_a_close_opens_
 
 
 @pytest.mark.parametrize("committed", [False, True])
-async def test_a_session_that_was_begun_and_closed_within_one_checkpoint_is_opened_again(committed: bool) -> None:
+async def test_a_session_that_opens_and_closes_within_one_checkpoint_is_reopened(committed: bool) -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(event_id="a"), at=0)
     await flow.take(TOPICS.invocations)
@@ -124,7 +124,7 @@ async def test_a_session_that_was_begun_and_closed_within_one_checkpoint_is_open
     assert published_events(flow) == [(0, 0, "a"), (0, 1, "ab")]
 
 
-async def test_closed_sessions_leave_memory_with_the_checkpoint_after_their_own() -> None:
+async def test_closed_sessions_leave_memory_at_the_checkpoint_after_their_close() -> None:
     flow = assemble_only()
     for number in range(50):
         flow.send(TOPICS.invocations, event(session_id=str(number), event_id="x" * 900))
@@ -134,10 +134,10 @@ async def test_closed_sessions_leave_memory_with_the_checkpoint_after_their_own(
 
     assemble = flow.lanes[0].stages["assemble"]
     assert isinstance(assemble, AssembleStage)
-    assert assemble.held_bytes < 2_000  # of the other one at most
+    assert assemble.held_bytes < 2_000  # At most the bytes of the other session.
 
 
-async def test_state_of_the_version_before_is_read() -> None:
+async def test_rows_of_the_previous_format_are_read() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 901)
@@ -158,7 +158,7 @@ async def test_state_of_the_version_before_is_read() -> None:
 
 
 @pytest.mark.parametrize("kind", ["c", "g"])
-async def test_state_of_a_later_version_is_refused(kind: str) -> None:
+async def test_rows_of_an_unknown_later_format_are_refused(kind: str) -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)
     await advance_to(flow, 901)

@@ -1,4 +1,4 @@
-"""Dead letters that are sent again: what reads now is scored once, and the counts add up."""
+"""Replayed dead letters: a record that is readable now is scored once, and the counters add up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from traceweir.streams.testing import Flow, event, trace
 
 
 def send_again(flow: Flow) -> None:
-    """Put what the dead letters keep where it came from, as a replay does."""
+    """Sends each dead letter's record to its original topic, as a replay does."""
     for message in flow.read(TOPICS.dead_letters):
         found = Found(
             LetterId(message.partition, message.offset), message.timestamp, message.dead_letter, replayed=False
@@ -32,38 +32,38 @@ def dead(counters: dict[str, int]) -> int:
 
 
 class Broken:
-    """A scoring that fails until it is mended."""
+    """A scoring that fails until `repaired` is set to True."""
 
     def __init__(self, inner: Measure) -> None:
-        self._inner, self.mended = inner, False
+        self._inner, self.repaired = inner, False
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
-        if not self.mended:
+        if not self.repaired:
             raise OSError("the model is not there")
         return await self._inner(session, known, attempt)
 
 
-@pytest.mark.parametrize("mended", [True, False])
-async def test_a_session_whose_scoring_failed_is_scored_once_it_is_mended(mended: bool) -> None:
+@pytest.mark.parametrize("repaired", [True, False])
+async def test_a_replayed_session_is_scored_after_the_scoring_was_repaired(repaired: bool) -> None:
     flow = Flow(hold=Broken)
     flow.send(TOPICS.traces, trace(1, "s"))
     await flow.finish()
     assert [letter.reason for letter in flow.dead_letters()] == ["scoring_failed"]
 
     assert isinstance(flow.scoring, Broken)
-    flow.scoring.mended = mended
+    flow.scoring.repaired = repaired
     send_again(flow)
     await flow.settle()
 
     assemble, score, gate = (flow.counters(stage) for stage in ("assemble", "score", "gate"))
-    assert [decision["trace_id"] for decision in flow.results("gate")] == ["kp:trace:1"] * mended
-    assert (score["replayed"], score["consumed"], dead(score)) == (1, 2, 1 if mended else 2)
+    assert [decision["trace_id"] for decision in flow.results("gate")] == ["kp:trace:1"] * repaired
+    assert (score["replayed"], score["consumed"], dead(score)) == (1, 2, 1 if repaired else 2)
     assert assemble["closed"] + score["replayed"] == score.get("scored", 0) + dead(score)
-    assert gate.get("consumed", 0) == mended
-    assert [letter.replay_of for letter in flow.dead_letters()] == [None] + ["0:0"] * (not mended)
+    assert gate.get("consumed", 0) == repaired
+    assert [letter.replay_of for letter in flow.dead_letters()] == [None] + ["0:0"] * (not repaired)
 
 
-async def test_a_candidate_that_is_decided_again_is_counted_as_replayed() -> None:
+async def test_a_candidate_that_is_sent_again_is_counted_as_replayed() -> None:
     flow = Flow()
     flow.send(TOPICS.candidates, b"{", b"scope")
     await flow.settle()
@@ -74,7 +74,7 @@ async def test_a_candidate_that_is_decided_again_is_counted_as_replayed() -> Non
     assert (gate["consumed"], gate["replayed"], dead(gate)) == (2, 1, 2)
 
 
-async def test_what_was_late_joins_the_next_segment_of_its_session() -> None:
+async def test_a_replayed_late_record_joins_the_next_segment_of_its_session() -> None:
     flow = Flow()
     flow.send(TOPICS.invocations, event(session_id="s", at=1))
     await flow.finish()
@@ -95,7 +95,7 @@ async def test_what_was_late_joins_the_next_segment_of_its_session() -> None:
 
 
 @pytest.mark.parametrize("topic", [TOPICS.traces, TOPICS.invocations])
-async def test_a_late_stray_keeps_what_it_was_and_joins_at_home(topic: str) -> None:
+async def test_a_replayed_late_stray_keeps_its_kind_and_joins_on_its_home_partition(topic: str) -> None:
     flow = Flow(partitions=3)
     home = partition_of(b"s", 3)
     document = trace(1, "s") if topic == TOPICS.traces else event(session_id="s", at=1)

@@ -23,7 +23,7 @@ def all_stages(config: bytes = CONFIG, **options: Any) -> Flow:
     return Flow(plan=read_plan(config), embedder=HashingEmbedder(), **options)
 
 
-async def test_scores_are_revised_under_the_same_ids() -> None:
+async def test_revised_scores_keep_their_ids() -> None:
     flow = all_stages()
     reference = {"final_response": {"role": "model", "parts": [{"text": "yes indeed"}]}}
     answer = {"final_response": {"role": "model", "parts": [{"text": "yes indeed"}]}}
@@ -40,7 +40,7 @@ async def test_scores_are_revised_under_the_same_ids() -> None:
     assert len({(s["result_id"], s["revision"]) for s in flow.results()}) == len(flow.results())
 
 
-async def test_a_revision_with_the_same_traces_gives_no_candidate_also_after_a_restart() -> None:
+async def test_a_revision_with_unchanged_traces_publishes_no_candidate_also_after_a_restart() -> None:
     for crash in (False, True):
         flow = all_stages()
         flow.send(TOPICS.traces, trace(1), at=0)
@@ -57,7 +57,7 @@ async def test_a_revision_with_the_same_traces_gives_no_candidate_also_after_a_r
         assert [s["revision"] for s in flow.results("gate")] == [0]
 
 
-async def test_of_a_revision_those_traces_are_candidates_that_are_new_or_have_changed() -> None:
+async def test_a_revision_publishes_only_new_and_changed_traces_as_candidates() -> None:
     flow = all_stages()
     for number in (1, 2):
         flow.send(TOPICS.traces, trace(number), at=0)
@@ -66,12 +66,12 @@ async def test_of_a_revision_those_traces_are_candidates_that_are_new_or_have_ch
     flow.send(TOPICS.traces, trace(3), at=3)
     await flow.finish()
 
-    told = [(m.json["revision"], m.json["trace"]["id"]) for m in flow.read(TOPICS.candidates)]
-    assert told == [(0, "kp:trace:1"), (0, "kp:trace:2"), (1, "kp:trace:2"), (1, "kp:trace:3")]
-    assert [(s["revision"], s["trace_id"]) for s in flow.results("gate")] == told
+    published = [(m.json["revision"], m.json["trace"]["id"]) for m in flow.read(TOPICS.candidates)]
+    assert published == [(0, "kp:trace:1"), (0, "kp:trace:2"), (1, "kp:trace:2"), (1, "kp:trace:3")]
+    assert [(s["revision"], s["trace_id"]) for s in flow.results("gate")] == published
 
 
-async def test_a_trace_is_a_candidate_again_when_a_required_criterion_comes_out_otherwise() -> None:
+async def test_a_trace_is_a_candidate_again_if_the_status_of_a_required_criterion_changes() -> None:
     flow = all_stages(REQUIRING)
     flow.send(TOPICS.traces, trace(1), at=0)
     expected = {"role": "model", "parts": [{"text": "a b c"}]}
@@ -85,7 +85,7 @@ async def test_a_trace_is_a_candidate_again_when_a_required_criterion_comes_out_
     assert [s["details"]["decision"] for s in flow.results("gate")] == ["rejected", "accepted"]
 
 
-async def test_a_revised_trace_is_compared_without_its_own_old_vector_which_it_replaces() -> None:
+async def test_a_revised_trace_replaces_its_own_vector_and_is_not_compared_with_it() -> None:
     flow = all_stages()
     flow.send(TOPICS.traces, trace(1, task={"objective": "Feed the cat"}), at=0)
     flow.send(TOPICS.traces, trace(2, "other", task={"objective": "Repair a steam engine"}), at=1)
@@ -96,11 +96,11 @@ async def test_a_revised_trace_is_compared_without_its_own_old_vector_which_it_r
     novelties = [(s["trace_id"], s["revision"], s["details"]["novelty"]) for s in flow.results("trace_value")]
     first, second, again = novelties
     assert (first[:2], second[:2], again[:2]) == (("kp:trace:1", 0), ("kp:trace:2", 0), ("kp:trace:1", 1))
-    assert again[2] == pytest.approx(second[2], abs=1e-6)  # from the one other trace, not from itself
+    assert again[2] == pytest.approx(second[2], abs=1e-6)  # The distance to the only other trace.
     assert len(flow.rows(b"gate/v")) == 2
 
 
-async def test_what_was_accepted_and_is_now_rejected_is_taken_back() -> None:
+async def test_an_accepted_trace_that_a_revision_rejects_has_a_tombstone() -> None:
     flow = all_stages()
     for number, confidence in enumerate((1.0, 0.0, 0.9)):
         flow.send(TOPICS.traces, trace(1, outcome={"confidence": confidence}), at=number)
@@ -112,7 +112,7 @@ async def test_what_was_accepted_and_is_now_rejected_is_taken_back() -> None:
     assert [s["details"]["decision"] for s in flow.results("gate")] == ["accepted", "rejected", "accepted"]
 
 
-async def test_a_trace_that_its_scope_has_forgotten_is_taken_back_by_a_later_segment() -> None:
+async def test_a_later_segment_that_rejects_a_trace_writes_a_tombstone_after_its_scope_forgot_the_trace() -> None:
     flow = all_stages(b'{"gate": {"threshold": 0.6, "cache_size": 1}}')
     flow.send(TOPICS.traces, trace(1), at=0)
     flow.send(TOPICS.traces, trace(2, "other"), at=1)
@@ -124,7 +124,7 @@ async def test_a_trace_that_its_scope_has_forgotten_is_taken_back_by_a_later_seg
     assert [(m.key, m.value is None) for m in flow.read(TOPICS.network)][-1] == (b"kp:trace:1", True)
 
 
-async def test_a_replayed_revision_that_is_older_does_not_stand_for_what_was_given() -> None:
+async def test_a_replayed_older_revision_is_superseded_and_the_next_revision_is_compared_with_the_newest() -> None:
     flow = Flow(stages=("score", "gate"), plan=read_plan(CONFIG), embedder=HashingEmbedder())
     for revision, confidence in ((1, 1.0), (0, 0.9), (2, 0.9)):
         document = {
@@ -145,7 +145,7 @@ async def test_a_replayed_revision_that_is_older_does_not_stand_for_what_was_giv
     assert decided == [(1, []), (0, ["superseded"]), (2, [])]
 
 
-async def test_a_session_that_claims_to_be_of_the_far_future_makes_nothing_forgotten() -> None:
+async def test_a_session_with_a_time_in_the_far_future_expires_no_digest() -> None:
     flow = all_stages()
     flow.send(TOPICS.traces, trace(1), at=0)
     await flow.finish()
@@ -159,7 +159,7 @@ async def test_a_session_that_claims_to_be_of_the_far_future_makes_nothing_forgo
     assert flow.counters("score")["unchanged"] == 1
 
 
-async def test_a_trace_that_is_revised_into_another_scope_and_rejected_there_is_taken_back() -> None:
+async def test_a_trace_that_moves_to_another_scope_and_is_rejected_there_has_a_tombstone() -> None:
     flow = all_stages()
     flow.send(TOPICS.traces, trace(1), at=0)
     await flow.finish()
@@ -169,7 +169,7 @@ async def test_a_trace_that_is_revised_into_another_scope_and_rejected_there_is_
     assert [m.value is None for m in flow.read(TOPICS.network)] == [False, True]
 
 
-async def test_revisions_of_one_session_are_scored_one_after_the_other_and_of_others_beside_them() -> None:
+async def test_revisions_of_one_session_are_scored_in_order_and_other_sessions_concurrently() -> None:
     flow = Flow(stages=("score",), plan=read_plan(CONFIG), hold=HeldScoring)
     assert isinstance(flow.scoring, HeldScoring)
     for name, revision in (("s", 0), ("s", 1), ("t", 0)):
@@ -192,11 +192,11 @@ async def test_revisions_of_one_session_are_scored_one_after_the_other_and_of_ot
         flow.scoring.release(flow.scoring.waiting[-1])
         await flow.settle()
 
-    told = [(m.json["session_id"], m.json["revision"]) for m in flow.read(TOPICS.candidates)]
-    assert told == [("t", 0), ("s", 0), ("s", 1)]
+    published = [(m.json["session_id"], m.json["revision"]) for m in flow.read(TOPICS.candidates)]
+    assert published == [("t", 0), ("s", 0), ("s", 1)]
 
 
-async def test_what_was_given_is_forgotten_when_a_session_cannot_come_again() -> None:
+async def test_the_digests_of_a_session_are_deleted_when_it_can_no_longer_be_revised() -> None:
     flow = all_stages()
     flow.send(TOPICS.traces, trace(1, "old"), at=0)
     await flow.finish()

@@ -1,4 +1,4 @@
-"""Rows through the stages, a record at a time and with crashes, give the numbers that `traceweir score` gives of the file."""
+"""Rows that pass the stages one record at a time with crashes have the scores that `traceweir score` computes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = [
 ]
 
 
-async def test_online_and_offline_give_the_same_scores(tmp_path: Path) -> None:
+async def test_online_and_offline_scores_are_equal(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)), "utf-8")
     found = read(path)
@@ -54,7 +54,7 @@ async def test_online_and_offline_give_the_same_scores(tmp_path: Path) -> None:
     assert {each["result_id"]: each for each in online} == {each["result_id"]: each for each in offline}
 
 
-async def test_a_row_that_cannot_be_used_is_a_dead_letter_that_names_the_column() -> None:
+async def test_an_invalid_row_is_a_dead_letter_that_names_the_columns() -> None:
     flow = Flow(plan=read_plan(AUTO))
     both = {"request": "q", "response": "a", "expected_facts": [], "expected_response": "r"}
     moment = "2025-12-31T23:59:00Z"

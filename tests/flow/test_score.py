@@ -1,4 +1,4 @@
-"""Score: sessions finish in any order, once each, and one that hangs holds back nobody."""
+"""Score: sessions finish in any order and once each, and a hanging session does not delay the others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def scored(flow: Flow) -> list[str]:
     return [orjson.loads(message.value or b"")["session_id"] for message in flow.read(TOPICS.candidates)]
 
 
-async def test_the_committed_offset_is_the_one_below_which_all_is_done() -> None:
+async def test_all_sessions_below_the_committed_offset_are_finished() -> None:
     flow, scoring = held()
     for name in "abcdef":
         flow.send(TOPICS.sessions, session(name))
@@ -77,16 +77,16 @@ async def test_the_committed_offset_is_the_one_below_which_all_is_done() -> None
     assert len(scoring.begun) == 6
 
 
-async def test_what_is_done_above_the_committed_offset_is_not_scored_again_after_a_crash() -> None:
+async def test_finished_sessions_above_the_committed_offset_are_not_scored_again_after_a_crash() -> None:
     flow, scoring = held()
     for name in "abcdef":
         flow.send(TOPICS.sessions, session(name))
     await flow.settle()
     await release(flow, scoring, "b", "d")
     flow.checkpoint()
-    await release(flow, scoring, "a", "e")  # done, but not committed
+    await release(flow, scoring, "a", "e")  # Finished, but not committed.
     flow.crash()
-    await release(flow, scoring, "c")  # of the lane that is gone: publishes nothing
+    await release(flow, scoring, "c")  # It belongs to the lane that was closed, so it publishes nothing.
     scoring.begun.clear()
 
     await flow.take(TOPICS.sessions, 2)
@@ -105,13 +105,13 @@ async def test_what_is_done_above_the_committed_offset_is_not_scored_again_after
     assert (counters["consumed"], counters["scored"], counters["candidates"]) == (6, 6, 6)
 
 
-async def test_numbers_in_the_log_that_no_record_has_do_not_hold_the_offset_back() -> None:
+async def test_offsets_without_a_record_do_not_block_the_committed_offset() -> None:
     flow, scoring = held()
     for number, name in enumerate("abcdef"):
         flow.send(TOPICS.sessions, session(name) if number % 2 else None)
     log = flow.logs[TOPICS.sessions, 0]
     lane = flow.lanes[0]
-    await lane.take(TOPICS.sessions, [log[1], log[3]])  # as where transaction markers stand
+    await lane.take(TOPICS.sessions, [log[1], log[3]])  # Transaction markers leave such gaps.
     await lane.take(TOPICS.sessions, [log[5]])
     await flow.run_scoring()
     await release(flow, scoring, "d", "f")
@@ -126,7 +126,7 @@ async def test_numbers_in_the_log_that_no_record_has_do_not_hold_the_offset_back
     assert (offset(flow), flow.rows(b"score/d"), sorted(scored(flow))) == (6, {}, ["b", "d", "f"])
 
 
-async def test_a_session_that_hangs_holds_back_nobody() -> None:
+async def test_a_hanging_session_does_not_delay_other_sessions() -> None:
     flow, scoring = held(score_window=5, score_concurrency=2)
     names = [str(number) for number in range(40)]
     for name in ["hangs", *names]:
@@ -141,13 +141,13 @@ async def test_a_session_that_hangs_holds_back_nobody() -> None:
         flow.checkpoint()
 
     assert (scored(flow), offset(flow)) == (names, 0)
-    assert len(flow.rows(b"score/d")[b"score/d"]) == 17  # one range, and not 40 numbers
+    assert len(flow.rows(b"score/d")[b"score/d"]) == 17  # The row holds one range instead of 40 numbers.
     await release(flow, scoring, "hangs")
     flow.checkpoint()
     assert offset(flow) == 41
 
 
-async def test_no_more_is_read_while_as_many_sessions_hang_as_the_window_has_places() -> None:
+async def test_reading_pauses_while_the_window_is_full_of_hanging_sessions() -> None:
     flow, scoring = held(score_window=3)
     for name in "abcde":
         flow.send(TOPICS.sessions, session(name))
@@ -160,7 +160,7 @@ async def test_no_more_is_read_while_as_many_sessions_hang_as_the_window_has_pla
     assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
 
 
-async def test_of_the_revisions_that_wait_for_one_that_hangs_the_newest_is_scored() -> None:
+async def test_only_the_newest_revision_behind_a_hanging_revision_is_scored() -> None:
     flow, scoring = held(score_window=3)
     for revision in range(20):
         flow.send(TOPICS.sessions, session("s", revision=revision), b"s")
@@ -179,12 +179,12 @@ async def test_of_the_revisions_that_wait_for_one_that_hangs_the_newest_is_score
     assert (counters["consumed"], counters["scored"], counters["superseded"]) == (20, 2, 18)
 
 
-async def test_a_session_whose_id_is_used_again_supersedes_nothing_of_what_was_before() -> None:
+async def test_a_new_session_with_a_used_id_supersedes_no_earlier_session() -> None:
     flow, scoring = held()
     lives = [session("s", first_record_at=instant(at), last_record_at=instant(at + 1)) for at in (0, 9_000, 18_000)]
     for life in lives:
         flow.send(TOPICS.sessions, life, b"s")
-    flow.send(TOPICS.sessions, session("s", revision=1), b"s")  # of the first one, as a replay brings it
+    flow.send(TOPICS.sessions, session("s", revision=1), b"s")  # A replayed revision of the first session.
     await flow.settle()
     for _ in range(4):
         await release(flow, scoring, "s")
@@ -192,9 +192,9 @@ async def test_a_session_whose_id_is_used_again_supersedes_nothing_of_what_was_b
     assert (flow.counters("score")["scored"], flow.counters("score").get("superseded", 0)) == (4, 0)
 
 
-async def test_what_waits_is_superseded_by_a_later_revision_of_its_own_segment_alone() -> None:
+async def test_a_waiting_revision_is_superseded_only_by_a_later_revision_of_its_segment() -> None:
     flow, scoring = held()
-    versions = [(0, 0), (0, 2), (1, 0), (0, 1), (1, 1), (0, 2)]  # the earlier and the equal one as a replay brings them
+    versions = [(0, 0), (0, 2), (1, 0), (0, 1), (1, 1), (0, 2)]  # A replay sends the earlier and the equal one.
     for segment, revision in versions:
         flow.send(TOPICS.sessions, session("s", segment=segment, revision=revision), b"s")
     flow.send(TOPICS.sessions, b"{}", key=b"s")
@@ -211,7 +211,7 @@ async def test_what_waits_is_superseded_by_a_later_revision_of_its_own_segment_a
     assert offset(flow) == len(versions) + 2
 
 
-async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:
+async def test_the_number_of_sessions_in_flight_is_bounded_by_the_pool() -> None:
     flow, scoring = held(score_concurrency=3)
     for number in range(10):
         flow.send(TOPICS.sessions, session(str(number)))
@@ -222,7 +222,7 @@ async def test_no_more_sessions_are_in_flight_than_the_pool_allows() -> None:
     assert scoring.waiting == ["0", "2", "3"]
 
 
-async def test_no_more_bytes_are_in_flight_than_fit_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_bytes_in_flight_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traceweir.streams.score.stage.WINDOW_BYTES", 2_000)
     flow, scoring = held()
     for name in "abc":
@@ -240,7 +240,7 @@ async def test_no_more_bytes_are_in_flight_than_fit_the_window(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("value", [b"", None, b"{", orjson.dumps({**session("x"), "events": [{}]}), b"[" * 5_000])
-async def test_a_session_that_cannot_be_read_is_put_aside_and_the_next_is_scored(value: bytes | None) -> None:
+async def test_an_unreadable_session_is_a_dead_letter_and_the_next_is_scored(value: bytes | None) -> None:
     flow = Flow(stages=("score",))
     flow.send(TOPICS.sessions, value, b"x")
     flow.send(TOPICS.sessions, session("good"))
@@ -261,7 +261,7 @@ async def test_a_session_that_cannot_be_read_is_put_aside_and_the_next_is_scored
         (asyncio.CancelledError(), "CancelledError: "),
     ],
 )
-async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_scored(
+async def test_a_session_that_fails_the_scoring_is_a_dead_letter_and_the_next_is_scored(
     error: BaseException, detail: str
 ) -> None:
     def hold(inner: Any) -> Any:
@@ -282,7 +282,7 @@ async def test_a_session_that_breaks_the_scoring_is_put_aside_and_the_next_is_sc
     assert scored(flow) == ["good"]
 
 
-async def test_an_embedder_that_hangs_holds_a_session_no_longer_than_the_timeout() -> None:
+async def test_a_hanging_embedder_delays_a_session_by_the_timeout_at_most() -> None:
     go_on = threading.Event()
 
     class Stuck:
@@ -299,7 +299,7 @@ async def test_an_embedder_that_hangs_holds_a_session_no_longer_than_the_timeout
     assert [orjson.loads(each.value)["novelty_missing"] for each in result.candidates] == ["embedder_error"] * 2
 
 
-async def test_a_trace_without_invocations_gives_a_derived_one_with_its_scores() -> None:
+async def test_a_trace_without_invocations_has_scores_for_a_derived_invocation() -> None:
     flow = Flow(stages=("score",), plan=read_plan(CONFIG))
     flow.send(TOPICS.sessions, session("s"))
     await flow.settle()
@@ -312,7 +312,7 @@ async def test_a_trace_without_invocations_gives_a_derived_one_with_its_scores()
     }
 
 
-async def test_a_session_of_invocations_alone_gives_no_candidate() -> None:
+async def test_a_session_without_traces_publishes_no_candidate() -> None:
     flow = Flow(plan=read_plan(CONFIG))
     said = {"parts": [{"text": "It ships today."}]}
     flow.send(
@@ -325,7 +325,7 @@ async def test_a_session_of_invocations_alone_gives_no_candidate() -> None:
     assert "candidates" not in {name for name, count in flow.counters("score").items() if count}
 
 
-async def test_a_candidate_goes_where_its_scope_lives_with_its_embedding() -> None:
+async def test_a_candidate_has_its_scope_as_key_and_contains_its_embedding() -> None:
     flow = Flow(partitions=1, stages=("score",), embedder=HashingEmbedder())
     first, second = trace(1, "s", domain="Travel"), trace(2, "s", domain="ＴＲＡＶＥＬ")
     flow.send(TOPICS.sessions, session("s", traces=[first, second]))
@@ -337,7 +337,7 @@ async def test_a_candidate_goes_where_its_scope_lives_with_its_embedding() -> No
     assert made[0].json["candidate_id"] != made[1].json["candidate_id"]
 
 
-async def test_the_time_at_which_a_score_is_made_is_the_clocks() -> None:
+async def test_the_evaluation_time_of_a_score_comes_from_the_clock() -> None:
     flow = Flow(plan=read_plan(CONFIG))
     flow.send(TOPICS.traces, trace())
     await flow.settle()
