@@ -192,7 +192,7 @@ def test_a_plainly_valid_document_passes_the_fast_decoder(
 
 @pytest.mark.parametrize("pad", PADS)
 @pytest.mark.parametrize("twice", [b'"session_id": 7, "session_id": "s"', b'"session_id": "s", "session_id": 7'])
-def test_of_a_key_that_comes_twice_it_reads_what_the_model_reads(twice: bytes, pad: bytes) -> None:
+def test_the_fast_decoder_and_the_model_read_the_same_value_of_a_repeated_key(twice: bytes, pad: bytes) -> None:
     raw = b'{"type": "session.ended", "occurred_at": "2026-01-31T11:00:00Z", ' + twice + b"}" + pad
     try:
         quick = _EVENT(raw)
@@ -201,7 +201,7 @@ def test_of_a_key_that_comes_twice_it_reads_what_the_model_reads(twice: bytes, p
     assert _read(quick) == _read(TYPES["session.ended"].model_validate_json(raw))
 
 
-def test_what_was_parsed_before_is_not_parsed_again() -> None:
+def test_a_parsed_document_is_not_parsed_again() -> None:
     raw = orjson.dumps(TRACE) + PADS[1]
     with pytest.raises(NeedsFullValidation):
         LOOKS[ReasoningTrace](raw, {**TRACE, "id": 7})

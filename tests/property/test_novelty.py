@@ -51,7 +51,7 @@ def measured_in_cuts(
 def test_every_split_into_batches_equals_the_plain_definition(
     rows: list[list[float]], capacity: int, sizes: list[int], replace: bool, data: st.DataObject
 ) -> None:
-    # Few ids when revisions are asked for, so that there are some.
+    # With revisions, few ids are drawn, so that some ids repeat.
     ids = data.draw(st.lists(st.sampled_from("abcdef"), min_size=len(rows), max_size=len(rows)))
     if not replace:
         ids = [f"{trace}{i}" for i, trace in enumerate(ids)]

@@ -46,7 +46,7 @@ documents = st.recursive(
 
 
 def shape(value: JsonValue) -> object:
-    """The document with its strings forgotten."""
+    """Returns the structure of the document without the content of its strings."""
     if isinstance(value, dict):
         return [shape(child) for child in value.values()]
     if isinstance(value, list):

@@ -159,7 +159,7 @@ ONE, THREE, LATE = (
 def make(partitions: int, closing: Mapping[str, Any], *, hold: bool) -> Flow:
     held = HeldScoring if hold else None
     flow = Flow(PLAN, embedder=HashingEmbedder(), hold=held, partitions=partitions, **closing)
-    flow.now = START_S + 3_500  # all of it is a backlog
+    flow.now = START_S + 3_500  # The whole log is a backlog.
     for partition in range(partitions):
         flow.crash(partition)
     return flow

@@ -1,4 +1,4 @@
-"""Whatever is retried, revised, replayed and lost: each attempt is published once, and the highest one has what the judge said."""
+"""Tests that retries, revisions, replays and losses publish each attempt once, and the judge's values last."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLAN = judged_plan(retry_later={"after_s": AFTER_S, "attempts": 1_000})
 
 
 class Answering:
-    """A scoring of two scores; each has a value if its judge answers."""
+    """Returns two scores; each has a value if its judge is available."""
 
     def __init__(self, inner: Measure) -> None:
         self.answering: Sequence[str] = ()
@@ -86,12 +86,12 @@ async def play(steps: Sequence[tuple[str, Any]]) -> None:
         if step in ("revise", "put aside"):
             if step == "revise":
                 send(flow, argument, revisions[argument])
-            else:  # a dead letter, until a replay brings it
+            else:  # The record is a dead letter until a replay sends it.
                 aside[argument].append(revisions[argument])
             revisions[argument] += 1
         elif step == "replay" and aside[argument]:
             send(flow, argument, aside[argument].pop())
-        elif step == "wait":  # and from now on these judges answer
+        elif step == "wait":  # From now on these judges are available.
             judge.answering = argument
             flow.pass_time(AFTER_S)
         elif step == "take":
@@ -135,7 +135,7 @@ def check(flow: Flow) -> None:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_each_attempt_is_published_once_and_the_highest_one_has_what_the_judge_said(
+def test_each_attempt_is_published_once_and_the_highest_attempt_has_the_values_of_the_judge(
     steps: list[tuple[str, Any]],
 ) -> None:
     asyncio.run(play(steps))

@@ -78,12 +78,12 @@ def test_a_word_too_long_for_the_cache_is_stemmed() -> None:
     assert tokens("a" * 100 + "ing") == ["a" * 100]
 
 
-def test_what_is_remembered_is_bounded_by_the_number_of_words_and_by_their_length() -> None:
+def test_the_token_cache_is_bounded_by_the_number_and_the_length_of_words() -> None:
     assert bytes_kept(lambda: [tokens(f"é{number}") for number in range(120_000)]) < 15_000_000
     assert bytes_kept(lambda: [tokens(letter * 20_000) for letter in ascii_letters]) < 500_000
 
 
-def test_a_word_gives_the_same_tokens_after_more_words_than_are_remembered() -> None:
+def test_a_word_has_the_same_tokens_after_the_cache_was_exceeded() -> None:
     before = tokens("running东京")
     for number in range(20_000):
         tokens(f"é{number}")
