@@ -1,11 +1,11 @@
 """Records the results of Google ADK for the scripted judges of these cases in `data/adk_judge_oracle.json`.
 
-With this script anybody can check the recorded rows:
+The recorded rows can be checked with this script:
 
     python3 -m venv adk && adk/bin/pip install 'google-adk[eval]==2.13.0'
     adk/bin/python tests/parity/record_adk.py            # compares; --write writes the file anew
 
-The file contains these inputs and the resulting numbers, and no code of ADK. No model is asked and nothing is sent.
+The file contains these inputs and the resulting numbers, and no code of ADK. The script calls no model and sends no data.
 Metrics that only ADK has (multi-turn rubrics, the user simulator) are not included.
 """
 
@@ -126,7 +126,7 @@ def rubric(name: str, text: str, **other: str) -> dict[str, Any]:
     return {"rubric_id": name, "rubric_content": {"text_property": text}, **other}
 
 
-def said(number: int, text: str, **other: Any) -> dict[str, Any]:
+def marked_invocation(number: int, text: str, **other: Any) -> dict[str, Any]:
     """Returns an invocation with a mark that identifies it in every prompt."""
     mark = f"[inv-{number}]"
     return {
@@ -147,7 +147,7 @@ def events(number: int) -> dict[str, Any]:
 
 
 def match(name: str, *replies: list[Any]) -> dict[str, Any]:
-    turns = [said(number, "fin") for number in range(len(replies))]
+    turns = [marked_invocation(number, "fin") for number in range(len(replies))]
     options = {"num_samples": len(replies[0])}
     criterion = {"threshold": 0.5, "judge_model_options": options}
     return {
@@ -170,7 +170,7 @@ def rubrics(name: str, *replies: list[Any], given: Any = RUBRICS, metric: str = 
         "name": name,
         "metric": f"rubric_based_{metric}_quality_v1",
         "criterion": criterion,
-        "actual": [said(number, "fin", **own) for number in range(len(replies))],
+        "actual": [marked_invocation(number, "fin", **own) for number in range(len(replies))],
         "expected": None,
         "replies": replies,
     }
@@ -182,7 +182,7 @@ def hallucinations(name: str, *replies: list[Any], intermediate: bool = False, t
         "name": name,
         "metric": "hallucinations_v1",
         "criterion": criterion,
-        "actual": [said(number, text, **own) for number in range(len(replies))],
+        "actual": [marked_invocation(number, text, **own) for number in range(len(replies))],
         "expected": None,
         "replies": replies,
     }
@@ -351,7 +351,7 @@ def context() -> dict[str, Any]:
         {"intermediate_data": grounded},
     ]
     for own in given:
-        invocation = said(0, "fin", **own)
+        invocation = marked_invocation(0, "fin", **own)
         made = hallucinations("context", [], **own)
         steps = evaluator_of(made)._get_steps_to_evaluate(Invocation.model_validate(invocation))
         shown.append([invocation, steps[-1].context])

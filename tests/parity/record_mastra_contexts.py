@@ -58,7 +58,7 @@ class Rows:
         self.times.append(times)
 
 
-def asked(texts: Sequence[str]) -> list[list[str]]:
+def mastra_terms(texts: Sequence[str]) -> list[list[str]]:
     script = Path(__file__).with_name("record_mastra_terms.mjs")
     done = subprocess.run(["node", str(script)], input=json.dumps(texts), capture_output=True, text=True, check=True)
     answers: list[list[str]] = json.loads(done.stdout)
@@ -84,7 +84,7 @@ def outcomes(tokens: Sequence[Token], left: Sequence[str]) -> list[Outcome | Non
 
 
 def rows_of(texts: Sequence[str], times: float, rows: defaultdict[str, Rows]) -> None:
-    for text, left in zip(texts, asked(texts), strict=True):
+    for text, left in zip(texts, mastra_terms(texts), strict=True):
         tokens = tokens_as_mastra(text)
         known = outcomes(tokens, left)
         for place, found in features(tokens, [outcome or Outcome.KEPT for outcome in known]):

@@ -85,7 +85,7 @@ def test_labels_are_read_alike(reply: str, blocks: list[dict[str, str]]) -> None
 
 
 class Recorded:
-    """Replies as the case's judge did, by the mark of the invocation and the number of the question."""
+    """Returns the replies of the recorded judge, by the mark of the invocation and the number of the question."""
 
     def __init__(self, replies: list[list[Any]]) -> None:
         self.left = [list(lines) for lines in replies]

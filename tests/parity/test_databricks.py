@@ -51,7 +51,7 @@ REFUSED_HERE = {"facts+response", "neither response nor trace"}
 """Rows that the package accepts until a judge reads them, and that the document forbids."""
 
 
-def the(kind: str) -> list[list[str]]:
+def recorded_rows(kind: str) -> list[list[str]]:
     return [line[1:] for line in LINES if line[0].startswith(kind)]
 
 
@@ -61,37 +61,37 @@ def rule_of(message: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else ("", message.removesuffix(" in the input DataFrame."))
 
 
-def said(row: dict[str, Any]) -> str:
+def rejection(row: dict[str, Any]) -> str:
     with pytest.raises(ValidationError) as refused:
         EvaluationRow.model_validate_json(json.dumps({"response": "a"} | row))
     return explain(refused.value)
 
 
 def test_every_verdict_on_a_row_is_compared() -> None:
-    assert {name for name, *_ in [*the("VALID"), *the("ERR")]} == ROWS.keys() | REFUSED_HERE
+    assert {name for name, *_ in [*recorded_rows("VALID"), *recorded_rows("ERR")]} == ROWS.keys() | REFUSED_HERE
 
 
-@pytest.mark.parametrize("name", [name for (name,) in the("VALID") if name not in REFUSED_HERE])
+@pytest.mark.parametrize("name", [name for (name,) in recorded_rows("VALID") if name not in REFUSED_HERE])
 def test_a_row_that_databricks_accepts_is_accepted(name: str) -> None:
     EvaluationRow.model_validate_json(json.dumps({"response": "a"} | ROWS[name]))
 
 
-@pytest.mark.parametrize(("name", "kind", "message"), the("ERR"))
+@pytest.mark.parametrize(("name", "kind", "message"), recorded_rows("ERR"))
 def test_a_row_that_databricks_rejects_is_rejected_by_the_same_rule(name: str, kind: str, message: str) -> None:
     column, rule = rule_of(message)
-    found = said(ROWS[name])
+    found = rejection(ROWS[name])
     if name == "request_id int":  # a wrong type, for which pydantic has its own message
         assert found == "request_id: Input should be a valid string (got 1)"
     else:
         assert found.startswith(f"{column or 'document'}: {rule}" if column != "inputs" else f"document: {rule}")
 
 
-@pytest.mark.parametrize(("row", "verdict"), the("REQS"))
+@pytest.mark.parametrize(("row", "verdict"), recorded_rows("REQS"))
 def test_both_expectations_are_rejected_with_databricks_message(row: str, verdict: str) -> None:
     columns, expected = ast.literal_eval(row), ast.literal_eval(verdict)
     if expected and expected[0] == "1010":
         assert expected[1] == CONFLICT
-        assert said(columns) == f"document: {CONFLICT}"
+        assert rejection(columns) == f"document: {CONFLICT}"
     elif "response" in columns:  # other requirements of the judge are not compared
         EvaluationRow.model_validate_json(json.dumps(columns))
 
@@ -102,9 +102,10 @@ def test_a_row_without_response_and_trace_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "text"), [line for line in the("REQ") if len(line) == 2 and line not in the("REQS")]
+    ("request_", "text"),
+    [line for line in recorded_rows("REQ") if len(line) == 2 and line not in recorded_rows("REQS")],
 )
-def test_a_request_is_the_same_question(request_: str, text: str) -> None:
+def test_a_request_is_read_as_the_same_question(request_: str, text: str) -> None:
     try:
         value = ast.literal_eval(request_)
     except (ValueError, SyntaxError):
@@ -112,8 +113,8 @@ def test_a_request_is_the_same_question(request_: str, text: str) -> None:
     assert request_text(value) == ast.literal_eval(text)
 
 
-@pytest.mark.parametrize(("response", "text"), [line for line in the("RESP") if len(line) == 2])
-def test_a_response_is_the_same_answer(response: str, text: str) -> None:
+@pytest.mark.parametrize(("response", "text"), [line for line in recorded_rows("RESP") if len(line) == 2])
+def test_a_response_is_read_as_the_same_answer(response: str, text: str) -> None:
     try:
         value = ast.literal_eval(response)
     except (ValueError, SyntaxError):
@@ -122,7 +123,7 @@ def test_a_response_is_the_same_answer(response: str, text: str) -> None:
 
 
 def test_an_empty_list_is_not_a_valid_response() -> None:
-    assert said({"request": "q", "response": []}).startswith("response: must be text or an object")
+    assert rejection({"request": "q", "response": []}).startswith("response: must be text or an object")
 
 
 def chunks(text: str) -> list[Any]:
@@ -131,8 +132,8 @@ def chunks(text: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(("retrieved", "expected", "outcome"), the("RECALL"))
-async def test_document_recall_is_the_same_number(retrieved: str, expected: str, outcome: str) -> None:
+@pytest.mark.parametrize(("retrieved", "expected", "outcome"), recorded_rows("RECALL"))
+async def test_document_recall_agrees(retrieved: str, expected: str, outcome: str) -> None:
     row = {**QUESTION, "retrieved_context": chunks(retrieved), "expected_retrieved_context": chunks(expected)}
     score = (await scored(row, "document_recall"))["retrieval/ground_truth/document_recall"]
     if outcome == "absent":
@@ -142,8 +143,8 @@ async def test_document_recall_is_the_same_number(retrieved: str, expected: str,
         assert score.value == value
 
 
-@pytest.mark.parametrize(("ratings", "outcome"), the("CHUNKPREC"))
-def test_chunk_precision_is_the_same_number(ratings: str, outcome: str) -> None:
+@pytest.mark.parametrize(("ratings", "outcome"), recorded_rows("CHUNKPREC"))
+def test_chunk_precision_agrees(ratings: str, outcome: str) -> None:
     of: list[Rating | None] = [None if rating == "err" else rating for rating in ast.literal_eval(ratings)]
     expected = ast.literal_eval(outcome)
     assert precision(of) == (expected[0][1] if expected else None)

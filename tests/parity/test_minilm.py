@@ -132,7 +132,7 @@ def minilm() -> Embedder:
 
 
 @pytest.mark.parametrize("domain", TRIPLES)
-def test_the_paraphrase_is_nearer_than_another_trace(minilm: Embedder, domain: str) -> None:
+def test_a_paraphrase_is_nearer_than_another_trace(minilm: Embedder, domain: str) -> None:
     trace, paraphrase, unrelated = (_as_upstream_joins(text) for text in TRIPLES[domain])
     cache = NoveltyCache(dimensions=minilm.dimensions)
     cache.measure_and_add(minilm.embed([paraphrase, unrelated]), ["paraphrase", "unrelated"])
@@ -147,7 +147,7 @@ def test_vectors_are_normalised_and_do_not_depend_on_their_batch(minilm: Embedde
     np.testing.assert_allclose(together[:3], np.concatenate([minilm.embed([text]) for text in texts[:3]]), atol=1e-5)
 
 
-def test_the_id_names_weights_and_dimensions_are_the_models(minilm: Embedder) -> None:
+def test_the_id_contains_the_weights_and_the_dimensions_equal_those_of_the_model(minilm: Embedder) -> None:
     assert minilm.id == "model@63dad64873a6"
     assert minilm.dimensions == 384
 
