@@ -102,7 +102,7 @@ class Committed:
         """Returns the inputs with a committed record above the group's committed offset.
 
         Raises:
-            KafkaException: no broker told.
+            KafkaException: no broker reported the offsets.
         """
         offsets: dict[tuple[str, int], int] = {}
         for application in self._applications:

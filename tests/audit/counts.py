@@ -27,7 +27,7 @@ def nothing_else_is_a_dead_letter(e: Evidence) -> Iterator[str]:
 def strays_were_forwarded_once(e: Evidence) -> Iterator[str]:
     """As many records are forwarded as were sent to a wrong partition."""
     if len(e.rows["strays"]) != e.ledger.sent["forwarded"]:
-        yield f"{len(e.rows['strays'])} strays, {e.ledger.sent['forwarded']} sent astray"
+        yield f"{len(e.rows['strays'])} strays, {e.ledger.sent['forwarded']} sent to a wrong partition"
 
 
 def coverage_adds_up(e: Evidence) -> Iterator[str]:

@@ -61,7 +61,7 @@ class Evidence:
         self.last = {place: published[-1] for place, published in self.revisions.items()}
         self.superseded = set(self._unanswered())
         """The revisions that need no scores, because the next revision arrived before they were scored."""
-        self.said: dict[tuple[str, int, int, str], Document] = {
+        self.gate_scores: dict[tuple[str, int, int, str], Document] = {
             (found["trace_id"], found["segment"], found["revision"], found["metric"]): found
             for found in self.results
             if found["level"] == "trace"
@@ -80,10 +80,10 @@ class Evidence:
 
     def _unanswered(self) -> Iterator[Version]:
         scored = {(each["session_id"], each["segment"], each["revision"]) for each in self.results}
-        put_aside = {(each.partition, each.offset) for each in self.letters if each.topic == "sessions"}
+        dead_lettered = {(each.partition, each.offset) for each in self.letters if each.topic == "sessions"}
         for published in self.revisions.values():
             for each in published[:-1]:
-                if each.version not in scored and (each.row.partition, each.row.offset) not in put_aside:
+                if each.version not in scored and (each.row.partition, each.row.offset) not in dead_lettered:
                     yield each.version
 
 

@@ -71,15 +71,17 @@ def every_decision_follows_from_the_log(e: Evidence) -> Iterator[str]:
             del ring[next(iter(ring))]
         ring[trace_id] = vector
         _, segment, revision = _version(candidate)
-        said, decision = (e.said.get((trace_id, segment, revision, metric)) for metric in ("trace_value", "gate"))
-        if said is None or decision is None:
+        valued, decision = (
+            e.gate_scores.get((trace_id, segment, revision, metric)) for metric in ("trace_value", "gate")
+        )
+        if valued is None or decision is None:
             yield f"no decision on {trace_id}, revision {revision}"
             continue
         value = _worth(candidate["trace"], novelty)
-        if abs(said["details"]["novelty"] - novelty) > CLOSE:
-            yield f"{trace_id}: novelty {said['details']['novelty']}, recomputed {novelty}"
-        if abs(said["value"] - value) > CLOSE:
-            yield f"{trace_id}: value {said['value']}, recomputed {value}"
+        if abs(valued["details"]["novelty"] - novelty) > CLOSE:
+            yield f"{trace_id}: novelty {valued['details']['novelty']}, recomputed {novelty}"
+        if abs(valued["value"] - value) > CLOSE:
+            yield f"{trace_id}: value {valued['value']}, recomputed {value}"
         if (decision["details"]["partition"], decision["details"]["offset"]) != (row.partition, row.offset):
             yield f"{trace_id}: decided at {decision['details']}, not at {row[:2]}"
         if abs(value - e.gate["threshold"]) > CLOSE and accepted(decision) != _accepts(e, candidate, value):
@@ -120,13 +122,15 @@ def _decisions(e: Evidence) -> dict[str, tuple[list[Document | None], bool]]:
     for _, candidate in e.candidates:
         trace = candidate["trace"]
         _, segment, revision = _version(candidate)
-        said, decision = (e.said.get((trace["id"], segment, revision, metric)) for metric in ("trace_value", "gate"))
-        if said is None or decision is None:
+        valued, decision = (
+            e.gate_scores.get((trace["id"], segment, revision, metric)) for metric in ("trace_value", "gate")
+        )
+        if valued is None or decision is None:
             continue
         records, stands = found.get(trace["id"], ([], False))
         if accepted(decision):
             metadata = {name: content for name, content in trace["metadata"].items() if name != "session_id"}
-            records.append({**trace, "metadata": {**metadata, "quality_score": said["value"]}})
+            records.append({**trace, "metadata": {**metadata, "quality_score": valued["value"]}})
         elif stands:
             records.append(None)
         found[trace["id"]] = records, accepted(decision)

@@ -18,7 +18,7 @@ NOT_EVALUATED = {"raises": "error", "returns-rubbish": "error", "is-no-number": 
 def every_result_is_there(e: Evidence) -> Iterator[str]:
     """Every metric of each revision has its score, and each candidate has the scores of the gate.
 
-    Of a revision that is there twice, as without transactions it may be, one copy may have superseded the other.
+    Without transactions a revision can be published twice; one copy can then supersede the other.
     """
     found = _found(e)
     yield from (f"missing: {result}" for result in _expected(e) if not found[result])

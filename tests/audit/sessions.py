@@ -57,7 +57,7 @@ def the_last_content_of_a_trace_stands(e: Evidence) -> Iterator[str]:
 def records_are_in_their_segment(e: Evidence) -> Iterator[str]:
     """A session has one segment, or two if it has an earlier segment; no other record comes after the grace.
 
-    The event of that life may have been held up, by the death of a node; it then joins what is open when it comes.
+    A killed node can delay the event of the earlier segment; the event then joins the segment that is open.
     """
     for name, sent in e.ledger.events.items():
         former = {e.ledger.before[name]} if name in e.ledger.before else set()
@@ -66,7 +66,7 @@ def records_are_in_their_segment(e: Evidence) -> Iterator[str]:
         count = 1 + max((segment for each, segment in e.last if each == name), default=-1)
         found = [_events(e, (name, number)) for number in range(count)]
         if found not in (expected, held_up):
-            yield f"session {name}: {len(found)} segments of {[*map(len, found)]} events, not of {[*map(len, expected)]}"
+            yield f"session {name}: segments of {[*map(len, found)]} events, not of {[*map(len, expected)]}"
 
 
 def segments_are_whole(e: Evidence) -> Iterator[str]:

@@ -23,18 +23,20 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="File of finished rounds; what is in it is not played again.")],
-    seed: Annotated[int, typer.Option(help="Seed of the first round; each has the one after.")] = 1,
-    rounds: Annotated[int, typer.Option(min=1, help="How many, those in the file included.")] = 50,
-    broker: Annotated[Literal["kafka", "embedded", "both"], typer.Option(help="What they are played on.")] = "both",
+    out: Annotated[Path, typer.Option(help="File of finished rounds; the rounds in it are not run again.")],
+    seed: Annotated[int, typer.Option(help="Seed of the first round; each next round has the next seed.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds, with those in the file.")] = 50,
+    broker: Annotated[
+        Literal["kafka", "embedded", "both"], typer.Option(help="The kind of broker for the rounds.")
+    ] = "both",
     load: Annotated[float, typer.Option(min=5, help="Seconds of load in a round.")] = 40.0,
     rate: Annotated[int, typer.Option(min=10, help="Records a second.")] = 150,
-    logs: Annotated[Path | None, typer.Option(help="Folder for the logs of rounds that found something.")] = None,
+    logs: Annotated[Path | None, typer.Option(help="Folder for the logs of rounds with faults found.")] = None,
     report: Annotated[bool, typer.Option("--report", help="Only print the table over the file.")] = False,
 ) -> None:
     """Runs rounds of load and faults, audits each round, and prints a table over all rounds in the file.
 
-    Exit code 1: something was lost, doubled or different, or a round could not be played.
+    Exit code 1: a record was lost, doubled or different, or a round could not be run.
 
     Example: `KAFKA_HOME=~/kafka python -m tests.chaos --seed 1 --rounds 50 --out chaos.jsonl --logs chaos-logs`
     """
@@ -53,7 +55,7 @@ def _play(file: RoundsFile, seeds: range, broker: str, load_s: float, rate: int,
             console.print(NEEDS_KAFKA, style="red")
             raise typer.Exit(2)
         if broker != "embedded" and "kafka" not in brokers:
-            console.print(f"all rounds on the embedded broker: {NEEDS_KAFKA}")
+            console.print(f"all rounds run on the embedded broker: {NEEDS_KAFKA}")
         for kind, why in ground.impossible.items():
             console.print(f"skipped: {kind} ({why})")
         for seed in seeds:

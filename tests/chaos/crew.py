@@ -104,7 +104,7 @@ class Crew:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    # Posts
+    # The posts of workers
 
     def _start(self, post: Post) -> None:
         self._lives[post.name] += 1
@@ -184,7 +184,8 @@ class Crew:
                 assert self._disk is not None
                 self._disk.fill()
                 self._later(fault.for_s, self._disk.clear)
-                worker.kill()  # a running worker possibly writes nothing for that long, but a worker that starts must write
+                # A running worker possibly writes nothing for that long, but a worker that starts must write.
+                worker.kill()
                 post.worker = None
             case _:
                 for pid in worker.children():

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from tests.chaos.scenario import Broker, Kind, Scenario
 from tests.chaos.small_disk import can_mount
-from tests.support.kafka import SERVERS, kafka_home
+from tests.support.kafka import HOME, SERVERS, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 
 class Place(NamedTuple):
-    """Where a round is played."""
+    """The broker on which a round runs."""
 
     bootstrap_servers: str
     cluster: KafkaCluster | None
@@ -37,7 +37,7 @@ class Ground:
         if self._servers:
             self.impossible["node killed"] = f"the nodes of {SERVERS} are not ours"
         if not can_mount(folder):
-            self.impossible["disk full"] = "only root may mount a small disk"
+            self.impossible["disk full"] = "only root can mount a small disk"
 
     def __enter__(self) -> Ground:
         return self
@@ -49,7 +49,7 @@ class Ground:
 
     @property
     def brokers(self) -> Collection[Broker]:
-        """The faults that are possible here."""
+        """The kinds of broker that are available here."""
         brokers: tuple[Broker, ...] = ("kafka", "embedded")
         return brokers if self._servers or self._home else brokers[1:]
 
@@ -61,7 +61,7 @@ class Ground:
             return Place(self._servers, None)
         if scenario.nodes not in self._clusters:
             if self._home is None:
-                raise LookupError("no Apache Kafka to play on; ask `brokers` first")
+                raise LookupError(f"no Apache Kafka is available for rounds: set {SERVERS} or {HOME}")
             cluster = KafkaCluster(self._home, scenario.nodes)
             self._clusters[scenario.nodes] = self._stack.enter_context(cluster)
         cluster = self._clusters[scenario.nodes]

@@ -50,7 +50,7 @@ class Load:
         """Sends the remaining records of the ledger's sessions, and waits until the broker has acknowledged them.
 
         Raises:
-            NotSentError: it did not take a record.
+            NotSentError: the broker did not accept a record.
         """
         self._send(self._ledger.rest(time.time()))
         left = self._producer.flush(FLUSH_S)
@@ -68,7 +68,7 @@ class Load:
         written = sum(end.result().offset for end in ends.values())
         if not self.sent == len(self._places) == written:
             raise NotSentError(
-                f"{self.sent} records sent, {len(self._places)} acknowledged with places of their own, and {written} there"
+                f"{self.sent} records sent, {len(self._places)} acknowledged at distinct offsets, {written} in the topics"
             )
 
     def _send(self, sendings: Iterable[Sending]) -> None:

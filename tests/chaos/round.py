@@ -97,16 +97,16 @@ def play(
     bootstrap_servers: str,
     cluster: KafkaCluster | None,
     folder: Path,
-    say: Callable[[str], object] = lambda phase: None,
+    report_phase: Callable[[str], object] = lambda phase: None,
 ) -> Outcome:
     """Runs a round on its own topics, which are deleted afterwards.
 
     Args:
-        scenario: What happens.
-        bootstrap_servers: The broker that it says.
-        cluster: Its nodes, if they may be killed.
+        scenario: The load and the faults.
+        bootstrap_servers: The broker that the scenario names.
+        cluster: The broker's nodes, if the round is allowed to kill them.
         folder: For state directories and logs; must be empty.
-        say: Told what it is at.
+        report_phase: Called with a description of each phase of the round.
     """
     started = time.monotonic()
     prefix = f"chaos-{scenario.seed}-{os.urandom(3).hex()}."
@@ -132,17 +132,17 @@ def play(
         load = Load(ledger, bootstrap_servers, prefix, scenario.rate, idempotent=once)
         crew = Crew(fleet, scenario, cluster, disk)
         stack.callback(crew.release)
-        pause_s = _run(load, crew, committed, ledger, say)
-        _rest(load, crew, committed, say, once=once)
+        pause_s = _run(load, crew, committed, ledger, report_phase)
+        _rest(load, crew, committed, report_phase, once=once)
         if cluster is not None:
             cluster.wait()
-        say("auditing")
+        report_phase("auditing")
         evidence = Evidence(ledger, committed, json.loads(config.read_text()))
         state_bytes = max(_size(worker.state_dir) for worker in fleet.started)
         fleet.end()
         if once:
             found = claims.faults(evidence, claims.EXACTLY_ONCE, *([claims.WITHIN_THE_GRACE] if LATE else []))
-            say("the same without faults")
+            report_phase("repeating the records without faults")
             unlike = _undisturbed(ledger, committed, bootstrap_servers, prefix, scenario, folder, config, variables)
             if unlike:
                 found.setdefault(claims.DIFFERENT, {})["an_undisturbed_run_gives_the_same_scores"] = unlike
@@ -173,17 +173,17 @@ def _configure(folder: Path) -> tuple[Path, dict[str, str]]:
     return config, VARIABLES | {"PYTHONPATH": str(plugins)}
 
 
-def _run(load: Load, crew: Crew, committed: Committed, ledger: Ledger, say: Callable[[str], object]) -> float:
+def _run(load: Load, crew: Crew, committed: Committed, ledger: Ledger, report_phase: Callable[[str], object]) -> float:
     """Sends the load, injects the faults, and reads the output; returns the longest time without an output."""
-    say("waiting for the first scores")
+    report_phase("waiting for the first scores")
     deadline = time.monotonic() + WARM_PATIENCE_S
     while len(committed.counted_partitions("assemble")) < PARTITIONS or not committed.rows["results"]:
         if time.monotonic() > deadline:
-            raise RuntimeError(f"no worker came to its first scores within {WARM_PATIENCE_S:g} s")
+            raise RuntimeError(f"no worker published scores within {WARM_PATIENCE_S:g} s")
         load.go_on(STEP_S)
         crew.go_on(-1.0)
         committed.read(STEP_S)
-    say(f"under load for {crew.load_s:g} s")
+    report_phase(f"under load for {crew.load_s:g} s")
     ledger.warm = True
     load.restart()
     longest_s, last, came_at = 0.0, _output(committed), time.monotonic()
@@ -201,7 +201,7 @@ def _run(load: Load, crew: Crew, committed: Committed, ledger: Ledger, say: Call
     return longest_s
 
 
-def _rest(load: Load, crew: Crew, committed: Committed, say: Callable[[str], object], *, once: bool) -> None:
+def _rest(load: Load, crew: Crew, committed: Committed, report_phase: Callable[[str], object], *, once: bool) -> None:
     """Reads until every record is accounted for, or until no record arrives; the audit reports what is missing."""
     came_at = time.monotonic()
     while time.monotonic() - came_at < PATIENCE_S:
@@ -215,11 +215,11 @@ def _rest(load: Load, crew: Crew, committed: Committed, say: Callable[[str], obj
             "stages at work": not committed.is_at_rest(),
             "offsets": once and not committed.everything_is_read(),
         }
-        # Without transactions the stages' counts may be ahead of what came out, so there it has to be quiet for longer than a scoring
-        # process that died takes to be replaced.
+        # Without transactions the stages' counts can be ahead of the outputs, so the round then waits for longer than
+        # the replacement of a dead scoring process takes.
         if not any(missing.values()) and not committed.read(1.0 if once else 10.0):
             return
-        say(f"waiting for rest: {', '.join(what for what, holds in missing.items() if holds)}")
+        report_phase(f"waiting for rest: {', '.join(what for what, holds in missing.items() if holds)}")
 
 
 def _undisturbed(

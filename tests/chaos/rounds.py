@@ -26,7 +26,7 @@ class RoundsFile:
             try:
                 self.lines.append(json.loads(raw))
             except ValueError:
-                if not raw.endswith(b"\n"):  # the harness was killed while it wrote this
+                if not raw.endswith(b"\n"):  # The harness was killed while it wrote this line.
                     file.write_bytes(kept)
                     break
                 raise
@@ -76,11 +76,11 @@ def tables(lines: Sequence[Line]) -> Group:
     for kind in sorted({*counts["kafka"], *counts["embedded"]}):
         faults.add_row(kind, *(str(counts[broker][kind]) for broker in brokers))
     faults.add_row("in all", *(str(counts[broker].total()) for broker in brokers))
-    ends = Table("", *(_title(broker) for broker in brokers), title="How workers ended that nobody had killed")
+    ends = Table("", *(_title(broker) for broker in brokers), title="Exits of workers that the harness had not killed")
     ended = {broker: _added(each["ends"] for each in played[broker]) for broker in brokers}
     for way in sorted({*ended["kafka"], *ended["embedded"]}):
         ends.add_row(way, *(str(ended[broker][way]) for broker in brokers))
-    not_played = [f"round {line['seed']} was not played to its end: {line['error']}" for line in broken]
+    not_played = [f"round {line['seed']} did not finish: {line['error']}" for line in broken]
     return Group(totals, faults, ends, *not_played)
 
 

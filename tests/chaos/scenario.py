@@ -109,9 +109,9 @@ def draw(
     """Returns the scenario of a seed.
 
     Args:
-        seed: What it follows from.
-        brokers: Those that it may run on; on the embedded one every fifth does.
-        impossible: Faults that this machine or broker cannot be given.
+        seed: Determines the scenario.
+        brokers: The allowed brokers; if both are allowed, every fifth seed runs on the embedded broker.
+        impossible: Faults that are not possible on this machine or broker.
         load_s: Seconds of load.
         rate: Records a second.
     """
@@ -167,6 +167,8 @@ def _fault(rnd: random.Random, at_s: float, kind: Kind, steps: Collection[str]) 
         for_s = rnd.uniform(10, 15)  # a worker takes some seconds before it opens its state
     elif kind == "killed at a step":
         step = rnd.choice([*steps])
-        often = 2 if step == "send_offsets_to_transaction" else 25  # once a second, and with every checkpoint
+        often = (
+            2 if step == "send_offsets_to_transaction" else 25
+        )  # Offsets are sent once a second; the other steps come with every checkpoint.
         death = step, rnd.choice(MOMENTS), rnd.randint(1, often)
     return Drawn(at_s, kind, pick, for_s, death)

@@ -39,8 +39,8 @@ def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> in
 def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) -> Iterator[str]:
     """Returns one sentence for each score whose last revision differs, or that only one of the two runs has.
 
-    Sessions are left out whose former life was held up, by the death of a node, until it joined what was open when it
-    came (see `records_are_in_their_segment`): in order it is a segment of its own.
+    A killed node can delay the event of an earlier segment until the event joins the later segment (see
+    `records_are_in_their_segment`); in order this event is its own segment. Such sessions are left out.
     """
     late, in_order = _segments(disturbed), _segments(undisturbed)
     held_up = {name for name in ledger.before if {late.get(name), in_order.get(name)} == {0, 1}}
@@ -65,8 +65,8 @@ def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Map
 
     For a trace's value this is the last score, because the last revision can leave the trace unchanged.
 
-    What an earlier revision alone has is left out: one that held a trace and no event yet has a score for the
-    invocation derived of it.
+    Scores that only an earlier revision has are left out: a revision with a trace and without events has a score for
+    the invocation that is derived from the trace.
     """
     found = [
         each
@@ -86,9 +86,8 @@ def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Map
 
 def _comparable(score: Document, ledger: Ledger) -> Document:
     kept = {name: content for name, content in score.items() if name not in LATER}
-    if (
-        score["session_id"] in ledger.doubled or score["metric"] == "trace_value"
-    ):  # of a value: of what changed its trace last
+    # The time of a trace's value is the time of the revision that changed the trace last.
+    if score["session_id"] in ledger.doubled or score["metric"] == "trace_value":
         del kept["occurred_at"]
     if score["metric"] == "trace_value":
         kept["details"] = {name: content for name, content in score["details"].items() if name not in BY_ORDER}
