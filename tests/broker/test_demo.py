@@ -37,7 +37,7 @@ def test_the_worker_produces_what_the_fleet_expects(capfd: pytest.CaptureFixture
     assert err == ""
 
 
-def test_an_expected_session_that_was_not_emitted_is_a_problem(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_expected_session_is_reported_as_a_problem(capfd: pytest.CaptureFixture[str]) -> None:
     def too_many(emissions: Sequence[Emission], plan: Plan) -> Counts:
         counts = expected_counts(emissions, plan)
         return {**counts, "sessions": counts["sessions"] + 1}
@@ -51,7 +51,7 @@ def test_an_expected_session_that_was_not_emitted_is_a_problem(capfd: pytest.Cap
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc for the demo's children")
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
     command = "from traceweir.streams.cli.demo import run_demo; raise SystemExit(run_demo(keep=False, as_json=False, seed=1, seconds=30))"
     demo = subprocess.Popen(
         [sys.executable, "-c", command],

@@ -68,7 +68,7 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
             await read()
 
 
-def test_the_latest_are_listed_and_counted(dlq: Dlq) -> None:
+def test_list_prints_the_latest_dead_letters_and_their_number(dlq: Dlq) -> None:
     dlq.put([letter(number, reason="empty" if number % 2 else "late") for number in range(8)])
 
     assert dlq("list", "--limit", "3").err == "the latest 3 of 8; --limit shows more\n"
@@ -84,7 +84,7 @@ def test_the_latest_are_listed_and_counted(dlq: Dlq) -> None:
     assert dlq("list", "--until", "1h").out == b"no dead letters match\n"
 
 
-def test_one_is_shown_escaped_and_written_raw(dlq: Dlq) -> None:
+def test_show_escapes_the_value_and_raw_writes_it_unchanged(dlq: Dlq) -> None:
     value = b'{"a": "\x1b[31m"}\n\xff'
     dlq.put([letter(0, value=value), letter(4, value=b"x" * 70_000)])
 
@@ -99,7 +99,7 @@ def test_one_is_shown_escaped_and_written_raw(dlq: Dlq) -> None:
     assert "holds no dead letter 3:5" in missing.err
 
 
-def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(dlq: Dlq) -> None:
+def test_a_dry_run_reports_the_records_and_sends_none(dlq: Dlq) -> None:
     dlq.put([letter(0), letter(1), letter(2, value=b"x" * 70_000)])
 
     ended = dlq("replay", "--all", "--dry-run")
@@ -114,7 +114,7 @@ def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(dlq: Dlq) -> None:
     assert (len(rows(dlq, "traces")), len(rows(dlq, "dead-letters"))) == (0, 3)
 
 
-def test_a_dead_letter_is_sent_once_unless_asked_again(dlq: Dlq) -> None:
+def test_a_dead_letter_is_sent_once_unless_again_is_given(dlq: Dlq) -> None:
     dlq.put([letter(number) for number in range(3)])
 
     first = dlq("replay", "0:0", "1:0", "--json")
@@ -141,7 +141,7 @@ WHOLE = b"x" * 300_000
     [(1, 1, True), (1, 0, False), (1, 2, False), (2, 0, False), (9, 0, False)],
     ids=["there", "another record", "not there yet", "an empty partition", "no partition"],
 )
-def test_a_value_that_was_cut_is_sent_whole_if_its_topic_still_has_it(
+def test_a_truncated_value_is_sent_whole_if_its_topic_still_has_the_record(
     partition: int, offset: int, there: bool, dlq: Dlq
 ) -> None:
     producer = Producer({"bootstrap.servers": dlq.servers})
@@ -221,16 +221,17 @@ def until(committed: Committed, topic: str, count: int) -> None:
         committed.read(0.1)
 
 
-def test_what_was_late_is_scored_once_after_two_replays(dlq: Dlq, working: Committed) -> None:
+def test_a_late_record_is_scored_once_after_two_replays(dlq: Dlq, working: Committed) -> None:
     at_home, two_hours_ago = home("s"), int((time.time() - 7_200) * 1000)
     producer = Producer({"bootstrap.servers": dlq.servers})
     before = next(name for name in map("before {}".format, range(99)) if home(name) == at_home)
     producer.produce("traceweir.invocations", json.dumps(event("session.ended", before)).encode(), b"", at_home)
     producer.flush(10)
-    until(working, "sessions", 1)  # from now on the time of that partition is now
+    until(working, "sessions", 1)  # From now on the watermark of that partition is the current time.
     records = [
         ("invocations", event("session.ended", "s", 3), at_home),
-        ("traces", trace(1, "s"), (at_home + 1) % 4),  # away from home: it becomes a stray, and late there
+        # On a wrong partition: the record is forwarded as a stray, and it is late on its home partition.
+        ("traces", trace(1, "s"), (at_home + 1) % 4),
     ]
     for topic, document, partition in records:
         value = json.dumps(document).encode()
@@ -243,7 +244,7 @@ def test_what_was_late_is_scored_once_after_two_replays(dlq: Dlq, working: Commi
     until(working, "network", 1)
     producer.produce(
         "traceweir.invocations", json.dumps(event("session.ended", "s", 9)).encode(), b"s", at_home
-    )  # comes behind what a second replay would have sent
+    )  # It follows any record that the second replay could have sent.
     producer.flush(10)
     until(working, "sessions", 3)
 
@@ -251,13 +252,13 @@ def test_what_was_late_is_scored_once_after_two_replays(dlq: Dlq, working: Commi
     assert second.out.startswith(b"0 dead letters sent; 2 were replayed before")
     sessions = [(len(session["events"]), len(session["traces"])) for session in working.sessions()]
     assert sessions == [(1, 0), (1, 1), (1, 0)]
-    about_it = [row.document["metric"] for row in working.rows["results"] if row.document["level"] == "trace"]
-    assert sorted(about_it) == ["gate", "trace_value"]
+    trace_metrics = [row.document["metric"] for row in working.rows["results"] if row.document["level"] == "trace"]
+    assert sorted(trace_metrics) == ["gate", "trace_value"]
     counts = working.counts()["assemble"]
     assert counts["consumed"] == counts["joined"] + counts["forwarded"] + counts["dead_lettered.late"]
 
 
-def test_the_demos_observer_counts_no_mark(dlq: Dlq) -> None:
+def test_the_observer_of_the_demo_does_not_count_replay_marks(dlq: Dlq) -> None:
     dlq.put([letter(0)])
     assert dlq("replay", "--all").code == 0
     dlq.put([letter(0, reason="empty")])

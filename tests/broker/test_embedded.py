@@ -42,7 +42,7 @@ def test_a_record_is_read_as_it_was_sent(embedded_broker: EmbeddedBroker) -> Non
     assert record.timestamp()[1] == 1_700_000_000_000
 
 
-def test_the_partition_of_a_key_agrees_with_another_murmur2(embedded_broker: EmbeddedBroker) -> None:
+def test_the_partition_of_a_key_equals_librdkafkas_murmur2(embedded_broker: EmbeddedBroker) -> None:
     keys = [b"session-%d" % number * (number % 5 + 1) for number in range(200)]
     placed: dict[bytes, int] = {}
     producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers, "partitioner": "murmur2_random"})
@@ -53,11 +53,11 @@ def test_the_partition_of_a_key_agrees_with_another_murmur2(embedded_broker: Emb
     assert placed == {key: partition_of(key, PARTITIONS) for key in keys}
 
 
-def test_its_cluster_id_identifies_an_embedded_broker(settings: Settings) -> None:
+def test_the_cluster_id_identifies_an_embedded_broker(settings: Settings) -> None:
     assert is_embedded(reach(settings))
 
 
-def test_topics_are_missing_then_created_then_left_alone(settings: Settings) -> None:
+def test_topics_are_created_once_and_then_left_unchanged(settings: Settings) -> None:
     names = tuple(expected_topics(settings, STAGES))
 
     assert check_topics(settings) == [f"topic {name!r} does not exist: run `traceweir topics create`" for name in names]
@@ -80,7 +80,7 @@ def test_a_wrong_partition_count_is_reported_for_every_topic(settings: Settings)
     assert all("has 4 partitions, expected 8" in each and "TRACEWEIR_PARTITIONS=4" in each for each in creation.wrong)
 
 
-def test_no_broker_answers_after_its_block() -> None:
+def test_the_broker_is_unreachable_after_its_with_block() -> None:
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         reach(settings)
@@ -89,19 +89,19 @@ def test_no_broker_answers_after_its_block() -> None:
         reach(settings, timeout_s=0.5)
 
 
-def test_two_brokers_know_nothing_of_each_other(settings: Settings) -> None:
+def test_two_embedded_brokers_share_no_topics(settings: Settings) -> None:
     create_topics(settings)
     with EmbeddedBroker() as other:
         there = Settings(kafka_bootstrap_servers=other.bootstrap_servers)
         assert len(check_topics(there)) == len(expected_topics(there, STAGES))
 
 
-def test_it_writes_nothing_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_broker_writes_nothing_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     with EmbeddedBroker():
         pass
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_worker_with_exactly_once_does_not_start_on_it(settings: Settings) -> None:
+def test_a_worker_with_exactly_once_does_not_start_on_an_embedded_broker(settings: Settings) -> None:
     with pytest.raises(NotReadyError, match="exactly_once, but the embedded broker has no transactions"):
         run_worker(settings.model_copy(update={"delivery": "exactly_once"}), read_plan(None), STAGES)

@@ -65,7 +65,7 @@ def lines(*documents: bytes) -> bytes:
     return b"\n".join(documents)
 
 
-async def test_traces_and_events_go_to_their_topics_at_their_sessions_home_byte_for_byte(settings: Settings) -> None:
+async def test_traces_and_events_reach_their_topic_and_home_partition_byte_for_byte(settings: Settings) -> None:
     trace = b'{"@type": "ReasoningTrace",  "metadata": {"session_id": "s1"}, "n": 1.50}'
     alone = b'{"@type": "ReasoningTrace", "id": "kp:trace:1"}'
 
@@ -81,7 +81,7 @@ async def test_traces_and_events_go_to_their_topics_at_their_sessions_home_byte_
     )
 
 
-async def test_what_is_neither_goes_to_invocations_as_it_is(settings: Settings) -> None:
+async def test_a_document_of_no_known_type_is_sent_to_invocations_unchanged(settings: Settings) -> None:
     odd = [b"nonsense", b"{}", b'{"type": "tool.called"', b"\xff\xfe\xfd", b'{"@type": NaN}', b"7"]
 
     report = await send(settings, lines(*odd))
@@ -103,7 +103,7 @@ async def test_the_events_of_a_session_stay_in_order(settings: Settings) -> None
     assert by_session == {b"s%d" % n: sent[n::7] for n in range(7)}
 
 
-async def test_a_record_over_the_brokers_limit_is_named_and_the_others_arrive(settings: Settings) -> None:
+async def test_a_record_over_the_size_limit_is_reported_and_the_others_arrive(settings: Settings) -> None:
     large = event("s1", 1)[:-1] + b', "x": "' + b"x" * 2_000_000 + b'"}'
     nearly = event("s1", 2)[:-1] + b', "x": "' + b"x" * (DEFAULT_LIMIT - 300) + b'"}'
 
@@ -117,7 +117,7 @@ async def test_a_record_over_the_brokers_limit_is_named_and_the_others_arrive(se
     assert values == [event("s1", 0), nearly, event("s1", 3)]
 
 
-async def test_transcripts_arrive_whole_and_a_broken_one_is_named(settings: Settings) -> None:
+async def test_transcripts_arrive_whole_and_an_invalid_one_is_reported(settings: Settings) -> None:
     chat = {"id": "s1", "messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}
     content = lines(orjson.dumps(chat), b'{"messages": []}', orjson.dumps(chat | {"id": "s2"}))
 
@@ -140,7 +140,7 @@ async def test_progress_counts_documents(settings: Settings) -> None:
     assert counted == [1, 2, 3]
 
 
-async def test_what_keeps_it_from_the_brokers_is_said_before_anything_is_read(tmp_path: Path) -> None:
+async def test_an_invalid_connection_setting_is_reported_before_any_input_is_read(tmp_path: Path) -> None:
     no_certificate = tmp_path / "ca.pem"
     no_certificate.touch()
     settings = Settings(kafka_security_protocol="SSL", kafka_ssl_cafile=no_certificate)
@@ -149,11 +149,11 @@ async def test_what_keeps_it_from_the_brokers_is_said_before_anything_is_read(tm
         pytest.fail("the input was read")
         yield
 
-    with pytest.raises(KafkaUnreachableError):  # at once; that nobody answers would be said after 10 s
+    with pytest.raises(KafkaUnreachableError):  # At once; an unreachable broker would be reported after 10 s.
         await emit(settings, unread(), progress=lambda _: None)
 
 
-async def test_another_partition_count_than_the_topics_is_refused_before_anything_is_sent(settings: Settings) -> None:
+async def test_a_wrong_partition_count_is_refused_before_any_record_is_sent(settings: Settings) -> None:
     wrong = settings.model_copy(update={"partitions": 8})
     with pytest.raises(EmitError, match=r"has 4 partitions, expected 8.*TRACEWEIR_PARTITIONS=4"):
         await send(wrong, event("s1", 0))

@@ -54,7 +54,7 @@ def fill(servers: str, sessions: Sequence[Session]) -> None:
 
 @pytest.fixture
 def servers(embedded_broker: EmbeddedBroker) -> str:
-    """A broker with sessions on it: of `chat`, segment 0 in two revisions and segment 1; and 40 others."""
+    """Returns the address of a broker with session `chat` (segment 0 in two revisions, segment 1) and 40 others."""
     servers = embedded_broker.bootstrap_servers
     sessions = [
         session("chat", "Wrong.", revision=0),
@@ -78,7 +78,7 @@ def run(servers: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
     )
 
 
-async def test_only_the_sessions_in_question_are_kept(servers: str) -> None:
+async def test_only_the_requested_sessions_are_returned(servers: str) -> None:
     found = await read_sessions(Settings(kafka_bootstrap_servers=servers), ["chat", "lost"])
     assert found.keys() == {"chat"}
     answers = [each.final_response.text for each in found["chat"].invocations if each.final_response]
@@ -93,13 +93,13 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
         monkeypatch.setattr(kafka_sessions, "STALLED_S", 1.0)
         getmany = AIOKafkaConsumer.getmany
 
-        async def gone(*asked: Any, **options: Any) -> Any:
+        async def stop_broker_after_read(*asked: Any, **options: Any) -> Any:
             found = await getmany(*asked, **options)
             if found:
                 broker.__exit__(None, None, None)
             return found
 
-        monkeypatch.setattr(AIOKafkaConsumer, "getmany", gone)
+        monkeypatch.setattr(AIOKafkaConsumer, "getmany", stop_broker_after_read)
         with pytest.raises(SessionsUnreadableError, match="see that the brokers run"):
             await read_sessions(Settings(kafka_bootstrap_servers=broker.bootstrap_servers), names)
 
@@ -119,7 +119,7 @@ def test_references_are_compared_with_recorded_sessions(servers: str, tmp_path: 
     assert ended.returncode == 1
 
 
-def test_a_session_is_captured_once_and_passes_its_own_case(servers: str, tmp_path: Path) -> None:
+def test_a_captured_session_passes_its_own_case_and_is_captured_once(servers: str, tmp_path: Path) -> None:
     command = ("evalset", "add", "chat", "--to", "new.evalset.json")
     first, second = run(servers, tmp_path, *command), run(servers, tmp_path, *command)
     assert (first.returncode, second.returncode) == (0, 0)

@@ -1,4 +1,4 @@
-"""Consumers stop whole when their broker has gone."""
+"""Consumers stop completely when their broker is gone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 pytestmark = pytest.mark.broker
 
 LIMIT_S = 20
-"""What would go on for ever fails the test after so long; it never takes it."""
+"""The limit after which a wait without end fails the test, in seconds; a passing test needs far less."""
 
 
-async def test_a_consumer_whose_fetch_waits_to_be_tried_again_stops_and_leaves_nothing(
+async def test_a_consumer_with_a_fetch_in_backoff_stops_and_leaves_no_task(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     before = asyncio.all_tasks()
@@ -33,12 +33,12 @@ async def test_a_consumer_whose_fetch_waits_to_be_tried_again_stops_and_leaves_n
         while "Failed fetch messages" not in caplog.text:
             await consumer.getmany(timeout_ms=10)
 
-    await consumer.stop()  # aiokafka's own raises CancelledError
+    await consumer.stop()  # Without `install_fast_close`, `stop` raises CancelledError.
     others = asyncio.all_tasks() - before
     assert not others or not (await asyncio.wait(others, timeout=LIMIT_S))[1]
 
 
-async def test_who_is_told_to_end_while_a_consumer_stops_ends_and_its_client_is_closed() -> None:
+async def test_cancelling_the_stop_of_a_consumer_still_closes_its_client() -> None:
     closed = AsyncMock()
     consumer = MagicMock(_fetcher=None, _client=MagicMock(close=closed))
     consumer.stop = AsyncMock(side_effect=asyncio.Event().wait)
@@ -51,7 +51,7 @@ async def test_who_is_told_to_end_while_a_consumer_stops_ends_and_its_client_is_
     closed.assert_awaited()
 
 
-async def test_every_fetch_that_waits_ends_and_the_client_is_closed_whatever_the_stop_says() -> None:
+async def test_a_failed_stop_still_cancels_every_fetch_and_closes_the_client() -> None:
     fetches = [asyncio.create_task(asyncio.Event().wait()) for _ in range(3)]
     closed = AsyncMock()
     fetcher = MagicMock(_pending_tasks={*fetches}, close=AsyncMock())

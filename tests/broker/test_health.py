@@ -28,7 +28,7 @@ def fleet(embedded_broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Fleet]:
         yield fleet
 
 
-def test_a_worker_is_alive_before_it_is_ready_and_owns_every_partition_when_it_is(fleet: Fleet) -> None:
+def test_a_worker_is_healthy_before_it_is_ready_and_owns_every_partition_when_ready(fleet: Fleet) -> None:
     worker = fleet.start("worker")
     status, state = worker.ask("/readyz")
     assert (status, state["ready"], state["partitions"]) == (503, False, [])
@@ -43,15 +43,15 @@ def test_two_workers_share_the_partitions_and_both_are_ready(fleet: Fleet) -> No
     until_shared(fleet)
 
 
-def test_a_worker_whose_group_answers_with_an_error_joins_it_again(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_worker_rejoins_its_group_after_an_error_of_the_group(fleet: Fleet, tmp_path: Path) -> None:
     go = tmp_path / "go"
     first = fleet.start("a")
     first.until_ready()
     second = fleet.start("b", stuck="sync", variables={GO: str(go)})
     while len(first.until_ready()["partitions"]) == len(NUMBERS):
         time.sleep(0.02)
-    go.touch()  # the embedded broker takes a follower that asks after the leader for one that asks for nonsense
-    second.says(
+    go.touch()  # The embedded broker answers a follower whose SyncGroup follows the leader's with an error.
+    second.wait_for_log(
         "the consumer group answered with an error, and the worker joins it again: KafkaError: InvalidRequestError()"
     )
     until_shared(fleet)
@@ -65,9 +65,9 @@ def until_shared(fleet: Fleet) -> None:
         owned = [worker.until_ready()["partitions"] for worker in fleet.started]
 
 
-def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -> None:
+def test_a_worker_on_a_taken_port_reports_the_port_and_exits_with_1(fleet: Fleet) -> None:
     first = fleet.start("a")
-    url = first.says("health: ").partition("health: http://127.0.0.1:")[2].partition("/")[0]
+    url = first.wait_for_log("health: ").partition("health: http://127.0.0.1:")[2].partition("/")[0]
     second = fleet.start("b", variables={"TRACEWEIR_WEB_PORT": url})
     assert second.process.wait(STOPS_WITHIN_S) == 1
     log = second.log.read_text()
@@ -85,7 +85,7 @@ def test_a_second_worker_on_a_taken_port_says_so_and_ends_with_1(fleet: Fleet) -
         ),
     ],
 )
-def test_what_stands_still_ends_the_worker_and_is_named(stuck: str, sentence: str, fleet: Fleet) -> None:
+def test_a_stuck_duty_ends_the_worker_and_is_named_in_the_log(stuck: str, sentence: str, fleet: Fleet) -> None:
     worker = fleet.start("worker", stuck=stuck)
     assert worker.process.wait(STOPS_WITHIN_S) not in (0, None)
     log = worker.log.read_text()
@@ -93,13 +93,15 @@ def test_what_stands_still_ends_the_worker_and_is_named(stuck: str, sentence: st
     assert "Traceback" not in log
 
 
-def test_a_checkpoint_that_does_not_end_ends_the_worker_and_is_named(
+def test_a_stuck_checkpoint_ends_the_worker_and_is_named_in_the_log(
     fleet: Fleet, embedded_broker: EmbeddedBroker
 ) -> None:
     worker = fleet.start("worker", stuck="checkpoint")
     worker.until_ready()
     producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers})
-    producer.produce("traceweir.traces", b"no JSON", b"session", 0)  # what comes of it is a dead letter to be sent
+    producer.produce(
+        "traceweir.traces", b"no JSON", b"session", 0
+    )  # It becomes a dead letter, which a checkpoint has to send.
     producer.flush(10)
     assert worker.process.wait(STOPS_WITHIN_S) not in (0, None)
     log = worker.log.read_text()
@@ -107,7 +109,7 @@ def test_a_checkpoint_that_does_not_end_ends_the_worker_and_is_named(
     assert "Traceback" not in log
 
 
-def test_what_holds_the_event_loop_ends_the_worker_too(fleet: Fleet) -> None:
+def test_a_blocked_event_loop_ends_the_worker(fleet: Fleet) -> None:
     worker = fleet.start("worker", stuck="loop")
     assert worker.process.wait(STOPS_WITHIN_S) == EXIT_HELD
     assert "the event loop was blocked for more than 2 s" in worker.log.read_text()

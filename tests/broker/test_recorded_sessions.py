@@ -1,4 +1,4 @@
-"""Recorded sessions of a real agent on the embedded broker, if there are some."""
+"""Recorded sessions of a real agent pass a worker on the embedded broker; skipped if there are none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 
 @pytest.mark.broker
-def test_each_is_closed_valued_and_decided_once_though_emitted_twice(
+def test_a_recorded_session_that_is_emitted_twice_is_closed_scored_and_decided_once(
     embedded_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     check_recorded_sessions(embedded_broker.bootstrap_servers, "traceweir.", tmp_path)

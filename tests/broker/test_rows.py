@@ -1,4 +1,4 @@
-"""Evaluation rows through the embedded broker give the scores that the file gives."""
+"""Evaluation rows that pass a worker on the embedded broker have the scores that `score` computes for the file."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 
 @pytest.mark.broker
-def test_online_and_offline_give_the_same_scores(embedded_broker: EmbeddedBroker, tmp_path: Path) -> None:
+def test_online_and_offline_scores_are_equal(embedded_broker: EmbeddedBroker, tmp_path: Path) -> None:
     check_rows(embedded_broker.bootstrap_servers, "traceweir.", tmp_path)

@@ -21,20 +21,23 @@ DEADLINE_S = 60
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Callable[..., str]:
-    """Gives what the last worker has logged, of those that score so many new sessions on a new broker, one after the other."""
+def run_workers(tmp_path: Path) -> Callable[..., str]:
+    """Returns a function that runs workers one after the other on a new broker, and returns the last worker's log.
+
+    Each argument is the name of a worker and the number of new sessions that it scores.
+    """
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"criteria": {"response_match_score": 0.5}}))
 
-    def run(*lives: tuple[str, int]) -> str:
+    def run(*arguments: tuple[str, int]) -> str:
         with (
             EmbeddedBroker() as broker,
             Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet,
             Committed(broker.bootstrap_servers, "traceweir.", "traceweir.assemble-score-gate") as committed,
         ):
-            for life, (name, count) in enumerate(lives):
+            for run_number, (name, count) in enumerate(arguments):
                 worker = fleet.start(name)
-                sessions = {f"session {life}.{number}" for number in range(count)}
+                sessions = {f"session {run_number}.{number}" for number in range(count)}
                 send(broker.bootstrap_servers, sessions)
                 until_decided(sessions, committed, worker)
                 worker.terminate(DEADLINE_S)
@@ -52,7 +55,7 @@ def send(servers: str, sessions: set[str]) -> None:
 
 
 def until_decided(sessions: set[str], committed: Committed, worker: Worker) -> None:
-    """Read on until each of them is closed, valued and decided."""
+    """Reads until each session is closed, valued and decided."""
     wanted = {(name, metric) for name in sessions for metric in ("trace_value", "gate")}
     deadline = time.monotonic() + DEADLINE_S
     while True:
@@ -67,22 +70,26 @@ def until_decided(sessions: set[str], committed: Committed, worker: Worker) -> N
 
 
 @pytest.mark.broker
-def test_a_worker_keeps_its_rows_on_the_same_broker_and_forgets_them_on_a_new_one(live: Callable[..., str]) -> None:
-    assert "local rows" not in live(("worker", 20), ("worker", 5))
-    log = live(("worker", 5))
+def test_a_worker_keeps_its_rows_on_the_same_broker_and_deletes_them_on_a_new_broker(
+    run_workers: Callable[..., str],
+) -> None:
+    assert "local rows" not in run_workers(("worker", 20), ("worker", 5))
+    log = run_workers(("worker", 5))
     assert all(f"partition {number}: deleted" in log for number in range(4))
     assert "broker or topic were created again" in log
 
 
 @pytest.mark.broker
-def test_a_worker_does_not_mix_its_rows_with_what_another_one_wrote_on_a_new_broker(live: Callable[..., str]) -> None:
-    live(("worker", 20))
-    log = live(("other", 5), ("worker", 5))
+def test_a_worker_does_not_mix_its_rows_with_rows_of_another_worker_on_a_new_broker(
+    run_workers: Callable[..., str],
+) -> None:
+    run_workers(("worker", 20))
+    log = run_workers(("other", 5), ("worker", 5))
     assert "broker or topic were created again" in log
 
 
 @pytest.mark.parametrize(("reached", "end"), [(-1, 0), (-1, 7), (3, 7), (6, 7)])
-def test_rows_of_this_changelog_up_to_any_of_its_offsets_are_kept(reached: int, end: int) -> None:
+def test_rows_up_to_an_offset_of_the_same_changelog_are_kept(reached: int, end: int) -> None:
     assert misfit("c/1", reached, "c/1", end) is None
 
 
@@ -96,17 +103,19 @@ def test_rows_of_this_changelog_up_to_any_of_its_offsets_are_kept(reached: int, 
         ("c/1", 3, 0, "lost records"),
     ],
 )
-def test_other_rows_are_not_kept(source: str | None, reached: int, end: int, reason: str) -> None:
+def test_rows_of_another_or_a_shorter_changelog_are_not_kept(
+    source: str | None, reached: int, end: int, reason: str
+) -> None:
     assert reason in (misfit(source, reached, "c/1", end) or "")
 
 
 @pytest.mark.broker
-def test_a_second_worker_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_worker_on_the_same_directory_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
     with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
         first = fleet.start("a")
-        first.says("health: ")
+        first.wait_for_log("health: ")
         second = fleet.start("b", state_dir=first.state_dir)
         assert second.process.wait(DEADLINE_S) == 1
         log = second.log.read_text()

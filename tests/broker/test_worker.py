@@ -26,7 +26,7 @@ from traceweir.streams.testing import event as dated_event
 from traceweir.streams.testing import trace as dated_trace
 from traceweir.streams.worker import EXIT_HARD
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # they share one worker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # The tests share one worker.
 
 TRACES, INVOCATIONS = "traces", "invocations"
 DEADLINE_S = 60
@@ -54,12 +54,12 @@ class Running:
         self.rows = self.committed.rows
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Read on until it holds."""
+        """Reads until the condition holds; fails the test if the worker ends or the deadline passes."""
         deadline = time.monotonic() + DEADLINE_S
         while not holds():
             if self.worker.ended or time.monotonic() > deadline:
                 counts = {topic: len(rows) for topic, rows in self.rows.items()}
-                pytest.fail(f"it did not come about; there are {counts}, and the worker says\n{self.log}")
+                pytest.fail(f"the condition did not hold in time; there are {counts}; the worker's log:\n{self.log}")
             self.committed.read(0.1)
 
     @property
@@ -70,7 +70,7 @@ class Running:
         return {session["session_id"]: session for session in self.committed.sessions()}
 
     def letters(self) -> dict[tuple[str, int, int], DeadLetter]:
-        """By where the record stood."""
+        """Returns the dead letters by topic, partition and offset of their records."""
         letters = [DeadLetter.read(row.key, row.value, row.headers) for row in self.rows["dead-letters"]]
         return {(letter.topic, letter.partition, letter.offset): letter for letter in letters}
 
@@ -88,7 +88,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
                 yield Running(servers, worker, committed)
 
 
-# --- a file that is emitted
+# --- an emitted file
 
 
 def answered(session_id: str, at: float, text: str, expected: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ EMITTED = [
     answered("bad", 2, "No idea.", "It ships today."),
     trace(1, "good"),
     trace(2, "bad", domain="law", metadata={"visibility": "private"}),
-    trace(3, "alone", domain="art"),  # of another domain, so that it resembles nothing
+    trace(3, "alone", domain="art"),  # In its own domain, so that no other trace is similar.
     *(event("session.ended", name, 3) for name in ("good", "bad", "alone")),
 ]
 
@@ -130,7 +130,7 @@ def emitted(running: Running, tmp_path_factory: pytest.TempPathFactory) -> Runni
 
 
 def results(running: Running) -> dict[tuple[str, str, str], tuple[float | None, str]]:
-    """Value and status by session, level and metric."""
+    """Returns value and status by session, level and metric."""
     found = [row.document for row in running.rows["results"]]
     return {
         (each["session_id"], each["level"], each["metric"]): (each["value"], each["status"])
@@ -139,7 +139,7 @@ def results(running: Running) -> dict[tuple[str, str, str], tuple[float | None, 
     }
 
 
-def test_each_session_is_closed_once_with_all_that_belongs_to_it(emitted: Running) -> None:
+def test_each_session_is_closed_once_with_all_its_records(emitted: Running) -> None:
     found = [session for session in emitted.committed.sessions() if session["session_id"] in ("good", "bad", "alone")]
     assert sorted((each["session_id"], len(each["events"]), len(each["traces"])) for each in found) == [
         ("alone", 1, 1),
@@ -157,7 +157,7 @@ def test_every_criterion_is_scored(emitted: Running) -> None:
     assert found["alone", "session", "response_match_score"] == (None, "NOT_EVALUATED")
 
 
-def test_every_trace_is_valued_and_decided_and_only_the_accepted_ones_are_published(emitted: Running) -> None:
+def test_every_trace_is_decided_and_only_accepted_traces_are_published(emitted: Running) -> None:
     found = results(emitted)
     assert all(found[name, "trace", "trace_value"][1] == "PASSED" for name in ("good", "alone"))
     assert [found[name, "trace", "gate"][1] for name in ("good", "bad", "alone")] == ["PASSED", "FAILED", "PASSED"]
@@ -211,7 +211,7 @@ UNUSABLE: dict[str, tuple[str, bytes | dict[str, Any] | None, str, str]] = {
 
 
 class Sender:
-    """Sends records, and knows where each came to lie."""
+    """Sends records, and returns the place of each."""
 
     def __init__(self, servers: str) -> None:
         self._producer = Producer({"bootstrap.servers": servers, "message.max.bytes": 4_000_000, "linger.ms": 0})
@@ -219,7 +219,7 @@ class Sender:
     def send(
         self, topic: str, value: bytes | dict[str, Any] | None, key: str | None, partition: int
     ) -> tuple[str, int, int]:
-        """Topic, partition and offset of the record, which is then written."""
+        """Sends a record, waits until it is written, and returns its topic, partition and offset."""
         places: list[tuple[str, int, int]] = []
         self._producer.produce(
             f"traceweir.{topic}",
@@ -234,7 +234,7 @@ class Sender:
 
 @pytest.fixture(scope="module")
 def sent(running: Running) -> dict[str, tuple[str, int, int]]:
-    """Where each unusable record came to lie, once the good ones behind all of them are in closed sessions."""
+    """Returns the place of each unusable record, after the valid record behind each one is in a closed session."""
     sender, places = Sender(running.servers), {}
     for number, (name, (topic, value, _, _)) in enumerate(UNUSABLE.items()):
         partition = number % 4
@@ -249,7 +249,7 @@ def sent(running: Running) -> dict[str, tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_it_is_a_dead_letter_with_its_reason_and_the_next_record_is_processed(
+def test_an_unusable_record_is_a_dead_letter_and_the_next_record_is_processed(
     name: str, running: Running, sent: dict[str, tuple[str, int, int]]
 ) -> None:
     _, value, reason, detail = UNUSABLE[name]
@@ -263,12 +263,12 @@ def test_it_is_a_dead_letter_with_its_reason_and_the_next_record_is_processed(
     assert f"after {name}" in running.sessions()
 
 
-def test_nothing_else_is_a_dead_letter(running: Running, sent: dict[str, tuple[str, int, int]]) -> None:
+def test_no_usable_record_is_a_dead_letter(running: Running, sent: dict[str, tuple[str, int, int]]) -> None:
     assert running.letters().keys() == set(sent.values())
     assert len(running.rows["dead-letters"]) == len(sent)
 
 
-# --- what looks odd and is fine
+# --- unusual but valid input
 
 
 def test_unknown_keys_are_accepted_and_not_published(running: Running) -> None:
@@ -289,7 +289,7 @@ def test_unknown_keys_are_accepted_and_not_published(running: Running) -> None:
 @pytest.mark.parametrize(
     "key", ["unseen", "another key", None], ids=["the session's key", "a key that is not the session", "no key"]
 )
-def test_events_are_joined_and_ordered_by_when_they_occurred(key: str | None, running: Running) -> None:
+def test_events_are_joined_and_sorted_by_their_time(key: str | None, running: Running) -> None:
     name = f"unseen {key}"
     sender = Sender(running.servers)
     sender.send(INVOCATIONS, event("tool.returned", name, 2, call_id="c", response="found"), key, 1)
@@ -303,13 +303,13 @@ def test_events_are_joined_and_ordered_by_when_they_occurred(key: str | None, ru
     assert session["segment"] == 0
 
 
-def test_what_is_expected_comes_from_the_references_topic(running: Running) -> None:
+def test_a_reference_is_read_from_the_references_topic(running: Running) -> None:
     sender = Sender(running.servers)
     expected = {"final_response": {"parts": [{"text": "It ships today."}]}}
     sender.send("references", expected, "order", 3)
 
     def value(name: str) -> float | None:
-        """Of a session that refers to it; None if it came too early."""
+        """Returns the score of a session with this reference; None if the session came before the reference."""
         answer = {"final_response": {"parts": [{"text": "It ships today."}]}, "reference_id": "order"}
         sender.send(INVOCATIONS, event("invocation.completed", name, 1, **answer), name, 1)
         sender.send(INVOCATIONS, event("session.ended", name, 2), name, 1)
@@ -323,13 +323,14 @@ def test_what_is_expected_comes_from_the_references_topic(running: Running) -> N
         return found()[0]
 
     names = (f"refers {number}" for number in range(20))
-    assert 1.0 in map(value, names)  # the topic is followed beside the others, so it may take a moment
+    # The topic is read concurrently with the inputs, so the reference can arrive later.
+    assert 1.0 in map(value, names)
 
 
-# --- its end
+# --- the end of a worker
 
 
-def test_it_ends_with_0_when_it_is_asked_to_and_its_log_is_plain(emitted: Running) -> None:
+def test_a_worker_exits_with_0_after_sigterm_and_its_log_is_plain(emitted: Running) -> None:
     assert emitted.worker.terminate(30) == 0
 
     lines = emitted.log.splitlines()
@@ -342,7 +343,7 @@ def scored(running: Running, session_id: str) -> bool:
     return any(row.document["session_id"] == session_id for row in running.rows["results"])
 
 
-def test_a_scoring_process_that_dies_is_replaced(tmp_path: Path) -> None:
+def test_a_killed_scoring_process_is_replaced(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
     with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
@@ -360,7 +361,7 @@ def test_a_scoring_process_that_dies_is_replaced(tmp_path: Path) -> None:
     assert "the scoring process ended on its own (signal 9); another takes its place" in worker.log.read_text()
 
 
-def test_it_ends_with_0_when_it_is_asked_to_though_its_broker_has_gone(tmp_path: Path) -> None:
+def test_a_worker_without_its_broker_exits_with_0_after_sigterm(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
     with ExitStack() as broker:
@@ -369,12 +370,12 @@ def test_it_ends_with_0_when_it_is_asked_to_though_its_broker_has_gone(tmp_path:
             worker = fleet.start("worker")
             worker.until_ready()
             broker.close()
-            worker.says("Failed fetch messages")
+            worker.wait_for_log("Failed fetch messages")
             assert worker.terminate(30) == 0
     assert "Traceback" not in worker.log.read_text()
 
 
-def test_it_exits_at_once_when_an_orderly_stop_takes_too_long(tmp_path: Path) -> None:
+def test_a_worker_exits_at_once_when_an_orderly_stop_takes_too_long(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
     with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:

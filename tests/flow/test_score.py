@@ -181,9 +181,9 @@ async def test_only_the_newest_revision_behind_a_hanging_revision_is_scored() ->
 
 async def test_a_new_session_with_a_used_id_supersedes_no_earlier_session() -> None:
     flow, scoring = held()
-    lives = [session("s", first_record_at=instant(at), last_record_at=instant(at + 1)) for at in (0, 9_000, 18_000)]
-    for life in lives:
-        flow.send(TOPICS.sessions, life, b"s")
+    reused = [session("s", first_record_at=instant(at), last_record_at=instant(at + 1)) for at in (0, 9_000, 18_000)]
+    for each in reused:
+        flow.send(TOPICS.sessions, each, b"s")
     flow.send(TOPICS.sessions, session("s", revision=1), b"s")  # A replayed revision of the first session.
     await flow.settle()
     for _ in range(4):

@@ -36,11 +36,13 @@ def cleanup_policy(client: AdminClient, name: str) -> str | None:
     return policy
 
 
-def test_it_is_not_taken_for_an_embedded_broker(settings: Settings) -> None:
+def test_apache_kafka_is_not_identified_as_an_embedded_broker(settings: Settings) -> None:
     assert not is_embedded(reach(settings))
 
 
-def test_created_topics_have_the_partitions_and_policies_of_the_table(settings: Settings, client: AdminClient) -> None:
+def test_created_topics_have_the_expected_partitions_and_cleanup_policies(
+    settings: Settings, client: AdminClient
+) -> None:
     expected = expected_topics(settings, STAGES)
 
     creation = create_topics(settings)
@@ -60,7 +62,7 @@ def test_creating_topics_again_changes_nothing(settings: Settings) -> None:
     assert (second.created, second.existing, second.wrong) == ((), first.created, ())
 
 
-def test_another_set_of_stages_adds_its_changelog_alone(settings: Settings) -> None:
+def test_another_set_of_stages_creates_only_its_changelog(settings: Settings) -> None:
     create_topics(settings)
 
     creation = create_topics(settings, ["score"])
@@ -69,7 +71,7 @@ def test_another_set_of_stages_adds_its_changelog_alone(settings: Settings) -> N
     assert creation.wrong == ()
 
 
-def test_a_missing_topic_is_named_with_the_command_that_makes_it_and_not_made(settings: Settings) -> None:
+def test_a_check_reports_a_missing_topic_with_its_command_and_does_not_create_it(settings: Settings) -> None:
     problems = check_topics(settings)
 
     assert problems == [
@@ -78,7 +80,7 @@ def test_a_missing_topic_is_named_with_the_command_that_makes_it_and_not_made(se
     assert check_topics(settings) == problems
 
 
-def test_a_wrong_partition_count_is_reported_and_left(settings: Settings, client: AdminClient) -> None:
+def test_a_wrong_partition_count_is_reported_and_not_changed(settings: Settings, client: AdminClient) -> None:
     traces = Topics.of(settings.topic_prefix).traces
     make_topic(client, traces, 3, "delete")
 
@@ -95,7 +97,7 @@ def test_a_wrong_partition_count_is_reported_and_left(settings: Settings, client
     ("field", "found", "expected"),
     [("network", "delete", "compact"), ("references", "compact,delete", "compact"), ("results", "compact", "delete")],
 )
-def test_a_wrong_cleanup_policy_is_reported_and_left(
+def test_a_wrong_cleanup_policy_is_reported_and_not_changed(
     settings: Settings, client: AdminClient, field: str, found: str, expected: str
 ) -> None:
     name = getattr(Topics.of(settings.topic_prefix), field)
@@ -110,7 +112,9 @@ def test_a_wrong_cleanup_policy_is_reported_and_left(
     assert cleanup_policy(client, name) == found
 
 
-def test_more_copies_than_brokers_is_refused_in_words(settings: Settings, client: AdminClient) -> None:
+def test_a_replication_factor_above_the_number_of_brokers_is_refused_by_name(
+    settings: Settings, client: AdminClient
+) -> None:
     brokers = len(client.list_topics(timeout=10).brokers)
     wanted = settings.model_copy(update={"replication_factor": brokers + 1})
 

@@ -44,7 +44,7 @@ class Services:
 
     @contextmanager
     def started(self, name: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-        """The service's process, which is ended if it has not ended by itself."""
+        """Starts the service and yields its process, which is killed at the end of the block if it still runs."""
         inherited = {variable: value for variable, value in os.environ.items() if not variable.startswith(ENV_PREFIX)}
         command = [word.replace("/examples", str(ROOT / "examples")) for word in SERVICES[name]["command"]]
         with (self._folder / f"{name}.log").open("wb") as log:
@@ -62,7 +62,7 @@ class Services:
                 process.wait()
 
     def finished(self, name: str, *more: str) -> str:
-        """What the service printed, with more arguments, after it ended well."""
+        """Runs the service with more arguments to its end, checks its exit code, and returns its output."""
         with self.started(name, *more) as process:
             code = process.wait(WAIT_S)
         printed = (self._folder / f"{name}.log").read_text()
@@ -71,7 +71,7 @@ class Services:
 
 
 def read(kafka: str, topics: list[str], count: int) -> list[tuple[str, Any]]:
-    """The first committed records of the topics, as topic and document."""
+    """Returns the first committed records of the topics, as topic and document."""
     consumer = Consumer(
         {
             "bootstrap.servers": kafka,
@@ -93,7 +93,7 @@ def read(kafka: str, topics: list[str], count: int) -> list[tuple[str, Any]]:
     return found
 
 
-def test_the_sample_becomes_scores_decisions_and_published_traces(kafka: str, tmp_path: Path) -> None:
+def test_the_sample_results_in_scores_decisions_and_published_traces(kafka: str, tmp_path: Path) -> None:
     services = Services(kafka, tmp_path)
     results, network = f"{services.prefix}results", f"{services.prefix}network"
     services.finished("topics")
@@ -120,7 +120,7 @@ def test_the_sample_becomes_scores_decisions_and_published_traces(kafka: str, tm
     }
 
 
-def test_the_fleet_is_joined_scored_and_decided(kafka: str, tmp_path: Path) -> None:
+def test_the_sessions_of_the_fleet_are_scored_and_decided(kafka: str, tmp_path: Path) -> None:
     services = Services(kafka, tmp_path)
     services.finished("topics")
     with services.started("worker") as worker:
@@ -129,4 +129,7 @@ def test_the_fleet_is_joined_scored_and_decided(kafka: str, tmp_path: Path) -> N
         worker.terminate()
         assert worker.wait(WAIT_S) == 0
     assert int(printed.split()[0]) > 300
-    assert {score["metric"] for _, score in found} == {"trace_value", "gate"}  # the worker of the file has no criteria
+    assert {score["metric"] for _, score in found} == {
+        "trace_value",
+        "gate",
+    }  # The compose file's worker has no criteria.

@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 
 class Ground:
-    """Topics of one test, a group, and what `read_committed` shows of them."""
+    """The topics and the consumer group of one test, and a `read_committed` reader."""
 
     def __init__(self, servers: str) -> None:
         name = uuid.uuid4().hex[:8]
@@ -39,7 +39,7 @@ class Ground:
             future.result()
 
     def owner(self) -> Transaction:
-        """What sends the checkpoints of partition 0, whoever it is."""
+        """Returns a new sender of the checkpoints of partition 0, which fences earlier ones when it starts."""
         return Transaction(
             {"bootstrap_servers": [self.servers]}, f"{self.group}-0", self.group, TopicPartition(self.changelog, 0)
         )
@@ -54,7 +54,7 @@ class Ground:
         return {TopicPartition(self.source, 0): offset}
 
     async def visible(self) -> tuple[list[str], list[str], int | None]:
-        """Values of the rows and of the outputs, and the group's offset."""
+        """Returns the visible values of the rows and of the outputs, and the group's offset."""
         rows, outputs = await asyncio.gather(
             asyncio.to_thread(self._read, self.changelog), asyncio.to_thread(self._read, self.results)
         )
@@ -73,7 +73,7 @@ class Ground:
                 "group.id": "reader-of-tests",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
-                "enable.partition.eof": True,  # of what is committed
+                "enable.partition.eof": True,  # Reports the end of the committed records.
             }
         )
         consumer.assign([Place(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
@@ -126,7 +126,9 @@ async def test_rows_outputs_and_offsets_become_visible_together(
     assert (rows, sorted(outputs), offset) == (["row"], ["one", "two"], 7)
 
 
-async def test_a_new_owner_fences_the_old_one_whose_checkpoint_never_shows(ground: Ground, owner: Transaction) -> None:
+async def test_a_new_owner_fences_the_old_owner_and_its_checkpoint_stays_invisible(
+    ground: Ground, owner: Transaction
+) -> None:
     await owner.send([ground.row("k", "old")], [ground.output("old")], ground.offsets(1))
     successor = ground.owner()
     await successor.start()
@@ -168,7 +170,7 @@ asyncio.run(main())
         ("commit_transaction", "after", True),
     ],
 )
-async def test_a_process_killed_in_a_checkpoint_leaves_all_of_it_or_nothing(
+async def test_a_process_killed_during_a_checkpoint_commits_all_of_it_or_nothing(
     ground: Ground, step: str, moment: str, whole: bool
 ) -> None:
     topics = (ground.source, ground.results, ground.changelog)
@@ -183,7 +185,7 @@ async def test_a_process_killed_in_a_checkpoint_leaves_all_of_it_or_nothing(
     assert ended.returncode == -9, ended.stderr
 
     successor = ground.owner()
-    await successor.start()  # aborts what was open
+    await successor.start()  # It aborts the open transaction.
     left = await ground.visible()
     await successor.send([ground.row("k", "next")], [ground.output("next")], ground.offsets(6))
     await successor.stop()
@@ -193,7 +195,7 @@ async def test_a_process_killed_in_a_checkpoint_leaves_all_of_it_or_nothing(
     assert (rows, sorted(outputs), offset) == ([*left[0], "next"], [*left[1], "next"], 6)
 
 
-async def test_the_offset_of_the_last_row_is_returned_however_many_batches_there_are(
+async def test_send_returns_the_offset_of_the_last_row_for_any_number_of_batches(
     ground: Ground, owner: Transaction
 ) -> None:
     wide = "x" * 300_000
@@ -205,15 +207,17 @@ async def test_the_offset_of_the_last_row_is_returned_however_many_batches_there
     values, outputs, offset = await ground.visible()
     assert values == [value.decode() for _, value in rows if value] + ["last but one", "last"]
     assert (outputs, offset) == ([], None)
-    assert (first, second) == (9, 12)  # the first transaction's marker is number 10
+    assert (first, second) == (9, 12)  # The marker of the first transaction has offset 10.
 
 
-async def test_without_rows_there_is_no_offset_of_one(ground: Ground, owner: Transaction) -> None:
+async def test_send_without_rows_returns_minus_1(ground: Ground, owner: Transaction) -> None:
     assert await owner.send([], [ground.output("one")], ground.offsets(3)) == -1
     assert await ground.visible() == ([], ["one"], 3)
 
 
-async def test_a_record_that_fits_no_batch_is_named_and_nothing_shows(ground: Ground, owner: Transaction) -> None:
+async def test_a_record_too_large_for_a_batch_is_reported_and_the_checkpoint_stays_invisible(
+    ground: Ground, owner: Transaction
+) -> None:
     large = ground.output("x" * 1_100_000)
 
     with pytest.raises(ValueError, match=rf"a record of 1100003 bytes for {ground.results} does not fit a batch"):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def _restore_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MemoryRecords", "PartitionRecords"):
         monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
 
@@ -50,7 +50,7 @@ def put(dlq: Dlq, count: int) -> None:
     dlq.put([letter(number, dlq.prefix) for number in range(count)])
 
 
-def sends(settings: Settings, *, dry_run: bool = False) -> AsyncGenerator[ReplayStep]:
+def replay_steps(settings: Settings, *, dry_run: bool = False) -> AsyncGenerator[ReplayStep]:
     return replay(settings, Wanted(), again=False, dry_run=dry_run)
 
 
@@ -60,11 +60,11 @@ async def sent(steps: AsyncIterator[ReplayStep]) -> list[str]:
 
 async def collect(steps: AsyncIterator[ReplayStep], done: list[ReplayStep]) -> None:
     async for step in steps:
-        done.append(step)  # noqa: PERF401  # those before an error count
+        done.append(step)  # noqa: PERF401  # Steps before an error must be kept.
 
 
 def rows(settings: Settings, topic: str, isolation: str = "read_committed") -> Sequence[Message]:
-    """What lies on a topic."""
+    """Returns the records of a topic."""
     options = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "group.id": "reader-of-tests",
@@ -102,22 +102,22 @@ async def test_records_and_marks_become_visible_together(
         await commit(producer)
 
     monkeypatch.setattr(AIOKafkaProducer, "commit_transaction", look_and_commit)
-    assert len(await sent(sends(settings))) == 3
+    assert len(await sent(replay_steps(settings))) == 3
 
     assert seen == [(3, 0, 3)]
     assert (len(keys(settings)), len(rows(settings, "dead-letters"))) == (3, 6)
     assert set(dlq.states().values()) == {"replayed"}
-    assert await sent(sends(settings)) == []
+    assert await sent(replay_steps(settings)) == []
 
 
-async def test_a_second_replay_fences_the_first_and_nothing_is_sent_twice(
+async def test_a_second_replay_fences_the_first_and_no_record_is_sent_twice(
     settings: Settings, dlq: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "BATCH_RECORDS", 4)
     put(dlq, 20)
-    async with aclosing(sends(settings)) as first:
-        done = [await anext(first)]  # of the first transaction, which is committed
-        second = await sent(sends(settings))
+    async with aclosing(replay_steps(settings)) as first:
+        done = [await anext(first)]  # The first transaction, which is committed.
+        second = await sent(replay_steps(settings))
         with pytest.raises(DeadLettersError, match=r"another replay of this prefix has started.* It has sent 4 dead"):
             await collect(first, done)
 
@@ -125,7 +125,9 @@ async def test_a_second_replay_fences_the_first_and_nothing_is_sent_twice(
     assert keys(settings) == sorted(b"key %d" % number for number in range(20))
 
 
-async def test_a_replay_sees_marks_behind_a_transaction_that_is_still_open(settings: Settings, dlq: Dlq) -> None:
+async def test_a_replay_waits_for_an_open_transaction_and_reads_the_marks_behind_it(
+    settings: Settings, dlq: Dlq
+) -> None:
     put(dlq, 4)
     letters = f"{settings.topic_prefix}dead-letters"
     options = {"bootstrap_servers": settings.kafka_bootstrap_servers}
@@ -134,19 +136,19 @@ async def test_a_replay_sees_marks_behind_a_transaction_that_is_still_open(setti
         for number in range(4):
             await worker.send_and_wait(letters, b"open", partition=number)
         assert len(await sent(sends_before_the_open_one(settings))) == 4
-        async with DeadLetters(settings) as found:  # to its committed end
+        async with DeadLetters(settings) as found:  # Reads up to the last stable offset.
             assert [each.replayed async for each in found.matching(Wanted())] == [False] * 4
 
-        second = asyncio.create_task(sent(sends(settings)))
+        second = asyncio.create_task(sent(replay_steps(settings)))
         done, _ = await asyncio.wait({second}, timeout=1)
-        assert not done  # it waits for what is before the marks
+        assert not done  # The replay waits for the open transaction before the marks.
         await worker.abort_transaction()
         assert await second == []
     assert len(keys(settings)) == 4
 
 
 async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[ReplayStep]:
-    """A replay that began before the transaction was opened, and ends now."""
+    """Acts as a replay that read before the transaction was opened, and replay_steps now."""
     delivery = Transaction({"bootstrap_servers": settings.kafka_bootstrap_servers}, f"{settings.topic_prefix}dlq")
     await delivery.start()
     async with DeadLetters(settings) as letters:
@@ -162,7 +164,7 @@ async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[ReplayS
         yield ReplayStep(each, "sent")
 
 
-async def test_a_replay_that_dies_before_it_commits_has_sent_nothing(
+async def test_a_replay_that_fails_before_its_commit_sends_no_record(
     settings: Settings, dlq: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(dlq, 3)
@@ -173,27 +175,27 @@ async def test_a_replay_that_dies_before_it_commits_has_sent_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(AIOKafkaProducer, "commit_transaction", die)
         with pytest.raises(KeyError):
-            await sent(sends(settings))
+            await sent(replay_steps(settings))
 
-    assert len(await sent(sends(settings))) == 3
+    assert len(await sent(replay_steps(settings))) == 3
     assert len(keys(settings)) == 3
 
 
-async def test_a_dry_run_leaves_no_record_and_fences_nobody(
+async def test_a_dry_run_writes_no_record_and_fences_no_replay(
     settings: Settings, dlq: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "BATCH_RECORDS", 1)
     put(dlq, 2)
-    async with aclosing(sends(settings)) as replaying:
+    async with aclosing(replay_steps(settings)) as replaying:
         await anext(replaying)
         before = [len(rows(settings, topic, "read_uncommitted")) for topic in ("traces", "dead-letters")]
-        outcomes = [step.outcome async for step in sends(settings, dry_run=True)]
+        outcomes = [step.outcome async for step in replay_steps(settings, dry_run=True)]
         assert [len(rows(settings, topic, "read_uncommitted")) for topic in ("traces", "dead-letters")] == before
         assert len(await sent(replaying)) == 1
     assert sorted(outcomes) == ["already_replayed", "would_send"]
 
 
-FENCED_AT_THE_THIRD = """
+FENCED_AT_THIRD_SEND = """
 import asyncio, os
 from traceweir.streams.dead_letters import replay
 from traceweir.streams.cli.main import main
@@ -213,10 +215,10 @@ main(["dlq", "replay", "--all"])
 """
 
 
-def test_the_command_that_is_fenced_says_so_in_a_line(settings: Settings, dlq: Dlq) -> None:
+def test_a_fenced_command_reports_the_other_replay_in_one_line(settings: Settings, dlq: Dlq) -> None:
     put(dlq, 4)
     ended = subprocess.run(
-        [sys.executable, "-c", FENCED_AT_THE_THIRD],
+        [sys.executable, "-c", FENCED_AT_THIRD_SEND],
         env=os.environ | dlq.environment,
         capture_output=True,
         text=True,
@@ -227,7 +229,7 @@ def test_the_command_that_is_fenced_says_so_in_a_line(settings: Settings, dlq: D
     assert ended.stderr.count("\n") == 1
 
 
-def test_the_command_says_what_it_sent_and_sends_it_once(settings: Settings, dlq: Dlq) -> None:
+def test_the_command_reports_what_it_sent_and_sends_each_record_once(settings: Settings, dlq: Dlq) -> None:
     put(dlq, 5)
     assert dlq("replay", "--all", "--dry-run").out.endswith(
         f"5 dead letters would be sent: 5 to {settings.topic_prefix}traces\n".encode()

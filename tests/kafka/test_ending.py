@@ -41,7 +41,7 @@ def fleet(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Fleet]:
         yield fleet
 
 
-def test_sigterm_under_load_ends_with_0_after_a_last_checkpoint_and_out_of_the_group(
+def test_a_worker_under_load_takes_a_last_checkpoint_and_leaves_its_group_after_sigterm(
     kafka: str, prefix: str, fleet: Fleet
 ) -> None:
     application = application_id(prefix, STAGES)
@@ -50,7 +50,7 @@ def test_sigterm_under_load_ends_with_0_after_a_last_checkpoint_and_out_of_the_g
     producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
     with Committed(kafka, prefix, application) as committed:
         number, deadline = 0, time.monotonic() + DEADLINE_S
-        while len(committed.rows["sessions"]) < 20 or number % 400:  # at its end records are on their way
+        while len(committed.rows["sessions"]) < 20 or number % 400:  # Records are in flight at the end of the loop.
             number += 1
             name = f"session {number}"
             document = event("session.ended", name, number % 7)
@@ -66,26 +66,23 @@ def test_sigterm_under_load_ends_with_0_after_a_last_checkpoint_and_out_of_the_g
     admin = AdminClient({"bootstrap.servers": kafka})
     group = admin.describe_consumer_groups([application])[application].result()
     assert list(group.members) == []
-    told = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application)])[application].result()
-    offsets = {(place.topic, place.partition): place.offset for place in told.topic_partitions if place.offset >= 0}
+    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application)])[application].result()
+    offsets = {(place.topic, place.partition): place.offset for place in answer.topic_partitions if place.offset >= 0}
     rows = {
         (topic, row.partition): offset
         for row in committed.rows["changelog"]
         if row.key == b"checkpoint/offsets"
         for topic, offset in row.document.items()
     }
-    # In between the group is told once a second only.
+    # Before the last checkpoint, offsets are committed to the group only once a second.
     assert rows
     assert offsets == rows
 
 
 @pytest.mark.parametrize("again", [None, signal.SIGTERM, signal.SIGINT])
-def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the_same(
-    again: signal.Signals | None, fleet: Fleet
-) -> None:
-    patient = {
-        "TRACEWEIR_SESSION_TIMEOUT_S": "40"
-    }  # the group waits longer for the frozen one than the worker may take to end
+def test_a_worker_stops_during_a_rebalance_with_a_frozen_member(again: signal.Signals | None, fleet: Fleet) -> None:
+    # The group waits longer for the frozen member than the worker is allowed to take for its end.
+    patient = {"TRACEWEIR_SESSION_TIMEOUT_S": "40"}
     worker, frozen = fleet.start("a", variables=patient), fleet.start("b", variables=patient)
     until_shared(worker, frozen)
     frozen.freeze()
@@ -96,22 +93,21 @@ def test_asked_in_the_middle_of_a_rebalance_with_a_frozen_member_it_ends_all_the
         time.sleep(0.02)
 
     worker.process.send_signal(again or signal.SIGTERM)
-    worker.until_stopping()  # two at once would be one
+    worker.until_stopping()  # Two signals at once would be delivered as one.
     while again and "received another stop signal" not in worker.log.read_text():
-        worker.process.send_signal(
-            again
-        )  # uvloop drops what comes while it goes from its main task to the one that stops
+        # uvloop drops a signal that arrives between the end of the main task and the start of the stop task.
+        worker.process.send_signal(again)
         time.sleep(0.02)
         assert time.monotonic() < deadline, worker.log.read_text()
 
-    assert worker.process.wait(30) in (0, EXIT_HARD)  # without a bound: the 40 s that the group is patient
+    assert worker.process.wait(30) in (0, EXIT_HARD)  # Without the bound the end would take the group's 40 s.
     log = worker.log.read_text()
     assert ("exits at once, which is as safe as a kill" in log) == (worker.process.returncode == EXIT_HARD)
     assert "Traceback" not in log
 
 
 def until_shared(*workers: Worker) -> None:
-    """Wait until each has partitions."""
+    """Waits until each worker has partitions."""
     deadline = time.monotonic() + DEADLINE_S
     while not all(worker.until_ready()["partitions"] for worker in workers):
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""A consumer by TLS that stops in the middle of a large fetch."""
+"""A TLS consumer stops at once in the middle of a large fetch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 STOPS_WITHIN_S = 15
-"""asyncio waits 30 s for a goodbye."""
+"""Limit of one stop in seconds; asyncio waits 30 s for the peer's TLS shutdown."""
 TIMES = 12
-"""Without `install_fast_close` one stop in three waits."""
+"""Number of stops; without `install_fast_close` about one stop in three waits."""
 
 
-def test_it_stops_without_waiting_for_the_brokers_goodbye(
+def test_a_tls_consumer_stops_without_waiting_for_the_close_of_the_broker(
     secured_kafka: KafkaCluster, certificates: Certificates
 ) -> None:
     topic = "hanging-up"

@@ -49,7 +49,7 @@ def prefix() -> str:
     params=[pytest.param("embedded_broker", marks=pytest.mark.broker), pytest.param("kafka", marks=pytest.mark.kafka)]
 )
 def servers(request: pytest.FixtureRequest, prefix: str) -> str:
-    """Bootstrap servers of a broker of each kind, with topics."""
+    """Returns the bootstrap servers of each kind of broker, with topics."""
     broker = request.getfixturevalue(request.param)
     found: str = broker if isinstance(broker, str) else broker.bootstrap_servers
     create_topics(Settings(kafka_bootstrap_servers=found, topic_prefix=prefix))
@@ -62,27 +62,27 @@ def provider() -> Iterator[OpenAiServer]:
         yield server
 
 
-class Told:
-    """Sends sessions, and reads what became of them."""
+class SessionClient:
+    """Sends sessions, and reads their scores."""
 
     def __init__(self, servers: str, prefix: str, committed: Committed) -> None:
         self._producer, self._committed = Producer({"bootstrap.servers": servers}), committed
         self._topic = f"{prefix}invocations"
 
     def send(self, name: str) -> None:
-        """A session of one answer, whole."""
+        """Sends a complete session with one answer."""
         answered = event("invocation.completed", name, final_response={"parts": [{"text": f"{name} ships today."}]})
         for document in (answered, event("session.ended", name, 1)):
             self._producer.produce(self._topic, json.dumps(document), name)
         assert self._producer.flush(30) == 0
 
     def send_late(self, name: str) -> None:
-        """One more event of it, which opens it again."""
+        """Sends one more event of a session, which reopens the session."""
         self._producer.produce(self._topic, json.dumps(event("model.called", name, 0.5)), name)
         assert self._producer.flush(30) == 0
 
     def scores(self, name: str) -> list[dict[str, Any]]:
-        """Of the session as a whole, in the order of their revisions and attempts."""
+        """Returns the session-level scores, in the order of their revisions and attempts."""
         rows = (row.document for row in self._committed.rows["results"])
         found = [each for each in rows if each["session_id"] == name and each["level"] == "session"]
         return sorted(
@@ -91,16 +91,16 @@ class Told:
         )
 
     def until(self, holds: Callable[[], bool], *workers: Worker) -> None:
-        """Read on until it holds."""
+        """Reads until the condition holds; fails the test if a worker ends or the deadline passes."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             if any(worker.ended for worker in workers) or time.monotonic() > deadline:
-                said = "\n".join(worker.log.read_text() for worker in workers)
-                pytest.fail(f"it did not come about, and the workers say\n{said}")
+                logs = "\n".join(worker.log.read_text() for worker in workers)
+                pytest.fail(f"the condition did not hold in time; the workers' logs:\n{logs}")
             self._committed.read(0.1)
 
 
-def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_again(
+def test_scores_of_an_unavailable_provider_are_deferred_and_a_restart_repeats_no_paid_request(
     servers: str, prefix: str, provider: OpenAiServer, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.json"
@@ -114,40 +114,40 @@ def test_a_provider_that_is_down_puts_scores_off_and_a_restart_pays_for_nothing_
         Committed(servers, prefix, f"{prefix}assemble-score-gate") as committed,
         Fleet(servers, prefix, tmp_path, config, variables=variables) as fleet,
     ):
-        told, worker = Told(servers, prefix, committed), fleet.start("worker")
-        told.send("fine")
-        told.until(lambda: bool(told.scores("fine")), worker)
-        assert (told.scores("fine")[0]["status"], told.scores("fine")[0]["cost"]["cached"]) == ("PASSED", False)
+        client, worker = SessionClient(servers, prefix, committed), fleet.start("worker")
+        client.send("fine")
+        client.until(lambda: bool(client.scores("fine")), worker)
+        assert (client.scores("fine")[0]["status"], client.scores("fine")[0]["cost"]["cached"]) == ("PASSED", False)
         asked = len(provider.asked)
-        assert asked == 2  # of three votes two decide
+        assert asked == 2  # Two of three votes decide.
 
         provider.default = lambda body: busy(None, 500)
-        told.send("unlucky")
-        told.until(lambda: bool(told.scores("unlucky")), worker)
-        assert told.scores("unlucky")[0]["not_evaluated_because"] == "error"
-        while len(provider.asked) < asked + 3:  # it is tried again, in vain
+        client.send("unlucky")
+        client.until(lambda: bool(client.scores("unlucky")), worker)
+        assert client.scores("unlucky")[0]["not_evaluated_because"] == "error"
+        while len(provider.asked) < asked + 3:  # The retries are unsuccessful.
             time.sleep(0.05)
         worker.kill()
-        assert len(told.scores("unlucky")) == 1
+        assert len(client.scores("unlucky")) == 1
 
         provider.default = lambda body: SAFE
         worker = fleet.start("worker")
-        told.until(lambda: len(told.scores("unlucky")) == 2, worker)
-        first, second = told.scores("unlucky")
+        client.until(lambda: len(client.scores("unlucky")) == 2, worker)
+        first, second = client.scores("unlucky")
         assert (second["revision"], second["attempt"], second["status"]) == (0, 1, "PASSED")
         assert second["result_id"] == first["result_id"]
         asked = len(provider.asked)
-        told.send_late("fine")
-        told.until(lambda: len(told.scores("fine")) == 2, worker)
-        assert told.scores("fine")[1]["status"] == "PASSED"
+        client.send_late("fine")
+        client.until(lambda: len(client.scores("fine")) == 2, worker)
+        assert client.scores("fine")[1]["status"] == "PASSED"
         assert len(provider.asked) == asked
         assert worker.terminate(30) == 0
-        said = worker.log.read_text()
+        log = worker.log.read_text()
     assert set(provider.keys) == {f"Bearer {KEY}"}
-    assert KEY not in said + json.dumps([row.document for row in committed.rows["results"]])
+    assert KEY not in log + json.dumps([row.document for row in committed.rows["results"]])
 
 
-def test_two_workers_spend_no_more_together_than_the_budget_and_each_its_share(
+def test_two_workers_share_the_budget_by_their_partitions(
     servers: str, prefix: str, provider: OpenAiServer, tmp_path: Path
 ) -> None:
     provider.default = lambda body: Say(text=SAFE.text, usage=(1, 999))
@@ -161,14 +161,14 @@ def test_two_workers_spend_no_more_together_than_the_budget_and_each_its_share(
         Committed(servers, prefix, f"{prefix}assemble-score-gate") as committed,
         Fleet(servers, prefix, tmp_path, config, variables=variables) as fleet,
     ):
-        told, workers = Told(servers, prefix, committed), []
+        client, workers = SessionClient(servers, prefix, committed), []
         for name in "ab":
             workers.append(fleet.start(name))
             workers[-1].until_ready()
-        told.until(lambda: sorted(len(worker.until_ready()["partitions"]) for worker in workers) == [2, 2], *workers)
+        client.until(lambda: sorted(len(worker.until_ready()["partitions"]) for worker in workers) == [2, 2], *workers)
         for name in names:
-            told.send(name)
-        told.until(lambda: all(told.scores(name) for name in names), *workers)
+            client.send(name)
+        client.until(lambda: all(client.scores(name) for name in names), *workers)
     scores = [row.document for row in committed.rows["results"] if row.document["metric"] == "safety_v1"]
     unpaid = [score for score in scores if score["level"] == "invocation" and score["value"] is None]
     assert {score["not_evaluated_because"] for score in unpaid} == {"budget"}

@@ -30,7 +30,7 @@ DEADLINE_S = 60
 
 
 class Configured(KafkaCluster):
-    """One node with an option of its own."""
+    """A cluster of one node with one additional broker option."""
 
     def __init__(self, home: Path, option: str) -> None:
         super().__init__(home)
@@ -64,7 +64,7 @@ def home() -> Path:
         ),
     ],
 )
-async def test_a_cluster_that_has_no_transactions_for_us_is_named_before_and_when_they_are_needed(
+async def test_a_cluster_without_usable_transactions_is_reported_by_the_check_the_worker_and_the_transaction(
     option: str, sentence: str, refusal: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Configured(home, option) as cluster:
@@ -89,7 +89,7 @@ async def test_a_cluster_that_has_no_transactions_for_us_is_named_before_and_whe
         assert refusal in str(caught.value)
 
 
-def test_a_cluster_with_transactions_is_not_complained_of(kafka: str) -> None:
+def test_a_cluster_with_transactions_passes_the_check(kafka: str) -> None:
     assert check_transactions(Settings(kafka_bootstrap_servers=kafka), TRANSACTION_TIMEOUT_MS) == []
 
 
@@ -97,12 +97,12 @@ def test_a_cluster_with_transactions_is_not_complained_of(kafka: str) -> None:
 
 SIZE, LEFT = 48 << 20, 3 << 20
 SESSIONS, EVENTS, PAD = 40, 6, 40_000
-"""More in one partition than RocksDB keeps in memory before it writes a file."""
+"""Together more bytes in one partition than RocksDB keeps in memory before it writes a file."""
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a disk of its own."""
+    """Yields a folder on its own small file system."""
     folder = tmp_path / "small"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
@@ -114,7 +114,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_worker_whose_disk_is_full_ends_loses_nothing_and_goes_on_when_there_is_room(
+def test_a_worker_with_a_full_disk_ends_and_continues_without_loss_after_space_is_freed(
     kafka: str, small_disk: Path, tmp_path: Path
 ) -> None:
     prefix = f"full-{uuid.uuid4().hex[:8]}."
@@ -142,7 +142,7 @@ def test_a_worker_whose_disk_is_full_ends_loses_nothing_and_goes_on_when_there_i
                 send(name, "model.called", at, note=rnd.randbytes(PAD).hex())
             producer.flush(30)
         more = 0
-        while not worker.ended:  # a write to disk fails in the background, and shows at the next one
+        while not worker.ended:  # A failed write in the background is reported at the next write.
             more += 1
             send(names[0], "model.called", EVENTS, note=f"{more}")
             producer.flush(30)

@@ -1,4 +1,4 @@
-"""Recorded sessions of a real agent on Apache Kafka, if there are some."""
+"""Recorded sessions of a real agent pass a worker on Apache Kafka; skipped if there are none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.support.recorded import check_recorded_sessions, recorded_sessions
 
 @pytest.fixture(scope="module", autouse=True)
 def file() -> Path:
-    """Asked for first: without the file no Kafka is started."""
+    """Skips the module before Kafka is started if the file is missing."""
     return recorded_sessions()
 
 
 @pytest.mark.kafka
 @pytest.mark.timeout(240)
-def test_each_is_closed_valued_and_decided_once_though_emitted_twice(kafka: str, tmp_path: Path) -> None:
+def test_a_recorded_session_that_is_emitted_twice_is_closed_scored_and_decided_once(kafka: str, tmp_path: Path) -> None:
     check_recorded_sessions(kafka, f"recorded-{uuid.uuid4().hex[:8]}.", tmp_path)

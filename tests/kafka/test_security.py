@@ -35,8 +35,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 Variables = dict[str, str]
 PATIENCE_S = 90
 WRONG_PASSWORD = "wrong-horse-7d20"
-NEVER_GIVES_UP_S = 60
-"""A command that has not ended by then tries again for ever."""
+COMMAND_LIMIT_S = 60
+"""Limit in seconds; a command that runs longer retries without end."""
 SESSIONS = 6
 
 
@@ -62,8 +62,8 @@ def by_certificate(kafka: KafkaCluster, certificates: Certificates) -> Variables
 
 
 @pytest.fixture(params=[*USERS, "certificate"])
-def way_in(request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certificates: Certificates) -> Variables:
-    """The variables of each way in."""
+def login(request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certificates: Certificates) -> Variables:
+    """Returns the variables of each kind of login."""
     if request.param == "certificate":
         return by_certificate(secured_kafka, certificates)
     return by_password(secured_kafka, certificates, request.param)
@@ -75,13 +75,13 @@ def traceweir(*arguments: str, prefix: str, variables: Mapping[str, str]) -> sub
         env={**os.environ, "TRACEWEIR_TOPIC_PREFIX": prefix, **variables},
         capture_output=True,
         text=True,
-        timeout=NEVER_GIVES_UP_S,
+        timeout=COMMAND_LIMIT_S,
         check=False,
     )
 
 
 def sample(folder: Path, first: int) -> Path:
-    """A file of sessions, each with one trace and its end."""
+    """Writes a file of sessions, each with one trace and its end."""
     file = folder / f"{first}.jsonl"
     names = [f"s{number}" for number in range(first, first + SESSIONS)]
     documents = [each for name in names for each in (trace(name, name), event("session.ended", name, 1))]
@@ -90,16 +90,18 @@ def sample(folder: Path, first: int) -> Path:
 
 
 def until(holds: Callable[[], bool], committed: Committed, worker: Worker) -> None:
-    """Read on until it holds."""
+    """Reads until the condition holds; fails the test if the worker ends or the deadline passes."""
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
         if worker.ended or time.monotonic() > deadline:
             found = {topic: len(rows) for topic, rows in committed.rows.items()}
-            pytest.fail(f"it did not come about; there are {found}, and the worker says\n{worker.log.read_text()}")
+            pytest.fail(
+                f"the condition did not hold in time; there are {found}; the worker's log:\n{worker.log.read_text()}"
+            )
         committed.read(0.1)
 
 
-def test_a_worker_that_may_not_be_in_its_group_says_so_and_ends(
+def test_a_worker_without_permission_for_its_group_reports_it_and_ends(
     secured_kafka: KafkaCluster, certificates: Certificates, tmp_path: Path
 ) -> None:
     prefix = f"forbidden-{uuid.uuid4().hex[:8]}."
@@ -127,38 +129,41 @@ def test_a_worker_that_may_not_be_in_its_group_says_so_and_ends(
     assert "Traceback" not in ended.stderr
 
 
-def test_topics_are_made_records_emitted_sessions_scored_and_state_caught_up(
-    secured_kafka: KafkaCluster, way_in: Variables, tmp_path: Path
+def test_every_client_works_over_a_secured_listener(
+    secured_kafka: KafkaCluster, login: Variables, tmp_path: Path
 ) -> None:
     prefix = f"secured-{uuid.uuid4().hex[:8]}."
     config = tmp_path / "config.json"
     config.write_text("{}")
-    said = [traceweir("topics", "create", prefix=prefix, variables=way_in)]
-    assert said[0].returncode == 0, said[0].stderr
+    commands = [traceweir("topics", "create", prefix=prefix, variables=login)]
+    assert commands[0].returncode == 0, commands[0].stderr
     with (
-        # By the listener that asks for nothing.
+        # The reader uses the listener without authentication.
         Committed(secured_kafka.bootstrap_servers, prefix, f"{prefix}assemble-score-gate") as committed,
-        Fleet(way_in["TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"], prefix, tmp_path, config, variables=way_in) as fleet,
+        Fleet(login["TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"], prefix, tmp_path, config, variables=login) as fleet,
     ):
-        for life in range(2):
+        for run_number in range(2):
             worker = fleet.start("worker")
-            said.append(traceweir("emit", str(sample(tmp_path, life * SESSIONS)), prefix=prefix, variables=way_in))
-            assert said[-1].returncode == 0, said[-1].stderr
-            until(lambda life=life: len(committed.rows["results"]) == 2 * (life + 1) * SESSIONS, committed, worker)  # type: ignore[misc]
-            read = sum(map(int, re.findall(r"(\d+) rows,", worker.says("took over partitions"))))
-            assert read > 0 or life == 0
+            commands.append(
+                traceweir("emit", str(sample(tmp_path, run_number * SESSIONS)), prefix=prefix, variables=login)
+            )
+            assert commands[-1].returncode == 0, commands[-1].stderr
+            results = 2 * (run_number + 1) * SESSIONS
+            until(lambda count=results: len(committed.rows["results"]) == count, committed, worker)  # type: ignore[misc]
+            read = sum(map(int, re.findall(r"(\d+) rows,", worker.wait_for_log("took over partitions"))))
+            assert read > 0 or run_number == 0
             assert worker.terminate(30) == 0
-            shutil.rmtree(worker.state_dir)  # the second life has to read all of it from Kafka
+            shutil.rmtree(worker.state_dir)  # The second worker must restore all state from Kafka.
         log = worker.log.read_text()
 
-    assert PASSWORD not in log + "".join(each.stdout + each.stderr for each in said)
+    assert PASSWORD not in log + "".join(each.stdout + each.stderr for each in commands)
 
 
 @pytest.fixture(params=["wrong password", "unknown user", "authority not trusted", "no certificate of the client"])
-def locked_out(
+def refused_login(
     request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certificates: Certificates
 ) -> tuple[Variables, str]:
-    """Variables that open nothing, and what the message has to name."""
+    """Returns variables of a refused login, and the text that the message must contain."""
     password = by_password(secured_kafka, certificates, "SCRAM-SHA-512")
     user = password["TRACEWEIR_KAFKA_SASL_USERNAME"]
     match request.param:
@@ -176,10 +181,10 @@ def locked_out(
 
 
 @pytest.mark.parametrize("command", [("worker",), ("emit", "FILE"), ("topics", "create"), ("topics", "check")])
-def test_who_is_not_let_in_is_told_why_once_without_the_password(
-    locked_out: tuple[Variables, str], command: tuple[str, ...], tmp_path: Path
+def test_a_refused_login_is_reported_in_one_line_without_the_password(
+    refused_login: tuple[Variables, str], command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    variables, names = locked_out
+    variables, names = refused_login
     arguments = [str(sample(tmp_path, 0)) if word == "FILE" else word for word in command]
     state = {"TRACEWEIR_STATE_DIR": str(tmp_path / "state")}
 

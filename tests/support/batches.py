@@ -1,4 +1,4 @@
-"""Batches of records that no client makes."""
+"""Builds record batches with header names that no client writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aiokafka.record.util import calc_crc32c
 
 
 def rename_header(batch: Any, name: bytes, other: bytes) -> None:
-    """Replace a header's name in all of a batch of aiokafka's, by as many bytes, which need not be UTF-8."""
-    raw = bytearray(batch._build().replace(name, other))  # noqa: SLF001  # aiokafka's: it takes names as text only
+    """Replaces a header name in a whole aiokafka batch by other bytes of the same length, UTF-8 or not."""
+    raw = bytearray(batch._build().replace(name, other))  # noqa: SLF001  # aiokafka accepts names as text only
     struct.pack_into(">I", raw, 17, calc_crc32c(bytes(raw[21:])))
     batch._buffer = raw  # noqa: SLF001

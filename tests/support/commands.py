@@ -26,7 +26,7 @@ def parse(arguments: Sequence[str]) -> None:
     rest = list(arguments)
     while hasattr(command, "resolve_command"):
         with command.make_context("traceweir", rest) as context:
-            left = [*context._protected_args, *context.args]  # noqa: SLF001  # as click's own groups take them
+            left = [*context._protected_args, *context.args]  # noqa: SLF001  # click's own groups read them so
             _, command, rest = command.resolve_command(context, left)
     with command.make_context("traceweir", rest):
         pass

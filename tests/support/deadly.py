@@ -54,7 +54,7 @@ class Deadly(Scorer):
         return Measurement(value=1.0)
 
     async def _waiting(self) -> Measurement:
-        while not Path(self.notes).with_name("go").exists():  # noqa: ASYNC110  # of another process
+        while not Path(self.notes).with_name("go").exists():  # noqa: ASYNC110  # Another process creates the file.
             await asyncio.sleep(0.01)
         return Measurement(value=1.0)
 

@@ -99,7 +99,7 @@ class KafkaCluster:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self._environment(),
-                start_new_session=True,  # Ctrl-C is for pytest, which then ends the nodes
+                start_new_session=True,  # Only pytest receives Ctrl-C, and pytest then ends the nodes.
             )
 
     def wait(self) -> None:
@@ -197,7 +197,7 @@ class KafkaCluster:
             "advertised.listeners": f"{options['advertised.listeners']},{more}",
             "listener.security.protocol.map": f"{options['listener.security.protocol.map']},SSL:SSL,SASL_SSL:SASL_SSL",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",  # nodes and whoever comes by the plain listener
+            "super.users": "User:ANONYMOUS",  # The nodes, and every client of the plain listener.
             "allow.everyone.if.no.acl.found": "true",
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "listener.name.ssl.ssl.client.auth": "required",
@@ -228,7 +228,7 @@ class KafkaCluster:
 
     def _close(self) -> None:
         for number in self._processes:
-            self.kill(number)  # nothing of it is kept, so no orderly end
+            self.kill(number)  # The node's files are deleted, so an orderly stop is not needed.
         self._folder.cleanup()
 
     def _data(self, number: int) -> Path:
@@ -252,7 +252,7 @@ def _serves(client: AdminClient, number: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Give ports that are free now: bound all at once, so that they differ, and let go."""
+    """Returns free ports. All are bound at the same time, so that they differ, and then released."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

@@ -1,4 +1,4 @@
-"""What a cluster of tests needs to be entered by TLS and by password: certificates of its own authority, and users."""
+"""Creates certificates of a test authority, and defines users, for logins by TLS and by password."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.serialization import (
 USER, PASSWORD = "traceweir", "correct-horse-9c41"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 USERS = {"SCRAM-SHA-256": USER, "SCRAM-SHA-512": f"{USER}-512"}
-"""By mechanism, the user that is known to it alone."""
+"""The user of each mechanism; no other mechanism knows this user."""
 
 
 class Certificates:
-    """An authority, a certificate of the nodes, and one of a client, as files."""
+    """Writes an authority, a certificate of the nodes and a client certificate as PEM files."""
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
@@ -39,6 +39,6 @@ def _chain(certificate: trustme.LeafCert) -> bytes:
 
 
 def _pkcs8(key: bytes) -> bytes:
-    """The key in the one form that Kafka reads."""
+    """Returns the key in PKCS #8, the only form that Kafka reads."""
     loaded = load_pem_private_key(key, None)
     return loaded.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

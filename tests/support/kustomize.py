@@ -18,10 +18,10 @@ KNOWN = {"apiVersion", "kind", "resources", "configMapGenerator", "labels", "nam
 
 
 def render(folder: Path) -> list[Manifest]:
-    """All resources of a kustomization, those of the ones that it is based on included.
+    """Returns all resources of a kustomization, including those of its bases.
 
     Raises:
-        ValueError: it asks for what is not rendered here.
+        ValueError: the kustomization has a key that this module cannot render.
     """
     asked: Manifest = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
     if unknown := asked.keys() - KNOWN:

@@ -174,7 +174,7 @@ class Ledger:
             self.before[name] = canonical(step.document)
             yield sending._replace(at=at)
             yield None
-        poison = name.endswith(POISON)  # each revision of it would be tried for half a minute, so there is to be one
+        poison = name.endswith(POISON)  # Each revision is tried for half a minute, so the session must have only one.
         for step in steps(rnd, name, self._now, self._by_domain, late=0.0 if poison else self.late):
             if poison:
                 yield self._account(name, step._replace(at_home=True))

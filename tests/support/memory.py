@@ -1,4 +1,4 @@
-"""What a piece of work leaves in memory."""
+"""Measures the memory that a call leaves allocated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def bytes_kept(work: Callable[[], object]) -> int:
-    """Bytes that the work allocated and that are still held after it; its result is dropped first."""
+    """Returns the bytes that the call allocated and that are still held after its result was dropped."""
     tracemalloc.start()
     try:
         work()

@@ -36,7 +36,7 @@ class Say:
 
 
 def busy(after: str | None = "0", status: int = 429, message: str = "slow down") -> Say:
-    """An error of the server; with `after`, when to come again."""
+    """Returns an error of the server, with a Retry-After header if `after` is given."""
     headers = {} if after is None else {"Retry-After": after}
     return Say(status=status, headers=headers, body=json.dumps({"error": {"message": message}}).encode())
 
@@ -45,7 +45,7 @@ Script = Callable[[dict[str, Any]], Say]
 
 
 class OpenAiServer:
-    """What was asked, and what is answered: one `Say` after the other, then what `default` gives."""
+    """Records the requests, and replies with the script's replies in order, then with the result of `default`."""
 
     def __init__(self, script: Iterable[Say] = (), default: Script | None = None) -> None:
         self.script = deque(script)

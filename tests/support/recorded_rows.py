@@ -63,13 +63,13 @@ def check_rows(servers: str, prefix: str, folder: Path) -> None:
             online = by_id(row.document for row in committed.rows["results"])
             assert committed.rows["dead-letters"] == []
             assert worker.terminate(30) == 0
-        assert len(server.asked) == 2 * asked > 0  # the worker's verdicts are its own
+        assert len(server.asked) == 2 * asked > 0  # The worker does not use the verdicts of `score`.
     assert online == offline
 
 
 def scores_of_the_file(rows: Path, config: Path, judge: dict[str, str]) -> dict[str, Any]:
     ended = traceweir("score", str(rows), "--config", str(config), "--embedder", "none", "--json", **judge)
-    assert (ended.returncode, ended.stderr) == (1, ""), ended  # some do not reach their thresholds
+    assert (ended.returncode, ended.stderr) == (1, ""), ended  # Some scores are below their thresholds.
     found = by_id(map(json.loads, ended.stdout.splitlines()))
     values: dict[str, set[float]] = {}
     for each in found.values():
@@ -77,7 +77,7 @@ def scores_of_the_file(rows: Path, config: Path, judge: dict[str, str]) -> dict[
             values.setdefault(each["metric"], set()).add(each["value"])
     assert values.keys() == MEASURED
     judged = set().union(*(of for metric, of in values.items() if "llm_judged" in metric))
-    assert judged >= {0.0, 1.0}  # the judge does not say the same of everything
+    assert judged >= {0.0, 1.0}  # The judge's replies differ between the rows.
     return found
 
 

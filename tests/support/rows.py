@@ -25,7 +25,7 @@ ROW = {"request": "q", "response": "a"}
 
 
 def read(path: Path, format_name: str = "traceweir") -> list[DocumentRecords]:
-    os.utime(path, (NOW.timestamp(), NOW.timestamp()))  # when its rows happened
+    os.utime(path, (NOW.timestamp(), NOW.timestamp()))  # The rows get the time of the file.
     with open_input(str(path)) as stream:
         chosen = input_format(format_name)
         return list(read_input(stream, chosen, task_domain="general", max_session_bytes=DEFAULT_MAX_SESSION_BYTES))

@@ -1,4 +1,4 @@
-"""The scoring processes that a supervisor starts, kept so that a test can kill them and ask them."""
+"""Keeps the scoring processes that a supervisor starts, so that a test can inspect and kill them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Started(list[ScoringProcess]):
 
 
 class Paying(ScoringProcess):
-    """Reports with each answer that it paid as many tokens as its own id, and lists what it is told that others paid."""
+    """Reports its process id as the tokens paid per answer, and lists the spending that it receives of others."""
 
     def __init__(self, setup: Setup) -> None:
         self.told: list[Paid] = []
@@ -39,6 +39,6 @@ class Paying(ScoringProcess):
 
 
 async def until_ended(process: ScoringProcess) -> None:
-    """Wait until its supervisor knows that it has ended."""
-    while not process.ended:  # noqa: ASYNC110  # of another process
+    """Waits until the supervisor has detected the end of the process."""
+    while not process.ended:  # noqa: ASYNC110  # The end of another process sets no event.
         await asyncio.sleep(0.01)

@@ -75,11 +75,11 @@ def steps(
     A trace comes before or after the end; some sessions never end.
 
     Args:
-        rnd: What it follows from.
+        rnd: The source of all random choices.
         name: The session's id.
         now: Seconds since 1970.
-        former: Traces of others, by domain, some of which it nearly repeats.
-        late: The share of sessions, of each way of being late, with something that is.
+        former: Earlier traces by domain; some new traces nearly repeat one of them.
+        late: The share of sessions with a late record, for each kind of lateness.
     """
     domain = rnd.choice(DOMAINS)
     at = datetime.fromtimestamp(now, UTC)
@@ -96,7 +96,7 @@ def steps(
         i = rnd.randrange(len(found) - 1)
         found[i], found[i + 1] = found[i + 1], found[i]
     if len(found) > 2:
-        # An old timestamp sets its partition's clock back for a while, and with many of them nothing would ever close.
+        # An old timestamp sets its partition's clock back for some time; with many of them no session would ever close.
         ways: dict[Arrival, float] = {"held back": 0.4, "afterwards": 1}
         for way, weight in ways.items():
             if rnd.random() < weight * late:

@@ -72,7 +72,7 @@ def sync_late() -> None:
 
 
 def arm(what: str) -> None:
-    """Make it stand still."""
+    """Blocks the named duty in this process."""
     if what == "fetch":
         fetch_all_but_one()
     elif what == "checkpoint":

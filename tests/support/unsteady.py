@@ -53,7 +53,7 @@ class Unsteady(Scorer):
     def _is_first(self) -> bool:
         """Whether no session has ended a process yet.
 
-        If two sessions at a time ended the process, each would be counted for two deaths and taken for poison.
+        If two concurrent sessions ended the process, each would count two deaths and would be treated as poison.
         """
         try:
             os.close(os.open(Path(self.notes) / "killed", os.O_CREAT | os.O_EXCL))

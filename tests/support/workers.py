@@ -50,17 +50,17 @@ class Worker:
         for status in Path("/proc").glob("[0-9]*/stat"):
             try:
                 parent = status.read_text().rpartition(")")[2].split()[1]
-            except OSError:  # it has just ended
+            except OSError:  # The process has just ended.
                 continue
             if int(parent) == self.process.pid:
                 found.append(int(status.parent.name))
         return found
 
-    def says(self, text: str, timeout: float = 60) -> str:
-        """Its log, once it holds this text.
+    def wait_for_log(self, text: str, timeout: float = 60) -> str:
+        """Waits until the worker's log contains this text, and returns the log.
 
         Raises:
-            AssertionError: it has not come to hold it, in that many seconds or before the process ended.
+            AssertionError: the process ended or `timeout` seconds passed before the log contained the text.
         """
         deadline = time.monotonic() + timeout
         while text not in (found := self.log.read_bytes()[self.since :].decode()):
@@ -73,17 +73,17 @@ class Worker:
 
     def ask(self, page: str) -> tuple[int, dict[str, Any]]:
         """Returns status and document of a health page of the worker."""
-        url = re.findall(r"health: (http://\S+)/healthz", self.says("health: "))[-1]
+        url = re.findall(r"health: (http://\S+)/healthz", self.wait_for_log("health: "))[-1]
         with closing(http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)) as connection:
             connection.request("GET", page)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 
     def until_ready(self, timeout: float = 60) -> dict[str, Any]:
-        """What it says of itself, once it has its place in the group.
+        """Waits until the worker has its place in the group, and returns its `/readyz` document.
 
         Raises:
-            AssertionError: it has not, in that many seconds or before the process ended.
+            AssertionError: the process ended or `timeout` seconds passed before the worker was ready.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -95,10 +95,10 @@ class Worker:
             time.sleep(0.02)
 
     def until_stopping(self, timeout: float = 60) -> None:
-        """Wait until it has heard that it is to end, or has ended.
+        """Waits until the worker has received its stop signal, or has ended.
 
         Raises:
-            AssertionError: it has not, in that many seconds.
+            AssertionError: `timeout` seconds passed before.
         """
         deadline = time.monotonic() + timeout
         while not self.ended:
@@ -128,10 +128,10 @@ class Worker:
         self.process.send_signal(signal.SIGCONT)
 
     def terminate(self, timeout: float) -> int:
-        """Ask it to end. Returns its exit code.
+        """Sends SIGTERM, waits for the end, and returns the exit code.
 
         Raises:
-            subprocess.TimeoutExpired: it did not, in that many seconds.
+            subprocess.TimeoutExpired: the worker did not end within `timeout` seconds.
         """
         self.process.terminate()
         return self.process.wait(timeout)
@@ -156,7 +156,7 @@ class Fleet:
             "TRACEWEIR_EMBEDDER": embedder,
             "TRACEWEIR_CLOSE_LINGER_S": "0.5",
             "TRACEWEIR_IDLE_GAP_S": "4",
-            "TRACEWEIR_GRACE_S": "0",  # so that a session is one record of its topic
+            "TRACEWEIR_GRACE_S": "0",  # Each session is then one record of its topic.
             "TRACEWEIR_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
             "TRACEWEIR_HEARTBEAT_INTERVAL_S": "1.5",
             "TRACEWEIR_WEB_PORT": "0",
@@ -188,16 +188,16 @@ class Fleet:
         stuck: str | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> Worker:
-        """Start a worker. What has had this name before must be gone: the state directory is the same.
+        """Starts a worker. An earlier worker of this name must have ended, because the state directory is the same.
 
         Args:
             name: Names the state directory and the log.
-            stages: Those that it runs, separated by commas; all if not said.
-            state_dir: If it shall not be one of the fleet's folder.
-            mortal: Whether it can be doomed.
-            hanging: Whether it shall never come to an orderly end.
-            stuck: What of it shall stand still, as `stuck_worker` takes it.
-            variables: More of its environment, by name.
+            stages: The worker's stages, separated by commas; None: all.
+            state_dir: The state directory; None: a directory in the fleet's folder.
+            mortal: Whether `doom` can kill the worker at a step of a checkpoint.
+            hanging: Whether an orderly stop never ends.
+            stuck: The duty that makes no progress, as `stuck_worker` names it.
+            variables: Additional environment variables.
         """
         state_dir, log = state_dir or self._folder / f"state-{name}", self._folder / f"{name}.log"
         program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli.main"]
