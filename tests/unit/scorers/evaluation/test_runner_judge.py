@@ -1,0 +1,55 @@
+"""Tests the scores of a scorer that asks a judge."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+from tests.support.fake_scorers import TURNS, plan_of
+from tests.support.scoring import NOW, make_session
+
+from traceweir.schemas.score import Cost
+from traceweir.scorers import Measurement, Scorer, Subject
+from traceweir.scorers.evaluation.runner import evaluate
+from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
+
+
+class AsksJudge(Scorer):
+    judged: ClassVar[bool] = True
+
+    async def score(self, subject: Subject) -> Measurement:
+        assert subject.judge is not None
+        question = Question(metric="m", version="1", model="some", prompt="Is it?")
+        reply = await subject.judge.ask(question)
+        return Measurement(value=float(reply.text), cost=reply.cost)
+
+
+class FixedReply:
+    """Returns the same reply to every question, or raises the same error."""
+
+    def __init__(self, reply: str | Exception) -> None:
+        self._reply = reply
+
+    async def ask(self, question: Question) -> Reply:
+        if isinstance(self._reply, Exception):
+            raise self._reply
+        return Reply(text=self._reply, cost=Cost(input_tokens=7))
+
+
+@pytest.mark.parametrize(
+    ("judge", "outcome"),
+    [
+        (FixedReply("0.75"), ("PASSED", None, "")),
+        (
+            FixedReply(BudgetSpent("0 of 5 USD are left today")),
+            ("NOT_EVALUATED", "budget", "0 of 5 USD are left today"),
+        ),
+        (FixedReply(JudgeFailed("it\x1b hung up")), ("NOT_EVALUATED", "error", "JudgeFailed: it\\x1b hung up")),
+        (None, ("NOT_EVALUATED", "error", "there is no judge to ask")),
+    ],
+)
+async def test_a_judge_answers_or_its_error_is_the_reason(judge: Judge | None, outcome: tuple[Any, ...]) -> None:
+    scores = await evaluate(plan_of(AsksJudge()), make_session(), TURNS[:1], now=lambda: NOW, timeout_s=1, judge=judge)
+    first = scores[0]
+    assert (first.status, first.not_evaluated_because, first.rationale) == outcome
+    assert first.cost.input_tokens == (7 if first.value is not None else 0)
