@@ -1,0 +1,104 @@
+"""Tests the errors of chat transcripts that cannot be read."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.openai_chat import (
+    BOOKING,
+    NOON,
+    assistant_message,
+    user_message,
+)
+
+from traceweir.streams.formats.base import DocumentRecords, InputContext
+from traceweir.streams.formats.documents import InputError, read_documents
+from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({}, "neither 'messages' nor 'traj'"),
+        ({"messages": []}, "messages is a list of 0"),
+        ({"traj": "x"}, "traj is 'x'"),
+        ({"messages": ["x"]}, "messages[0] is 'x'"),
+        (
+            {"messages": [user_message("a"), {"role": "robot", "content": "b"}]},
+            "messages[1].role is 'robot'; known roles: ",
+        ),
+        ({"messages": [{"content": "b"}]}, "messages[0].role is missing"),
+        ({"messages": [user_message(7)]}, "messages[0].content is 7"),
+        ({"messages": [user_message([7])]}, "messages[0].content[0] is 7"),
+        ({"messages": [assistant_message(None, tool_calls={})], "x": 1}, "holds no message of an assistant"),
+        ({"messages": [assistant_message(None, tool_calls={"a": 1})]}, "messages[0].tool_calls is an object with 'a'"),
+        ({"messages": [assistant_message(None, tool_calls=[7])]}, "messages[0].tool_calls[0] is 7"),
+        (
+            {"messages": [assistant_message(None, tool_calls=[{"id": "c"}])]},
+            "messages[0].tool_calls[0].function is missing",
+        ),
+        (
+            {"messages": [assistant_message(None, function_call={"arguments": "{}"})]},
+            "messages[0].function_call is an object",
+        ),
+        ({"messages": [user_message("anyone?")]}, "nothing to score"),
+        ({"messages": [assistant_message("a")], "confidence": 1.5}, "outcome.confidence"),
+        ({"messages": [assistant_message("a")], "success": "yes"}, "metadata.success"),
+        ({"messages": [assistant_message("a")], "task_domain": ""}, "metadata.task_domain"),
+        ({"messages": [assistant_message("a")], "created_at": "yesterday"}, "created_at must be seconds since 1970"),
+        ({"messages": [assistant_message("a")], "created_at": "2026-03-01T12:00:00"}, "with its zone"),
+        ({"messages": [assistant_message("a")], "created": 1e15}, "created must be seconds since 1970"),
+        ({"messages": [assistant_message("a")], "created": True}, "created must be seconds since 1970"),
+        (
+            {"messages": [assistant_message("a")], "created_at": "0001-01-01T00:00:00+14:00"},
+            "created_at must be seconds since 1970",
+        ),
+        (
+            {"messages": [assistant_message("a")], "created_at": "9999-12-31T23:59:59-14:00"},
+            "created_at must be seconds since 1970",
+        ),
+        (
+            {"messages": [assistant_message("a")], "created_at": "9999-12-31T23:59:59.999Z"},
+            "last day of the calendar, 9999-12-31",
+        ),
+        ({"messages": [assistant_message("a")], "created": 253402300799}, "created is on the last day of the calendar"),
+        ({"messages": [assistant_message("a")], "session_id": ["s"]}, "session_id must be a string"),
+        ({"messages": [assistant_message("a")], "session_id": "s" * 1025}, "session_id"),
+    ],
+)
+def test_a_transcript_that_makes_no_sense_is_told_where_and_why(document: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        transcript_events(orjson.loads(orjson.dumps(document)), 3, "chats.json", NOON)
+    assert str(error.value).startswith("chats.json: document 3: ")
+    assert said in str(error.value)
+
+
+def read_chats(*documents: Any) -> list[DocumentRecords]:
+    content = b"\n".join(d if isinstance(d, bytes) else orjson.dumps(d) for d in documents)
+    return list(OPENAI_CHAT.read(read_documents(io.BytesIO(content)), InputContext("chats.jsonl")))
+
+
+def test_a_broken_transcript_does_not_stop_the_next() -> None:
+    late = {"messages": BOOKING, "created_at": "9999-12-31T23:59:59.999Z"}
+    found = read_chats(late, b"nonsense", b"[1]", {"messages": BOOKING})
+
+    problems = [str(each.problem) for each in found if each.problem is not None]
+    assert [problem.split(":")[1] for problem in problems] == [" document 1", " document 2", " document 3"]
+    assert [len(each.records) for each in found] == [0, 0, 0, 11]
+
+
+def test_two_transcripts_that_claim_one_session_are_not_mixed() -> None:
+    one, other = (
+        {"id": "s", "messages": BOOKING},
+        {"id": "s", "messages": [user_message("go"), assistant_message("ok")]},
+    )
+
+    first, second, again = read_chats(one, other, one)
+
+    assert (first.problem, again.problem) == (None, None)
+    assert second.records == []
+    assert "session id 's' is that of document 1" in str(second.problem)
+    assert again.records == first.records
