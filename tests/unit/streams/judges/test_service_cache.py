@@ -1,0 +1,120 @@
+"""Tests the cache of verdicts of the judge service."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.judged import Clock, judging, question
+from tests.support.openai_server import Say, openai_server
+
+from traceweir.schemas.judge_config import VerdictCache
+from traceweir.schemas.score import Cost
+from traceweir.streams.judges.verdict_file import JudgeFile
+
+pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+
+
+async def test_an_equal_question_is_not_paid_for_twice() -> None:
+    async with openai_server(default=lambda body: Say(text=body["messages"][0]["content"])) as server:
+        judges = judging(server.url)
+        first = await judges.session().ask(question())
+        again = judges.session()
+        second = await again.ask(question())
+        differences: list[dict[str, Any]] = [
+            {"sample": 1},
+            {"version": "2"},
+            {"metric": "n"},
+            {"model": "openai/b"},
+            {"answer": {}},
+        ]
+        for changes in differences:
+            assert not (await judges.session().ask(question(**changes))).cost.cached
+    assert (second.text, second.cost, first.cost.cached) == (first.text, Cost(cached=True), False)
+    assert len(server.asked) == 6
+    assert again.judged.paid == []
+    assert len(again.judged.verdicts) == 1  # for its own rows
+
+
+async def test_questions_that_are_equal_and_asked_at_once_are_asked_once() -> None:
+    async with openai_server(default=lambda body: Say(after_s=0.05)) as server:
+        judges = judging(server.url)
+        replies = await asyncio.gather(*(judges.session().ask(question()) for _ in range(20)))
+    assert len(server.asked) == 1
+    assert sorted(reply.cost.cached for reply in replies) == [False, *[True] * 19]
+
+
+async def test_when_the_asking_task_is_cancelled_a_waiting_task_asks() -> None:
+    async with openai_server() as server:
+        server.gate = asyncio.Event()
+        judges = judging(server.url)
+        first, second = (asyncio.create_task(judges.session().ask(question())) for _ in range(2))
+        await server.was_asked.wait()
+        first.cancel()
+        server.gate.set()
+        assert (await second).text == "yes"
+    assert first.cancelled()
+
+
+async def test_old_verdicts_are_asked_for_again() -> None:
+    clock = Clock()
+    async with openai_server() as server:
+        judge = judging(server.url, clock=clock, config={"cache": {"max_age_s": 60}}).session()
+        await judge.ask(question())
+        clock.go(seconds=59)
+        assert (await judge.ask(question())).cost.cached
+        clock.go(seconds=2)
+        assert not (await judge.ask(question())).cost.cached
+
+
+async def test_a_verdict_that_grew_too_old_is_paid_for_once_more_and_learned() -> None:
+    clock = Clock()
+    async with openai_server() as server:
+        judges = judging(server.url, clock=clock, config={"cache": {"max_age_s": 60}})
+        first = judges.session()
+        await first.ask(question())
+        known = list(first.judged.verdicts)
+        clock.go(seconds=61)
+        second = judges.session(known)
+        assert not (await second.ask(question())).cost.cached
+        third = judges.session(known)  # of another session that knows only the old one
+        assert (await third.ask(question())).cost.cached
+    [new] = second.judged.verdicts
+    assert new.at == known[0].at + 61_000
+    assert third.judged.verdicts == [new]
+    assert len(server.asked) == 2
+
+
+async def test_what_a_session_knows_is_not_paid_for_though_the_process_forgot_it() -> None:
+    clock = Clock()
+    async with openai_server() as server:
+        earlier = judging(server.url, clock=clock).session()
+        for number in range(3):
+            await earlier.ask(question(str(number)))
+        judge = judging(server.url, clock=clock, config={"cache": {"max_verdicts": 1}}).session(earlier.judged.verdicts)
+        for number in range(3):
+            assert (await judge.ask(question(str(number)))).cost.cached
+    assert (judge.judged.verdicts, judge.judged.paid) == ([], [])
+    assert len(server.asked) == 3
+
+
+async def test_without_a_cache_every_question_is_asked() -> None:
+    async with openai_server() as server:
+        judge = judging(server.url, config={"cache": {"max_verdicts": 0}}).session()
+        for _ in range(3):
+            assert not (await judge.ask(question())).cost.cached
+
+
+async def test_a_file_remembers_from_run_to_run(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "new" / "verdicts.sqlite3"
+    async with openai_server() as server:
+        for run in range(2):
+            with JudgeFile(path, VerdictCache()) as file:
+                judges = judging(server.url, clock=clock, store=file, note=file.pay)
+                reply = await judges.session().ask(question())
+                assert reply.cost.cached == bool(run)
+                assert [paid.tokens for paid in file.paid()] == [12]
+    assert len(server.asked) == 1
+    assert path.stat().st_mode & 0o077 == 0

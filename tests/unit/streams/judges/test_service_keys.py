@@ -1,0 +1,43 @@
+"""Tests that no API key reaches a log, an error message or a verdict."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from tests.support.judge_errors import error_message
+from tests.support.judged import KEY, judging, question
+from tests.support.openai_server import Say, openai_server
+
+pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+async def test_a_key_that_the_server_repeats_gets_nowhere(
+    status: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = "another-provider's-key"
+    monkeypatch.setenv("MISTRAL_API_KEY", other)
+    caplog.set_level(logging.DEBUG)
+    async with openai_server(default=lambda body: Say(status=status, echo=True)) as server:
+        judge = judging(server.url).session()
+        why = await error_message(judge.ask(question(f"{other} Bearer abcdefgh12345")))
+    assert "what you sent was" in why
+    for said in (why, caplog.text, *capfd.readouterr()):
+        assert KEY not in said
+        assert other not in said
+        assert "abcdefgh12345" not in said
+    assert len(why) < 500
+
+
+async def test_a_key_that_the_model_repeats_does_not_reach_the_verdict() -> None:
+    async with openai_server(Say(text=f"Your key is {KEY}.")) as server:
+        reply = await judging(server.url).session().ask(question())
+    assert reply.text == "Your key is [secret]."
+
+
+async def test_a_local_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with openai_server() as server:
+        await judging(server.url, key=None).session().ask(question())
+    assert server.keys == ["Bearer no-key"]
