@@ -1,0 +1,100 @@
+"""Tests the scores that `traceweir score` prints, and its exit codes."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import orjson
+import pytest
+from tests.support.cli_inputs import WriteInput, trace
+from tests.support.command_line import Run
+
+from traceweir.schemas.score import Score
+
+
+def test_json_is_one_score_a_line_in_input_order_and_nothing_else(run: Run, write_input: WriteInput) -> None:
+    file = write_input("traces.jsonl", trace(2), trace(1))
+
+    ended = run("score", file, "--embedder", "none", "--json")
+
+    scores = [Score.model_validate_json(line) for line in ended.out.splitlines()]
+    assert [(score.trace_id, score.metric, score.status) for score in scores] == [
+        ("kp:trace:2", "trace_value", "PASSED"),
+        ("kp:trace:2", "gate", "PASSED"),
+        ("kp:trace:1", "trace_value", "PASSED"),
+        ("kp:trace:1", "gate", "PASSED"),
+    ]
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_a_missed_threshold_is_exit_code_1(run: Run, write_input: WriteInput) -> None:
+    file = write_input("traces.jsonl", trace(1, outcome={"confidence": 0.1}))
+    assert run("score", file, "--embedder", "none", "--json").code == 1
+
+
+def test_a_trace_that_is_not_meant_to_be_shared_misses_no_threshold(run: Run, write_input: WriteInput) -> None:
+    file = write_input("traces.jsonl", trace(1, metadata={"visibility": "private"}))
+
+    ended = run("score", file, "--embedder", "none", "--json")
+
+    assert [orjson.loads(line)["status"] for line in ended.out.splitlines()] == ["PASSED", "FAILED"]
+    assert ended.code == 0
+
+
+def test_an_unusable_record_is_named_on_stderr_and_is_exit_code_1(run: Run, write_input: WriteInput) -> None:
+    file = write_input("traces.jsonl", trace(1), trace(2, outcome={"confidence": 1.5}), trace(3))
+
+    ended = run("score", file, "--embedder", "none", "--json")
+
+    assert (ended.code, len(ended.out.splitlines())) == (1, 4)
+    assert ended.err.startswith(f"{file}: document 2: invalid: outcome.confidence: ")
+
+
+def test_a_transcript_that_cannot_be_read_is_named_once(run: Run, write_input: WriteInput) -> None:
+    chat = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]}
+    file = write_input("chats.jsonl", chat, {"messages": []})
+
+    ended = run("score", file, "--format", "openai-chat", "--embedder", "none", "--json")
+
+    assert (ended.code, len(ended.out.splitlines())) == (1, 2)
+    assert ended.err.count(f"{file}: document 2: messages is a list of 0") == 1
+
+
+def test_a_table_that_cannot_be_read_ends_it_with_two(run: Run, write_input: WriteInput) -> None:
+    ended = run("score", write_input("rows.parquet", b"no Parquet"), "--embedder", "none")
+    assert (ended.code, "cannot be read as Parquet" in ended.err) == (2, True)
+
+
+def test_upstreams_preset_gives_upstreams_weights(run: Run, write_input: WriteInput) -> None:
+    config = write_input("config.json", {"trace_value": {"preset": "knowledgepulse"}})
+    file = write_input("traces.jsonl", trace(1, metadata={"task_domain": "finance"}))
+
+    ended = run("score", file, "--embedder", "none", "--config", config, "--json")
+
+    weights = orjson.loads(ended.out.splitlines()[0])["details"]["weights"]
+    default = run("score", file, "--embedder", "none", "--json")
+    assert weights != orjson.loads(default.out.splitlines()[0])["details"]["weights"]
+
+
+def test_standard_input_is_read_for_a_dash(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(orjson.dumps(trace(1)))))
+    ended = run("score", "-", "--embedder", "none", "--json")
+    assert (ended.code, len(ended.out.splitlines())) == (0, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("traces", [1, 300])  # what fits a buffer meets the closed pipe only at the end
+def test_a_reader_who_has_enough_ends_it_quietly(traces: int, write_input: WriteInput) -> None:
+    file = write_input("traces.jsonl", *(trace(number) for number in range(traces)))
+    command = [sys.executable, "-m", "traceweir.streams.cli.main", "score", file, "--embedder", "none", "--json"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

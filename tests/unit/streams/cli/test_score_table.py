@@ -1,0 +1,81 @@
+"""Tests the table that `traceweir score` prints without `--json`."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from tests.support.cli_inputs import EVENT, WriteInput, trace
+from tests.support.command_line import Run
+
+
+def test_rows_of_a_table_are_scored_under_short_names_and_bad_ones_named(run: Run, write_input: WriteInput) -> None:
+    config = write_input("config.json", {"criteria": {"latency": {}, "input_token_count": {}}})
+    file = write_input("rows.csv", b"request_id,request,response,execution_time_ms", b"r1,q,a,250000", b"r2,q,,")
+
+    ended = run("score", file, "--embedder", "none", "--config", config)
+
+    shown = " ".join(ended.out.split())
+    assert "r1 latency_seconds 250 passed 250 s" in shown
+    assert "r1 input_token_count none missing_input: no model call reports its input tokens" in shown
+    assert ended.err == f"{file}: row 2, columns 'response' and 'trace': Missing required field(s): response or trace\n"
+    assert ended.code == 1
+
+
+def test_the_mean_of_each_metric_over_all_sessions_comes_last(run: Run, write_input: WriteInput) -> None:
+    config = write_input("config.json", {"criteria": {"latency": {}, "input_token_count": {}, "completeness": 0.5}})
+    rows = [b"q,alpha,1000", b"alpha beta gamma,,3000", b"alpha,alpha,"]
+    file = write_input(
+        "rows.csv", b"request,response,execution_time_ms", rows[0], rows[1].replace(b",,", b",alpha,"), rows[2]
+    )
+
+    shown = " ".join(run("score", file, "--embedder", "none", "--config", config).out.split())
+
+    _, _, sums = shown.partition("all sessions ")
+    assert sums.startswith(
+        "latency_seconds 2.000 mean of 2 of 3 sessions input_token_count none of 3 sessions completeness 0.444 "
+    )
+    assert "mean of 3 of 3 sessions, 2 failed 3 documents" in sums
+    assert (
+        "all sessions"
+        not in run("score", write_input("one.csv", b"request,response", b"q,a"), "--embedder", "none").out
+    )
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "sessions", "mean"),
+    [
+        (1_234_567_000, 2, "1,234,567 mean of 2 of 2 sessions"),
+        pytest.param(1.7e308, 1_100, "1.7e+305 mean of 1100 of 1100 sessions", marks=pytest.mark.slow),
+    ],
+)
+def test_the_mean_of_large_values_even_if_no_float_can_hold_their_sum_is_printed_short(
+    milliseconds: float, sessions: int, mean: str, run: Run, write_input: WriteInput
+) -> None:
+    config = write_input("config.json", {"criteria": {"latency": {}}})
+    row = {"request": "q", "response": "a", "execution_time_ms": milliseconds}
+    file = write_input("rows.jsonl", *[row] * sessions)
+
+    ended = run("score", file, "--embedder", "none", "--config", config)
+
+    assert f"latency_seconds {mean}" in " ".join(ended.out.partition("all sessions")[2].split())
+
+
+def test_the_table_shows_value_status_and_reason(run: Run, write_input: WriteInput) -> None:
+    ended = run("score", write_input("traces.jsonl", trace(1, outcome={"confidence": 0.1})), "--embedder", "none")
+
+    assert "trace_value" in ended.out
+    assert "≥ 0.75 failed complexity" in ended.out
+    assert "rejected: below_threshold" in ended.out
+    assert "1 documents, 1 sessions" in ended.out
+
+
+@pytest.mark.parametrize("hostile", ["[red]x[/nope]", "a\x1b[31mb", "right\u202eleft"])
+def test_hostile_text_neither_colours_nor_breaks_the_table(hostile: str, run: Run, write_input: WriteInput) -> None:
+    event = {**orjson.loads(EVENT), "session_id": hostile}
+    config = write_input("config.json", {"criteria": {"response_match_score": 0.5}})
+
+    ended = run("score", write_input("events.jsonl", event), "--embedder", "none", "--config", config)
+
+    assert ended.code == 0
+    assert hostile.encode("unicode_escape").decode() in ended.out
+    assert not {"\x1b", "\u202e"} & set(ended.out)

@@ -1,0 +1,77 @@
+"""Tests the exit code and the message of commands whose options, config, environment or files cannot be used."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.cli_inputs import EVENT, WriteInput
+from tests.support.command_line import Run
+
+WRONG_CONFIG = {"criteria": {"no_such_metric": 1, "response_match_score": 2}, "trace_value": {"weight": {}}}
+
+
+def test_a_format_that_does_not_exist_is_told_those_that_do(run: Run, write_input: WriteInput) -> None:
+    ended = run("score", write_input("events.jsonl", EVENT), "--format", "chat")
+    said = " ".join(ended.err.replace("│", " ").split())
+    assert (ended.code, ended.out) == (2, "")
+    assert "format 'chat': there is no such format; it must be one of traceweir, openai-chat," in said
+
+
+@pytest.mark.parametrize("command", ["worker", "score"])
+def test_every_problem_of_a_config_is_said_at_once_before_anything_starts(
+    command: str, run: Run, write_input: WriteInput
+) -> None:
+    config = write_input("config.json", WRONG_CONFIG)
+    file = [write_input("events.jsonl", EVENT)] if command == "score" else []
+
+    ended = run(command, *file, "--config", config)
+
+    assert (ended.code, ended.out) == (2, "")
+    heading, *problems = ended.err.splitlines()
+    assert heading == "the evaluation config cannot be used:"
+    assert [problem.split(":")[0] for problem in problems] == [
+        "  - criteria.no_such_metric",
+        "  - criteria.response_match_score",
+        "  - trace_value.weight",
+    ]
+    assert "did you mean 'weights'?" in problems[2]
+
+
+@pytest.mark.parametrize("command", ["worker", "score -", "emit -", "topics check", "topics create", "broker"])
+def test_every_problem_of_the_environment_is_said_at_once(
+    command: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_PARTITIONS", "0")
+    monkeypatch.setenv("TRACEWEIR_IDLE_GAP_S", "-1")
+
+    ended = run(*command.split())
+
+    assert (ended.code, ended.out) == (2, "")
+    assert [line.split(":")[0] for line in ended.err.splitlines()] == ["TRACEWEIR_PARTITIONS", "TRACEWEIR_IDLE_GAP_S"]
+
+
+@pytest.mark.parametrize("command", ["worker", "topics create", "topics check"])
+def test_a_stage_that_does_not_exist_is_refused(command: str, run: Run) -> None:
+    ended = run(*command.split(), "--stages", "assemble,judge")
+    assert ended.code == 2
+    assert "'judge' is no stage; choose from assemble, score, gate" in ended.err
+
+
+@pytest.mark.parametrize("arguments", [["score", "nowhere.jsonl"], ["score", "-", "--config", "nowhere.json"]])
+def test_a_file_that_is_not_there_is_named(arguments: list[str], run: Run) -> None:
+    ended = run(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "nowhere.json" in ended.err
+    assert "No such file or directory" in ended.err
+
+
+@pytest.mark.parametrize("arguments", [["score"], ["score", "-", "--format", "csv"], ["nonsense"], ["worker", "--no"]])
+def test_bad_usage_is_exit_code_2(arguments: list[str], run: Run) -> None:
+    ended = run(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Usage: " in ended.err
+
+
+def test_an_embedder_that_cannot_be_had_is_exit_code_1(run: Run, write_input: WriteInput) -> None:
+    ended = run("score", write_input("events.jsonl", EVENT), "--embedder", "./no-such-model")
+    assert (ended.code, ended.out) == (1, "")
+    assert "embedder './no-such-model'" in ended.err
