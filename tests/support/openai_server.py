@@ -65,6 +65,12 @@ class OpenAiServer:
         """The prompts of the requests, as text."""
         return [body["messages"][-1]["content"] for body in self.asked]
 
+    async def has_requests(self, count: int) -> None:
+        """Waits until the server has received at least this many requests in total."""
+        while len(self.asked) < count:
+            self.was_asked.clear()
+            await self.was_asked.wait()
+
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.asked.append(body)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -160,7 +164,28 @@ def test_compat_accepts_only_mastra() -> None:
         plan_of("completeness", compat="ragas")
 
 
-async def test_long_texts_are_compared_in_a_thread() -> None:
-    long = "dog " * 20_000
-    assert (await score_of("completeness", long, long)).value == 1.0
-    assert (await score_of("completeness", "?" * 60_000, "")).not_evaluated_because == "missing_input"
+class CountingExecutor(ThreadPoolExecutor):
+    """Counts the calls that run in its threads."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=1)
+        self.submitted = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.submitted += 1
+        return super().submit(fn, *args, **kwargs)
+
+
+async def test_only_long_texts_are_compared_in_a_thread() -> None:
+    executor, plan, long = CountingExecutor(), plan_of("completeness"), "dog " * 20_000
+    asyncio.get_running_loop().set_default_executor(executor)
+
+    async def score_without_timeout(question: str, answer: str) -> Score:
+        return (await scores_of(plan, [turn(question, answer)], timeout_s=math.inf))[0]
+
+    assert (await score_without_timeout("dog", "dog")).value == 1.0
+    assert executor.submitted == 0
+    assert (await score_without_timeout(long, long)).value == 1.0
+    assert executor.submitted == 1
+    assert (await score_without_timeout("?" * 60_000, "")).not_evaluated_because == "missing_input"
+    assert executor.submitted == 2

@@ -38,13 +38,14 @@ async def test_openai_requests_carry_the_organization(monkeypatch: pytest.Monkey
         assert "org-abc" in await error_message(judging(server.url).session().ask(question()))
 
 
-async def test_no_more_are_asked_at_once_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "traceweir.streams.judges.rate_limits.START_EVERY_S", 1e-6
-    )  # else some are answered before all have begun
-    async with openai_server(default=lambda body: Say(after_s=0.02)) as server:
+async def test_concurrent_requests_do_not_exceed_the_configured_concurrency() -> None:
+    async with openai_server(default=lambda body: Say(after_s=0.02)) as server, asyncio.timeout(60):
+        server.gate = asyncio.Event()
         judge = judging(server.url, config={"concurrency": 5}).session()
-        await asyncio.gather(*(judge.ask(question(str(number))) for number in range(40)))
+        tasks = [asyncio.create_task(judge.ask(question(str(number)))) for number in range(40)]
+        await server.has_requests(5)
+        server.gate.set()
+        await asyncio.gather(*tasks)
     assert server.at_once == 5
 
 

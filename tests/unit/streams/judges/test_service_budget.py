@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from tests.support.judge_errors import PRICES, error_message
 from tests.support.judged import Clock, judging, question
 from tests.support.openai_server import Say, openai_server
 
+from traceweir.schemas.judge_config import Budget
 from traceweir.scorers.judge import BudgetSpent
+from traceweir.streams.judges.budget import JudgeBudget, Paid, Reservation
+from traceweir.streams.judges.models import Use
 
 pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
 
@@ -59,12 +64,40 @@ async def test_a_question_that_does_not_fit_is_not_sent() -> None:
     assert server.asked == []
 
 
+class ObservedBudget(JudgeBudget):
+    """Counts the questions that requested a reservation, and the largest number of concurrent reservations."""
+
+    def __init__(self, limits: Budget) -> None:
+        super().__init__(limits, Clock())
+        self.requested = self.most_reserved = self._reserved_now = 0
+
+    @asynccontextmanager
+    async def reserve(
+        self, most: Use, paid: Callable[[Paid], object], waiting: AbstractAsyncContextManager[None] | None = None
+    ) -> AsyncIterator[Reservation]:
+        self.requested += 1
+        async with super().reserve(most, paid, waiting) as reservation:
+            self._reserved_now += 1
+            self.most_reserved = max(self.most_reserved, self._reserved_now)
+            try:
+                yield reservation
+            finally:
+                self._reserved_now -= 1
+
+
 async def test_questions_wait_for_reserved_budget() -> None:
-    async with openai_server(default=lambda body: Say(usage=(5, 1), after_s=0.01)) as server:
-        judge = judging(server.url, config={"budget": {"tokens_per_day": 250}}).session()
-        replies = await asyncio.gather(*(judge.ask(question(str(number))) for number in range(20)))
+    async with openai_server(default=lambda body: Say(usage=(5, 1))) as server, asyncio.timeout(60):
+        server.gate = asyncio.Event()
+        judges = judging(server.url)
+        judges.budget = budget = ObservedBudget(Budget(tokens_per_day=250))
+        judge = judges.session()
+        tasks = [asyncio.create_task(judge.ask(question(str(number)))) for number in range(20)]
+        await server.has_requests(2)
+        assert (budget.requested, budget.most_reserved) == (20, 2)
+        server.gate.set()
+        replies = await asyncio.gather(*tasks)
     assert len(replies) == 20
-    assert server.at_once == 2
+    assert (budget.most_reserved, server.at_once) == (2, 2)
 
 
 async def test_what_was_paid_before_counts() -> None:
