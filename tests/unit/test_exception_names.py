@@ -1,4 +1,4 @@
-"""One rule for the names of exceptions: what ends something ends in Error, an outcome that the caller handles does not and says so."""
+"""Tests the names of exceptions: an error ends in Error; an outcome that the caller handles has a comment in its place."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.support.paths import ROOT
 MARK = "# an outcome that the caller handles"
 
 
-class Found(NamedTuple):
-    """A class, the names of its bases, and whether its line has the mark."""
+class ClassInfo(NamedTuple):
+    """Contains the names of a class's bases, and whether its line has the mark."""
 
     bases: tuple[str, ...]
     marked: bool
 
 
-def classes() -> dict[str, Found]:
+def classes() -> dict[str, ClassInfo]:
     found = {}
     for path in sorted(path for room in ("schemas", "scorers", "streams") for path in (ROOT / room).rglob("*.py")):
         text = path.read_text("utf-8")
@@ -27,7 +27,7 @@ def classes() -> dict[str, Found]:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ClassDef):
                 bases = tuple(ast.unparse(base).rpartition(".")[2] for base in node.bases)
-                found[node.name] = Found(bases, MARK in lines[node.lineno - 1])
+                found[node.name] = ClassInfo(bases, MARK in lines[node.lineno - 1])
     return found
 
 
@@ -35,7 +35,7 @@ CLASSES = classes()
 
 
 def with_derived(names: set[str]) -> set[str]:
-    """The names, and those of the classes that derive from one of them."""
+    """Returns the names, and the names of all classes that derive from one of these classes."""
     while more := {name for name, found in CLASSES.items() if names & {*found.bases}} - names:
         names = names | more
     return names
@@ -52,11 +52,11 @@ def test_there_are_exceptions_of_both_kinds() -> None:
 
 
 @pytest.mark.parametrize("name", EXCEPTIONS)
-def test_a_name_ends_in_error_unless_the_caller_handles_it_as_an_outcome(name: str) -> None:
+def test_a_name_ends_in_error_unless_the_class_is_an_outcome(name: str) -> None:
     assert name.endswith("Error") != (name in OUTCOMES), f"{name}: see Exceptions in CONTRIBUTING.md"
 
 
 @pytest.mark.parametrize("name", EXCEPTIONS)
-def test_no_outcome_is_a_kind_of_error_of_ours(name: str) -> None:
-    ours = [base for base in CLASSES[name].bases if base in CLASSES]
-    assert all((base in OUTCOMES) == (name in OUTCOMES) for base in ours)
+def test_no_outcome_derives_from_an_error_and_no_error_from_an_outcome(name: str) -> None:
+    own_bases = [base for base in CLASSES[name].bases if base in CLASSES]
+    assert all((base in OUTCOMES) == (name in OUTCOMES) for base in own_bases)

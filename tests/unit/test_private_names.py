@@ -1,4 +1,4 @@
-"""Tests use the public names of the product; ruff's SLF001 and PLC2701 see attributes and imports, and this what stands in strings."""
+"""Tests that tests access no private name through a string; ruff's SLF001 and PLC2701 check attributes and imports."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 from tests.support.paths import ROOT
 
 BY_NAME = {"setattr", "getattr", "delattr", "hasattr", "attrgetter", "methodcaller", "patch", "object"}
-"""Functions that take the name of an attribute as text; `object` is `mock.patch.object`."""
+"""Functions that take the name of an attribute as a string; `object` is `mock.patch.object`."""
 FILES = sorted(path for folder in ("tests", "examples") for path in (ROOT / folder).rglob("*.py"))
 
 
 PUBLIC = {"_replace", "_asdict", "_make", "_fields"}
-"""Of named tuples, which have no other way to keep names for their fields."""
+"""Public methods of named tuples, which start with an underscore so that no field has the same name."""
 
 
 def private_names(code: str) -> list[str]:
-    """Texts with a private part that are given to such a function, each with its line."""
+    """Returns the private names that the code passes to such a function as strings, with their lines."""
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     return [
         f"line {text.lineno}: {text.value}"
@@ -48,7 +48,7 @@ def test_private_names_are_found_in_code(code: str, found: list[str]) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_private_name_is_reached_by_a_text(path: Path) -> None:
+def test_no_test_accesses_a_private_name_through_a_string(path: Path) -> None:
     assert private_names(path.read_text("utf-8")) == [], (
-        "test what it does by its public names, or give it what the test needs as an argument of its constructor"
+        "test the behaviour through public names, or pass what the test needs to the constructor"
     )

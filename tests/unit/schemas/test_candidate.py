@@ -1,4 +1,4 @@
-"""What the gate decides by is cut out of a serialised candidate, and is what serialising those fields alone would give."""
+"""Tests that the decisive part of a candidate, cut from its JSON, equals the JSON of the decisive fields."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def candidate(text: str = "a", given: dict[str, Any] | None = None, *, embedded:
 
 
 @given(TEXT, INPUT, st.booleans())
-def test_the_decisive_part_is_what_serialising_its_fields_alone_would_give(
+def test_the_decisive_part_equals_the_json_of_the_decisive_fields(
     text: str, given: dict[str, Any], embedded: bool
 ) -> None:
-    each = candidate(text, given, embedded=embedded)
-    alone = each.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
-    assert decisive_part(each.wire()) == alone.encode()
+    record = candidate(text, given, embedded=embedded)
+    decisive_fields = record.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
+    assert decisive_part(record.wire()) == decisive_fields.encode()
 
 
-def test_the_digest_of_a_candidate_stays_as_it_is_in_the_rows_of_former_workers() -> None:
+def test_the_digest_of_a_candidate_equals_the_digest_in_rows_of_earlier_versions() -> None:
     golden = Candidate.model_validate_json(GOLDEN.read_bytes())
     digest = blake2b(decisive_part(golden.wire()), digest_size=16).hexdigest()
     assert digest == "52a519ac52214fd95ed51f12a281febc"
 
 
-def test_without_its_fields_it_has_no_decisive_part() -> None:
+def test_a_document_without_the_decisive_fields_is_rejected() -> None:
     with pytest.raises(ValueError, match="not found"):
         decisive_part(b'{"trace":{}}')

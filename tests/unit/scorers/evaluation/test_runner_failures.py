@@ -145,7 +145,7 @@ class CancelsLater(Scorer):
 
 
 @pytest.mark.parametrize("scorer", [Cancels(), CancelsLater()])
-async def test_a_scorer_that_raises_timeout_error_loses_only_its_own_score(scorer: Scorer) -> None:
+async def test_a_scorer_that_raises_cancelled_error_loses_only_its_own_score(scorer: Scorer) -> None:
     found = [summary(score) for score in await scores_of(plan_of(scorer, ScoresYes()), TURNS[:1])]
     assert found == [
         ("invocation", "i1", "NOT_EVALUATED", "error", None),

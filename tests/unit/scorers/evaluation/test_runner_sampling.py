@@ -44,6 +44,6 @@ async def test_a_session_is_measured_by_every_metric_whose_share_includes_it() -
     }
 
 
-def test_a_share_of_the_sessions_is_that_share() -> None:
+def test_a_share_of_0_1_includes_a_tenth_of_the_sessions() -> None:
     taken = sum(sampling_point(f"session {number}") < 0.1 for number in range(10_000))
     assert 900 < taken < 1_100

@@ -17,7 +17,7 @@ from traceweir.scorers import Measurement, read_plan
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 
 
-async def test_the_same_measurement_has_the_same_result_id_and_another_has_another() -> None:
+async def test_the_result_id_depends_on_session_segment_and_options_but_not_on_the_threshold() -> None:
     async def ids(criterion: Any, session_id: str = "s", segment: int = 0) -> list[str]:
         plan = read_plan({"criteria": {"tool_trajectory_avg_score": criterion}})
         return [score.result_id for score in await scores_of(plan, TURNS, make_session(session_id, segment=segment))]
@@ -66,7 +66,7 @@ def test_a_decision_is_a_score_with_its_reasons() -> None:
 
 
 @pytest.mark.parametrize("value", [True, 1, np.float32(1), np.float64(1)])
-async def test_what_counts_as_a_number_in_python_is_one_on_the_wire(value: Any) -> None:
+async def test_a_number_of_any_python_or_numpy_type_is_a_json_number_on_the_wire(value: Any) -> None:
     class This(Returns):
         returned = Measurement(value=value)
 

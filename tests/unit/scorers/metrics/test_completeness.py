@@ -39,7 +39,7 @@ async def score_of(metric: str, question: str | None, answer: str | None, **opti
 
 
 @pytest.mark.parametrize(
-    ("question", "on_the_point", "beside_it"),
+    ("question", "on_the_point", "off_the_point"),
     [
         ("침실의 조명을 꺼 주세요", "침실 조명을 껐습니다.", "오늘 서울의 날씨는 맑습니다."),
         ("请解释光合作用", "光合作用是植物制造养分的过程。", "今天的天气很好。"),
@@ -51,9 +51,9 @@ async def score_of(metric: str, question: str | None, answer: str | None, **opti
     ids=["Korean", "Chinese", "Japanese", "Thai", "Russian", "Arabic"],
 )
 def test_a_relevant_answer_covers_more_than_an_irrelevant_answer(
-    question: str, on_the_point: str, beside_it: str
+    question: str, on_the_point: str, off_the_point: str
 ) -> None:
-    right, wrong = completeness(question, on_the_point).score, completeness(question, beside_it).score
+    right, wrong = completeness(question, on_the_point).score, completeness(question, off_the_point).score
     assert right >= 0.3
     assert wrong <= right - 0.25
     assert completeness(question, question).score == 1.0
@@ -76,7 +76,7 @@ def test_a_relevant_answer_covers_more_than_an_irrelevant_answer(
         ("東", ["東"]),
     ],
 )
-def test_elements(text: str, found: list[str]) -> None:
+def test_the_elements_of_a_text(text: str, found: list[str]) -> None:
     assert elements(text) == found
 
 
@@ -137,7 +137,7 @@ def test_keywords_can_be_in_any_script_and_exclude_stop_words() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "value"), [("", "", 1.0), ("a", "b", 0.0), ("ab", "ab", 1.0), ("aaaa", "aa", 0.5)]
 )
-def test_dice(one: str, other: str, value: float) -> None:
+def test_the_dice_coefficient_of_two_texts(one: str, other: str, value: float) -> None:
     assert dice(one, other) == value
 
 

@@ -26,7 +26,7 @@ A, A2, B = FunctionCall(name="a", args={"n": 1}), FunctionCall(name="a", args={"
         ([A, B], [A, A2, A2], 1 / 3, 0.5),
     ],
 )
-async def test_shares(
+async def test_precision_and_recall_of_a_trajectory(
     expected: list[FunctionCall], actual: list[FunctionCall], precision: float, recall: float
 ) -> None:
     plan = read_plan({"criteria": {"trajectory_precision": 0.5, "trajectory_recall": 0.5}})

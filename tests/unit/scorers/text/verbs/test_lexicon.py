@@ -1,4 +1,4 @@
-"""English words: what one may be depends neither on the words before it nor on what other threads look up."""
+"""Tests that the look-up of an English word depends neither on earlier words nor on look-ups in other threads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def classify():
 sys.setswitchinterval(1e-6)
 found, together = set(), threading.Barrier({THREADS})
 for _ in range({ROUNDS}):
-    importlib.reload(lexicon)  # nothing is remembered
+    importlib.reload(lexicon)  # empties the caches
     threads = [threading.Thread(target=classify) for _ in range({THREADS})]
     for thread in threads:
         thread.start()
@@ -51,16 +51,16 @@ for _ in range({ROUNDS}):
         thread.join()
 print(*found, sep="\\n")
 """
-"""In a process of its own, since to load a module again changes its classes."""
+"""Runs in a process of its own, because reloading a module replaces its classes."""
 
 
 @pytest.mark.slow
-def test_threads_that_look_up_their_first_words_at_once_find_the_same() -> None:
+def test_concurrent_first_look_ups_in_threads_return_the_same() -> None:
     said = subprocess.run([sys.executable, "-c", IN_THREADS], capture_output=True, text=True, check=True, timeout=100)
     assert said.stdout.splitlines() == [str([(look_up(word), look_up_as_mastra(word)) for word in WORDS])]
 
 
-def test_a_text_gives_the_same_after_more_words_than_are_remembered() -> None:
+def test_a_text_has_the_same_elements_after_its_words_have_left_the_cache() -> None:
     before = elements(TEXT), elements_as_mastra(TEXT)
     for word in islice(map("".join, product(ascii_lowercase, repeat=4)), CACHED_WORDS + 1):
         look_up_as_mastra(word)
@@ -68,6 +68,6 @@ def test_a_text_gives_the_same_after_more_words_than_are_remembered() -> None:
 
 
 @pytest.mark.parametrize("classify", [look_up, look_up_as_mastra])
-def test_words_that_are_none_are_not_kept_however_long_they_are(classify: Callable[[str], Word]) -> None:
+def test_words_longer_than_the_limit_are_not_cached(classify: Callable[[str], Word]) -> None:
     assert classify("a" * (LONGEST + 1)).kind == "other"
     assert bytes_kept(lambda: [classify(letter * 1_000_000) for letter in "abcdefgh"]) < 1_000_000
