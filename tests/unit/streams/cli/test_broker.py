@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 
 @pytest.mark.slow
-def test_the_broker_prints_how_to_reach_it_and_says_what_it_is_not(tmp_path: Path) -> None:
+def test_the_broker_prints_its_address_and_says_that_it_is_not_kafka(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "traceweir.streams.cli.main", "broker"]
     with (tmp_path / "err").open("wb") as err, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err) as process:
         try:

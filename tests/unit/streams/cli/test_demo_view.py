@@ -1,4 +1,4 @@
-"""The demo's view: it shows hostile text and never obeys it; and the summary says what is wrong."""
+"""Tests the view of the demo, which shows hostile text escaped, and the summary, which names every deviation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def seen_with_hostile_texts() -> Observed:
     return seen
 
 
-def shown(render: object, *, terminal: bool) -> str:
+def rendered(render: object, *, terminal: bool) -> str:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=400, color_system=None)
     console.print(render)
@@ -37,20 +37,20 @@ def shown(render: object, *, terminal: bool) -> str:
 
 
 def test_the_live_view_shows_markup_and_control_characters_as_text() -> None:
-    text = shown(screen_of(MOMENT, seen_with_hostile_texts(), 400, 40), terminal=True)
+    text = rendered(screen_of(MOMENT, seen_with_hostile_texts(), 400, 40), terminal=True)
     assert "[bold red]x[/]" in text
     assert "\\x1b]0;owned\\x07\\x1b[2J\\r\\u202e" in text
     assert not {"\x1b", "\x07", "\r", "\u202e"} & set(text)
 
 
-def test_a_line_shows_them_as_text_too() -> None:
+def test_the_line_view_shows_markup_and_control_characters_as_text() -> None:
     out = io.StringIO()
     LineView(Console(file=out, width=400)).update(MOMENT, seen_with_hostile_texts())
     assert "[bold red]x[/] [link=file:///]y[/link] \\x1b]0;owned\\x07" in out.getvalue()
     assert not {"\x1b", "\x07", "\r", "\u202e"} & set(out.getvalue())
 
 
-def test_lines_come_a_few_a_second_and_the_others_are_counted() -> None:
+def test_the_line_view_limits_lines_per_second_and_counts_the_omitted_lines() -> None:
     out, seen = io.StringIO(), Observed()
     view = LineView(Console(file=out, width=400))
     seen.news.extend(f"news {number}" for number in range(10))
@@ -61,9 +61,9 @@ def test_lines_come_a_few_a_second_and_the_others_are_counted() -> None:
     assert lines == ["the agents work", "news 0", "later  (and 9 more)"]
 
 
-def test_dimensions_stand_as_bars_beside_the_decision() -> None:
+def test_the_live_view_shows_dimensions_as_bars_beside_the_decision() -> None:
     seen = seen_with_hostile_texts()
-    text = shown(screen_of(MOMENT, seen, 400, 40), terminal=False)
+    text = rendered(screen_of(MOMENT, seen, 400, 40), terminal=False)
     assert text.count("███··· .50") == 4
     assert "0.500" in text
 
@@ -78,10 +78,10 @@ def summary(**changes: object) -> Summary:
         "observed": {"sessions": 2},
         "redactions": [Redaction("kp:trace:s", published=True, secrets=4, found=())],
     }
-    return Summary(**(fields | changes))  # type: ignore[arg-type]  # each test changes one
+    return Summary(**(fields | changes))  # type: ignore[arg-type]  # each test changes one field
 
 
-def test_all_is_well() -> None:
+def test_a_summary_without_deviations_has_exit_code_0() -> None:
     assert (summary().problems, summary().exit_code) == ([], 0)
 
 
@@ -99,7 +99,7 @@ def test_all_is_well() -> None:
         ({"redactions": [Redaction("kp:trace:s", True, 4, ("a\x1b",))]}, "kp:trace:s was published with a\\x1b"),
     ],
 )
-def test_each_thing_that_is_wrong_is_named_and_fails_the_demo(changes: dict[str, object], problem: str) -> None:
+def test_every_deviation_is_reported_with_exit_code_1(changes: dict[str, object], problem: str) -> None:
     wrong = summary(**changes)
     assert (wrong.problems, wrong.exit_code) == ([problem], 1)
     assert json.loads(json.dumps(wrong.document()))["problems"] == [problem]
@@ -110,7 +110,7 @@ def test_each_thing_that_is_wrong_is_named_and_fails_the_demo(changes: dict[str,
 
 
 @pytest.mark.parametrize("width", [90, 120, 200])
-def test_the_decision_is_seen_on_every_usual_terminal(width: int) -> None:
+def test_the_live_view_shows_the_decision_at_every_usual_terminal_width(width: int) -> None:
     seen = Observed()
     bars = dict.fromkeys(("complexity", "novelty", "tool_diversity", "outcome_confidence"), 0.5)
     criteria = {"tool_trajectory_avg_score": "PASSED", "response_match_score": "FAILED"}
@@ -120,7 +120,7 @@ def test_the_decision_is_seen_on_every_usual_terminal(width: int) -> None:
     assert all(text in out.getvalue() for text in ("0.800", "PASS", "FAIL", "accepted", "███···"))
 
 
-def test_superseded_revisions_are_a_term_of_the_equations_and_have_no_pairs() -> None:
+def test_superseded_revisions_are_a_term_of_the_equations_without_applicable_pairs() -> None:
     seen = Observed()
     seen.counts.update({"sessions": 20, "scores: asks PASSED": 4})
     seen.all_counters["assemble", 0] = {"closed": 20, "opened": 1, "reopened": 19}

@@ -1,4 +1,4 @@
-"""`traceweir dlq`: what it refuses, and what a hostile dead letter looks like."""
+"""Tests the options that `traceweir dlq` rejects, and how it prints a hostile dead letter."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_time_is_iso_8601_or_a_duration_before_now(text: str, moment: str) -> 
     ],
     ids=" ".join,
 )
-def test_contradictory_options_are_refused_without_a_connection_to_kafka(
+def test_invalid_options_are_rejected_without_a_connection_to_kafka(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -82,7 +82,7 @@ def hostile(**changes: Any) -> Found:
     return Found(LetterId(0, 1), -(10**18), letter, replayed=False)
 
 
-def test_nothing_hostile_reaches_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_text_is_escaped_in_the_page_the_table_and_the_json(capsys: pytest.CaptureFixture[str]) -> None:
     dlq_output.print_page(hostile(origin=HOSTILE, replay_of=HOSTILE))
     page = capsys.readouterr().out
     dlq_output.print_letters([hostile()], as_json=False)
@@ -99,7 +99,9 @@ def test_nothing_hostile_reaches_the_terminal(capsys: pytest.CaptureFixture[str]
     assert json.loads(document)["key"] == HOSTILE
 
 
-def test_nothing_hostile_colours_the_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_text_does_not_colour_the_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "400")
     dlq_output.print_letters([hostile()], as_json=False)
@@ -112,6 +114,6 @@ def test_nothing_hostile_colours_the_table(monkeypatch: pytest.MonkeyPatch, caps
 @pytest.mark.parametrize(
     ("value", "said"), [(None, "value:       (none)"), (b"", "value:       0 bytes"), (b"\n" * 70_000, r"\n" * 70_000)]
 )
-def test_every_value_is_shown_whole(value: bytes | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_shows_the_complete_value(value: bytes | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     dlq_output.print_page(hostile(value=value))
     assert said in capsys.readouterr().out

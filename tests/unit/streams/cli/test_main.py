@@ -21,7 +21,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_commands_help_ends_with_an_example_of_it(command: str, run: Run) -> None:
+def test_the_help_of_every_command_ends_with_an_example(command: str, run: Run) -> None:
     ended = run(*command.split(), "--help")
 
     text = ended.out[: ended.out.index("─ Options")]
@@ -30,7 +30,7 @@ def test_every_commands_help_ends_with_an_example_of_it(command: str, run: Run) 
 
 
 @pytest.mark.parametrize("command", ["emit", "score"])
-def test_help_says_what_each_format_is(command: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_describes_each_format(command: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "600")
     text = run(command, "--help").out
     assert f"<{'|'.join(BUILT_IN)}>" in text
@@ -39,7 +39,7 @@ def test_help_says_what_each_format_is(command: str, run: Run, monkeypatch: pyte
     ] == []
 
 
-def test_those_are_all_commands() -> None:
+def test_the_list_of_commands_is_complete() -> None:
     group: Any = typer.main.get_command(app)
     assert sorted(group.commands) == sorted({command.split()[0] for command in COMMANDS})
 
@@ -51,5 +51,5 @@ def test_help_needs_neither_faust_nor_a_kafka_client() -> None:
     assert ended.stdout == "[]\n"
 
 
-def test_version_is_that_of_the_installed_package(run: Run) -> None:
+def test_the_version_is_the_version_of_the_installed_package(run: Run) -> None:
     assert run("--version") == Ended(0, f"traceweir {version('traceweir')}\n", "")

@@ -15,7 +15,7 @@ from tests.support.command_line import Run
 from traceweir.schemas.score import Score
 
 
-def test_json_is_one_score_a_line_in_input_order_and_nothing_else(run: Run, write_input: WriteInput) -> None:
+def test_json_output_is_one_score_per_line_in_input_order(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(2), trace(1))
 
     ended = run("score", file, "--embedder", "none", "--json")
@@ -30,12 +30,12 @@ def test_json_is_one_score_a_line_in_input_order_and_nothing_else(run: Run, writ
     assert (ended.code, ended.err) == (0, "")
 
 
-def test_a_missed_threshold_is_exit_code_1(run: Run, write_input: WriteInput) -> None:
+def test_a_missed_threshold_has_exit_code_1(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1, outcome={"confidence": 0.1}))
     assert run("score", file, "--embedder", "none", "--json").code == 1
 
 
-def test_a_trace_that_is_not_meant_to_be_shared_misses_no_threshold(run: Run, write_input: WriteInput) -> None:
+def test_a_private_trace_that_the_gate_rejects_has_exit_code_0(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1, metadata={"visibility": "private"}))
 
     ended = run("score", file, "--embedder", "none", "--json")
@@ -44,7 +44,7 @@ def test_a_trace_that_is_not_meant_to_be_shared_misses_no_threshold(run: Run, wr
     assert ended.code == 0
 
 
-def test_an_unusable_record_is_named_on_stderr_and_is_exit_code_1(run: Run, write_input: WriteInput) -> None:
+def test_an_unusable_record_is_reported_on_stderr_with_exit_code_1(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1), trace(2, outcome={"confidence": 1.5}), trace(3))
 
     ended = run("score", file, "--embedder", "none", "--json")
@@ -53,7 +53,7 @@ def test_an_unusable_record_is_named_on_stderr_and_is_exit_code_1(run: Run, writ
     assert ended.err.startswith(f"{file}: document 2: invalid: outcome.confidence: ")
 
 
-def test_a_transcript_that_cannot_be_read_is_named_once(run: Run, write_input: WriteInput) -> None:
+def test_an_unreadable_transcript_is_reported_once(run: Run, write_input: WriteInput) -> None:
     chat = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]}
     file = write_input("chats.jsonl", chat, {"messages": []})
 
@@ -63,12 +63,12 @@ def test_a_transcript_that_cannot_be_read_is_named_once(run: Run, write_input: W
     assert ended.err.count(f"{file}: document 2: messages is a list of 0") == 1
 
 
-def test_a_table_that_cannot_be_read_ends_it_with_two(run: Run, write_input: WriteInput) -> None:
+def test_an_unreadable_table_has_exit_code_2(run: Run, write_input: WriteInput) -> None:
     ended = run("score", write_input("rows.parquet", b"no Parquet"), "--embedder", "none")
     assert (ended.code, "cannot be read as Parquet" in ended.err) == (2, True)
 
 
-def test_upstreams_preset_gives_upstreams_weights(run: Run, write_input: WriteInput) -> None:
+def test_the_preset_knowledgepulse_changes_the_weights(run: Run, write_input: WriteInput) -> None:
     config = write_input("config.json", {"trace_value": {"preset": "knowledgepulse"}})
     file = write_input("traces.jsonl", trace(1, metadata={"task_domain": "finance"}))
 
@@ -79,15 +79,15 @@ def test_upstreams_preset_gives_upstreams_weights(run: Run, write_input: WriteIn
     assert weights != orjson.loads(default.out.splitlines()[0])["details"]["weights"]
 
 
-def test_standard_input_is_read_for_a_dash(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dash_reads_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(orjson.dumps(trace(1)))))
     ended = run("score", "-", "--embedder", "none", "--json")
     assert (ended.code, len(ended.out.splitlines())) == (0, 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("traces", [1, 300])  # what fits a buffer meets the closed pipe only at the end
-def test_a_reader_who_has_enough_ends_it_quietly(traces: int, write_input: WriteInput) -> None:
+@pytest.mark.parametrize("traces", [1, 300])  # output that fits the buffer meets the closed pipe only at the end
+def test_a_closed_pipe_ends_the_command_without_an_error_message(traces: int, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", *(trace(number) for number in range(traces)))
     command = [sys.executable, "-m", "traceweir.streams.cli.main", "score", file, "--embedder", "none", "--json"]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

@@ -8,7 +8,7 @@ from tests.support.cli_inputs import EVENT, WriteInput, trace
 from tests.support.command_line import Run
 
 
-def test_rows_of_a_table_are_scored_under_short_names_and_bad_ones_named(run: Run, write_input: WriteInput) -> None:
+def test_the_output_shows_short_metric_names_and_reports_invalid_rows(run: Run, write_input: WriteInput) -> None:
     config = write_input("config.json", {"criteria": {"latency": {}, "input_token_count": {}}})
     file = write_input("rows.csv", b"request_id,request,response,execution_time_ms", b"r1,q,a,250000", b"r2,q,,")
 
@@ -21,7 +21,7 @@ def test_rows_of_a_table_are_scored_under_short_names_and_bad_ones_named(run: Ru
     assert ended.code == 1
 
 
-def test_the_mean_of_each_metric_over_all_sessions_comes_last(run: Run, write_input: WriteInput) -> None:
+def test_the_means_over_all_sessions_are_printed_last(run: Run, write_input: WriteInput) -> None:
     config = write_input("config.json", {"criteria": {"latency": {}, "input_token_count": {}, "completeness": 0.5}})
     rows = [b"q,alpha,1000", b"alpha beta gamma,,3000", b"alpha,alpha,"]
     file = write_input(
@@ -48,7 +48,7 @@ def test_the_mean_of_each_metric_over_all_sessions_comes_last(run: Run, write_in
         pytest.param(1.7e308, 1_100, "1.7e+305 mean of 1100 of 1100 sessions", marks=pytest.mark.slow),
     ],
 )
-def test_the_mean_of_large_values_even_if_no_float_can_hold_their_sum_is_printed_short(
+def test_the_mean_of_values_whose_sum_overflows_is_printed_in_short_form(
     milliseconds: float, sessions: int, mean: str, run: Run, write_input: WriteInput
 ) -> None:
     config = write_input("config.json", {"criteria": {"latency": {}}})

@@ -13,12 +13,12 @@ from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 
 @pytest.mark.parametrize("command", ["worker", "emit {file}", "topics check", "topics create"])
-def test_without_a_broker_the_message_says_what_to_do(
+def test_without_a_broker_the_message_names_the_address_and_the_remedy(
     command: str, run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("traceweir.streams.kafka.topic_admin.REQUEST_TIMEOUT_S", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{mute.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", 0)) as silent_server:
+        monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{silent_server.getsockname()[1]}")
         ended = run(*command.format(file=write_input("events.jsonl", EVENT)).split())
 
     assert (ended.code, ended.out) == (1, "")
@@ -27,25 +27,25 @@ def test_without_a_broker_the_message_says_what_to_do(
     assert "`docker compose up`" in message
 
 
-def test_a_missing_topic_is_said_with_what_makes_it_and_then_made(
+def test_topics_check_reports_a_missing_topic_and_topics_create_creates_it(
     run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
 
     before = run("topics", "check")
-    made = run("topics", "create", "--json")
+    create = run("topics", "create", "--json")
     after = run("topics", "check")
 
     assert (before.code, before.out) == (1, "")
     assert "topic 'traceweir.traces' does not exist: run `traceweir topics create`" in before.err.splitlines()
-    assert (made.code, made.err) == (0, "")
-    assert orjson.loads(made.out).keys() == {"created", "existing", "wrong"}
-    assert "traceweir.traces" in orjson.loads(made.out)["created"]
+    assert (create.code, create.err) == (0, "")
+    assert orjson.loads(create.out).keys() == {"created", "existing", "wrong"}
+    assert "traceweir.traces" in orjson.loads(create.out)["created"]
     assert (after.code, after.out, after.err) == (0, "all 10 topics are as they should be\n", "")
 
 
 @pytest.mark.parametrize("command", ["worker", "topics check", "topics create"])
-def test_a_wrong_partition_count_is_said_for_every_topic(
+def test_a_wrong_partition_count_is_reported_for_every_topic(
     command: str, run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)

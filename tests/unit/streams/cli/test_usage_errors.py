@@ -9,7 +9,7 @@ from tests.support.command_line import Run
 WRONG_CONFIG = {"criteria": {"no_such_metric": 1, "response_match_score": 2}, "trace_value": {"weight": {}}}
 
 
-def test_a_format_that_does_not_exist_is_told_those_that_do(run: Run, write_input: WriteInput) -> None:
+def test_an_unknown_format_is_reported_with_the_known_formats(run: Run, write_input: WriteInput) -> None:
     ended = run("score", write_input("events.jsonl", EVENT), "--format", "chat")
     said = " ".join(ended.err.replace("│", " ").split())
     assert (ended.code, ended.out) == (2, "")
@@ -17,7 +17,7 @@ def test_a_format_that_does_not_exist_is_told_those_that_do(run: Run, write_inpu
 
 
 @pytest.mark.parametrize("command", ["worker", "score"])
-def test_every_problem_of_a_config_is_said_at_once_before_anything_starts(
+def test_every_problem_of_a_config_is_reported_before_anything_starts(
     command: str, run: Run, write_input: WriteInput
 ) -> None:
     config = write_input("config.json", WRONG_CONFIG)
@@ -37,7 +37,7 @@ def test_every_problem_of_a_config_is_said_at_once_before_anything_starts(
 
 
 @pytest.mark.parametrize("command", ["worker", "score -", "emit -", "topics check", "topics create", "broker"])
-def test_every_problem_of_the_environment_is_said_at_once(
+def test_every_problem_of_the_environment_is_reported_at_once(
     command: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEWEIR_PARTITIONS", "0")
@@ -50,14 +50,14 @@ def test_every_problem_of_the_environment_is_said_at_once(
 
 
 @pytest.mark.parametrize("command", ["worker", "topics create", "topics check"])
-def test_a_stage_that_does_not_exist_is_refused(command: str, run: Run) -> None:
+def test_an_unknown_stage_is_rejected(command: str, run: Run) -> None:
     ended = run(*command.split(), "--stages", "assemble,judge")
     assert ended.code == 2
     assert "'judge' is no stage; choose from assemble, score, gate" in ended.err
 
 
 @pytest.mark.parametrize("arguments", [["score", "nowhere.jsonl"], ["score", "-", "--config", "nowhere.json"]])
-def test_a_file_that_is_not_there_is_named(arguments: list[str], run: Run) -> None:
+def test_a_missing_file_is_reported_by_name(arguments: list[str], run: Run) -> None:
     ended = run(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert "nowhere.json" in ended.err
@@ -65,13 +65,13 @@ def test_a_file_that_is_not_there_is_named(arguments: list[str], run: Run) -> No
 
 
 @pytest.mark.parametrize("arguments", [["score"], ["score", "-", "--format", "csv"], ["nonsense"], ["worker", "--no"]])
-def test_bad_usage_is_exit_code_2(arguments: list[str], run: Run) -> None:
+def test_wrong_usage_has_exit_code_2(arguments: list[str], run: Run) -> None:
     ended = run(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert "Usage: " in ended.err
 
 
-def test_an_embedder_that_cannot_be_had_is_exit_code_1(run: Run, write_input: WriteInput) -> None:
+def test_an_unavailable_embedder_has_exit_code_1(run: Run, write_input: WriteInput) -> None:
     ended = run("score", write_input("events.jsonl", EVENT), "--embedder", "./no-such-model")
     assert (ended.code, ended.out) == (1, "")
     assert "embedder './no-such-model'" in ended.err
