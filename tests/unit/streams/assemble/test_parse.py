@@ -1,4 +1,4 @@
-"""What tells one record from another, and what does not."""
+"""Tests the identity of records, by which duplicates are detected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceweir.streams.assemble.parse import read_event, read_trace
 from traceweir.streams.testing import event, trace
 
 
-class Plain(NamedTuple):
+class PlainRecord(NamedTuple):
     """A record without a key and headers."""
 
     topic: str = "t"
@@ -24,18 +24,18 @@ class Plain(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-def written(document: dict[str, Any], number: str) -> bytes:
-    """The document with this number for every "?": orjson writes none beyond 64 bits."""
+def json_with(document: dict[str, Any], number: str) -> bytes:
+    """Returns the JSON with this number in place of "?", because orjson writes no integer beyond 64 bits."""
     return orjson.dumps(document).replace(b'"?"', number.encode())
 
 
 def identity_of_event(number: str, **fields: Any) -> bytes:
-    return read_event(Plain(), written(event("tool.called", args={"n": "?"}, **fields), number))[2]
+    return read_event(PlainRecord(), json_with(event("tool.called", args={"n": "?"}, **fields), number))[2]
 
 
 def identity_of_trace(number: str) -> bytes:
     steps = [{"step_id": 0, "type": "tool_call", "tool": {"name": "t"}, "input": {"n": "?"}}]
-    return read_trace(Plain(), written(trace(steps=steps), number))[2]
+    return read_trace(PlainRecord(), json_with(trace(steps=steps), number))[2]
 
 
 NEIGHBOURS = [
@@ -48,16 +48,18 @@ NEIGHBOURS = [
 
 @pytest.mark.parametrize("identity", [identity_of_event, identity_of_trace])
 @pytest.mark.parametrize(("one", "other"), NEIGHBOURS, ids=[one for one, _ in NEIGHBOURS])
-def test_integers_beyond_64_bits_tell_records_apart(identity: Any, one: str, other: str) -> None:
+def test_records_that_differ_in_an_integer_beyond_64_bits_have_different_identities(
+    identity: Any, one: str, other: str
+) -> None:
     assert identity(one) != identity(other)
     assert identity(one) == identity(one)
 
 
 @pytest.mark.parametrize("number", ["1", "1767225600000000000", "18446744073709551615", "-9223372036854775808", "1e30"])
-def test_the_order_of_keys_tells_no_records_apart(number: str) -> None:
+def test_records_that_differ_in_the_order_of_keys_have_the_same_identity(number: str) -> None:
     document = event("tool.called", args={"n": "?"})
     backwards = dict(reversed(document.items()))
-    one, other = (read_event(Plain(), written(each, number))[2] for each in (document, backwards))
+    one, other = (read_event(PlainRecord(), json_with(each, number))[2] for each in (document, backwards))
     assert one == other
 
 
@@ -65,14 +67,12 @@ def test_the_order_of_keys_tells_no_records_apart(number: str) -> None:
 @pytest.mark.parametrize(
     ("read", "document"), [(read_event, event("tool.called", args={"n": "?"})), (read_trace, trace())]
 )
-def test_how_a_document_is_parsed_does_not_change_what_is_read(
-    read: Any, document: dict[str, Any], number: str
-) -> None:
-    value = written(document, number)
+def test_the_fast_and_the_full_parser_read_the_same_record(read: Any, document: dict[str, Any], number: str) -> None:
+    value = json_with(document, number)
     longer = value + b" " * SHORT
-    assert read(Plain(), value) == read(Plain(), longer)
+    assert read(PlainRecord(), value) == read(PlainRecord(), longer)
 
 
-def test_an_event_id_is_an_identity_whatever_its_numbers() -> None:
+def test_events_with_the_same_event_id_have_the_same_identity() -> None:
     one, other = NEIGHBOURS[0]
     assert identity_of_event(one, event_id="e") == identity_of_event(other, event_id="e")

@@ -1,4 +1,4 @@
-"""Rows of inference tables, of each kind there is, become invocations; those of failed requests are named."""
+"""Tests that rows of Databricks inference tables become invocations, and that rows of failed requests are reported."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from tests.support.mlflow import mlflow_span, mlflow_trace, usage
 from tests.support.rows import events, parquet, problems, read, score, values
 
 TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)))
-ASKED = {"messages": [{"role": "user", "content": "q"}]}
-ANSWERED = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+REQUEST = {"messages": [{"role": "user", "content": "q"}]}
+RESPONSE = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
 LOGGED = {
     "databricks_request_id": "r1",
     "status_code": 200,
-    "request": json.dumps(ASKED),
-    "response": json.dumps(ANSWERED),
+    "request": json.dumps(REQUEST),
+    "response": json.dumps(RESPONSE),
 }
 
 
-def logged(tmp_path: Path, *rows: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The events of the rows, and what is wrong with others."""
+def events_and_problems(tmp_path: Path, *rows: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Returns the events of the valid rows, and the problems of the other rows."""
     path = tmp_path / "payload.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     found = read(path, "databricks-inference-table")
     return events(found), problems(found, path)
 
 
-def test_a_payload_of_ai_gateway_is_an_invocation_at_its_time(tmp_path: Path) -> None:
+def test_a_payload_of_ai_gateway_becomes_an_invocation_at_its_request_time(tmp_path: Path) -> None:
     row = {**LOGGED, "request_time": "2026-01-31T12:00:00Z", "execution_duration_ms": 250}
-    [event], [] = logged(tmp_path, row)
+    [event], [] = events_and_problems(tmp_path, row)
     del event["event_id"]
     assert event == {
         "type": "invocation.recorded",
         "session_id": "r1",
         "invocation_id": "r1",
         "occurred_at": "2026-01-31T12:00:00+00:00",
-        "row": {"request_id": "r1", "request": ASKED, "response": ANSWERED, "execution_time_ms": 250},
+        "row": {"request_id": "r1", "request": REQUEST, "response": RESPONSE, "execution_time_ms": 250},
     }
 
 
@@ -50,14 +50,14 @@ def test_a_payload_of_ai_gateway_is_an_invocation_at_its_time(tmp_path: Path) ->
         ({"request_time": "2026-01-31T21:00:00+09:00"}, "2026-01-31T21:00:00+09:00"),
     ],
 )
-def test_the_moment_is_the_logs(columns: dict[str, Any], moment: str, tmp_path: Path) -> None:
-    [event], [] = logged(tmp_path, LOGGED | columns)
+def test_the_event_time_is_the_time_in_the_log(columns: dict[str, Any], moment: str, tmp_path: Path) -> None:
+    [event], [] = events_and_problems(tmp_path, LOGGED | columns)
     assert event["occurred_at"] == moment
 
 
 @pytest.mark.parametrize("where", ["response", "column"])
-async def test_the_trace_is_in_the_response_or_in_its_column(where: str, tmp_path: Path) -> None:
-    inside = {**ANSWERED, "databricks_output": {"trace": json.loads(TRACE)}}
+async def test_the_trace_is_read_from_the_response_or_from_its_column(where: str, tmp_path: Path) -> None:
+    inside = {**RESPONSE, "databricks_output": {"trace": json.loads(TRACE)}}
     row = LOGGED | ({"response": json.dumps(inside)} if where == "response" else {"trace": TRACE})
     path = tmp_path / "payload.jsonl"
     path.write_text(json.dumps(row | {"execution_time_ms": 250}), "utf-8")
@@ -66,7 +66,7 @@ async def test_the_trace_is_in_the_response_or_in_its_column(where: str, tmp_pat
     assert [value for _, _, value in values((await score(found)).scores)] == [7, 3, 4, 0.25]
 
 
-def test_a_conversation_is_one_session_that_the_log_does_not_end(tmp_path: Path) -> None:
+def test_requests_of_a_conversation_are_one_session_without_an_end_event(tmp_path: Path) -> None:
     path = tmp_path / "payload.jsonl"
     rows = [LOGGED | {"databricks_request_id": name, "conversation_id": "c"} for name in ("r1", "r2")]
     path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
@@ -80,36 +80,36 @@ def test_a_conversation_is_one_session_that_the_log_does_not_end(tmp_path: Path)
     [
         ("plain question", "plain answer", ("plain question", "plain answer")),
         ({"query": "q", "history": []}, {"content": "a"}, ({"query": "q", "history": []}, {"content": "a"})),
-        ({"dataframe_records": [ASKED]}, [ANSWERED], (ASKED, [ANSWERED])),
+        ({"dataframe_records": [REQUEST]}, [RESPONSE], (REQUEST, [RESPONSE])),
         (
-            {"dataframe_split": {"columns": ["messages"], "data": [[ASKED["messages"]]]}},
+            {"dataframe_split": {"columns": ["messages"], "data": [[REQUEST["messages"]]]}},
             {"predictions": ["a"]},
-            (ASKED, "a"),
+            (REQUEST, "a"),
         ),
         (
             {"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"}]}]},
             {"output": [{"type": "reasoning"}, {"type": "message", "content": [{"type": "output_text", "text": "a"}]}]},
-            (ASKED, "a"),
+            (REQUEST, "a"),
         ),
         ({"input": "q"}, {"output": []}, ("q", {"output": []})),
     ],
 )
-def test_every_kind_of_payload_is_read(request_: Any, response: Any, expected: tuple[Any, Any], tmp_path: Path) -> None:
+def test_every_payload_format_is_read(request_: Any, response: Any, expected: tuple[Any, Any], tmp_path: Path) -> None:
     texts = [each if isinstance(each, str) else json.dumps(each) for each in (request_, response)]
-    [event], [] = logged(tmp_path, LOGGED | {"request": texts[0], "response": texts[1]})
+    [event], [] = events_and_problems(tmp_path, LOGGED | {"request": texts[0], "response": texts[1]})
     assert (event["row"]["request"], event["row"]["response"]) == expected
 
 
-def test_request_logs_have_the_whole_request_beside_its_text(tmp_path: Path) -> None:
+def test_the_raw_columns_take_precedence_over_the_text_columns(tmp_path: Path) -> None:
     row = {
         **LOGGED,
         "request": "q",
         "response": "a",
-        "request_raw": json.dumps(ASKED),
-        "response_raw": json.dumps(ANSWERED),
+        "request_raw": json.dumps(REQUEST),
+        "response_raw": json.dumps(RESPONSE),
     }
-    [event], [] = logged(tmp_path, row)
-    assert (event["row"]["request"], event["row"]["response"]) == (ASKED, ANSWERED)
+    [event], [] = events_and_problems(tmp_path, row)
+    assert (event["row"]["request"], event["row"]["response"]) == (REQUEST, RESPONSE)
 
 
 @pytest.mark.parametrize(
@@ -134,20 +134,22 @@ def test_request_logs_have_the_whole_request_beside_its_text(tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_row_that_cannot_be_used_costs_itself_alone(columns: dict[str, Any], why: str, tmp_path: Path) -> None:
-    found, [problem] = logged(tmp_path, LOGGED | columns, LOGGED | {"databricks_request_id": "r2"})
+def test_an_unusable_row_is_reported_and_other_rows_are_read(columns: dict[str, Any], why: str, tmp_path: Path) -> None:
+    found, [problem] = events_and_problems(tmp_path, LOGGED | columns, LOGGED | {"databricks_request_id": "r2"})
     assert problem.startswith(why)
     assert [event["invocation_id"] for event in found] == ["r2"]
 
 
-def test_logs_have_no_limit_and_may_be_parquet(tmp_path: Path) -> None:
+def test_logs_have_no_row_limit_and_can_be_parquet(tmp_path: Path) -> None:
     rows = [LOGGED | {"databricks_request_id": f"{number}"} for number in range(10_001)]
     found = read(parquet(tmp_path / "payload.parquet", rows), "databricks-inference-table")
     assert (len(events(found)), sum(each.problem is not None for each in found)) == (10_001, 0)
 
 
 @pytest.mark.parametrize("conversation", [None, "c"])
-async def test_requests_that_share_the_callers_id_are_told_apart(conversation: str | None, tmp_path: Path) -> None:
+async def test_requests_with_the_same_client_request_id_get_different_ids(
+    conversation: str | None, tmp_path: Path
+) -> None:
     path = tmp_path / "payload.jsonl"
     shared = {"client_request_id": "same", "response": "a", "conversation_id": conversation}
     rows = [shared | {"request": question} for question in ("q0", "q1", "q2", "q1")]
@@ -165,8 +167,10 @@ async def test_requests_that_share_the_callers_id_are_told_apart(conversation: s
     ]
 
 
-def test_one_request_at_two_moments_is_two(tmp_path: Path) -> None:
-    found, [] = logged(tmp_path, *(LOGGED | {"timestamp_ms": 1769860800000 + number} for number in range(2)))
+def test_the_same_request_at_two_times_is_two_sessions(tmp_path: Path) -> None:
+    found, [] = events_and_problems(
+        tmp_path, *(LOGGED | {"timestamp_ms": 1769860800000 + number} for number in range(2))
+    )
     assert len({event["session_id"] for event in found}) == 2
 
 
@@ -179,22 +183,22 @@ def test_one_request_at_two_moments_is_two(tmp_path: Path) -> None:
         ({"response": json.dumps({"databricks_output": {"trace": "{"}})}, "column 'response'"),
     ],
 )
-def test_a_message_names_the_logs_own_column(columns: dict[str, Any], named: str, tmp_path: Path) -> None:
-    [], [problem] = logged(tmp_path, LOGGED | columns)
+def test_an_error_names_the_column_of_the_log(columns: dict[str, Any], named: str, tmp_path: Path) -> None:
+    [], [problem] = events_and_problems(tmp_path, LOGGED | columns)
     assert problem.startswith(f"row 1, {named}: ")
 
 
-def test_the_logs_columns_are_all_read_from_a_table(tmp_path: Path) -> None:
+def test_every_column_of_a_parquet_log_is_read(tmp_path: Path) -> None:
     row = {
         "client_request_id": "r1",
         "conversation_id": "c",
         "status_code": 200,
-        "request_raw": json.dumps(ASKED),
-        "response_raw": json.dumps(ANSWERED),
+        "request_raw": json.dumps(REQUEST),
+        "response_raw": json.dumps(RESPONSE),
         "timestamp": "2026-01-31T12:00:00Z",
         "execution_duration_ms": 250,
         "served_entity_id": b"\xff",
     }
     [event] = events(read(parquet(tmp_path / "payload.parquet", [row]), "databricks-inference-table"))
     assert (event["session_id"], event["occurred_at"]) == ("c", "2026-01-31T12:00:00+00:00")
-    assert event["row"] == {"request_id": "r1", "request": ASKED, "response": ANSWERED, "execution_time_ms": 250}
+    assert event["row"] == {"request_id": "r1", "request": REQUEST, "response": RESPONSE, "execution_time_ms": 250}

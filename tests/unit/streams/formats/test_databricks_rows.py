@@ -1,4 +1,4 @@
-"""Evaluation rows from JSON Lines, CSV and Parquet: each good one is scored, each bad one named with row and column."""
+"""Tests evaluation rows from JSON Lines, CSV and Parquet: valid rows are scored, invalid rows are reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def csv_file(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-BAD: list[tuple[dict[str, Any], str]] = [
+INVALID: list[tuple[dict[str, Any], str]] = [
     (
         {**ROW, "expected_facts": ["f"], "expected_response": "r"},
         (
@@ -73,20 +73,23 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_bad_row_of_json_lines_costs_itself_alone(tmp_path: Path) -> None:
+async def test_an_invalid_row_of_json_lines_is_reported_and_other_rows_are_scored(tmp_path: Path) -> None:
     good = {**ROW, **RETRIEVED}
-    rows = [each for bad, _ in BAD for each in ({**good, "request_id": f"after {len(str(bad))}"}, bad)]
+    rows = [each for bad, _ in INVALID for each in ({**good, "request_id": f"after {len(str(bad))}"}, bad)]
     path = jsonl(tmp_path / "rows.jsonl", *rows)
     found = read(path)
     expected = [
-        f"row {2 * number + 2}{',' if why.startswith('column') else ''} {why}" for number, (_, why) in enumerate(BAD)
+        f"row {2 * number + 2}{',' if expected_problem.startswith('column') else ''} {expected_problem}"
+        for number, (_, expected_problem) in enumerate(INVALID)
     ]
     assert problems(found, path) == expected
-    assert [value for _, metric, value in values((await score(found)).scores) if metric == RECALL] == [0.5] * len(BAD)
+    assert [value for _, metric, value in values((await score(found)).scores) if metric == RECALL] == [0.5] * len(
+        INVALID
+    )
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
-async def test_every_kind_of_file_gives_the_same_numbers(kind: str, tmp_path: Path) -> None:
+async def test_every_file_format_results_in_the_same_values(kind: str, tmp_path: Path) -> None:
     request = {"messages": [{"role": "user", "content": "What is RAG? 검색"}]}
     rows: list[dict[str, Any]] = [
         {"request_id": "a", "request": request, "response": "x", "expected_facts": ["f", "g"], **RETRIEVED},
@@ -107,26 +110,26 @@ async def test_every_kind_of_file_gives_the_same_numbers(kind: str, tmp_path: Pa
     assert events(found)[0]["row"]["request"]["messages"] == request["messages"]
 
 
-async def test_a_row_whose_trace_says_nothing_is_not_evaluated_with_the_reason(tmp_path: Path) -> None:
+async def test_a_row_with_an_empty_trace_is_not_evaluated_and_has_a_reason(tmp_path: Path) -> None:
     broken = mlflow_trace(mlflow_span("m", "LLM", attributes={"mlflow.spanOutputs": "{usage"}))
     path = jsonl(tmp_path / "rows.jsonl", {"request": "q", "trace": broken}, {"request": "q", "trace": TRACE})
     result = await score(read(path))
-    why = [each.rationale for each in result.scores if each.level == "invocation" and each.value is None]
-    assert why[0].endswith(
+    rationales = [each.rationale for each in result.scores if each.level == "invocation" and each.value is None]
+    assert rationales[0].endswith(
         "no model call reports its input and output tokens; attribute 'mlflow.spanOutputs' of span 'm' is not JSON"
     )
     assert {each.not_evaluated_because for each in result.scores if each.value is None} == {"missing_input"}
-    assert (len(why), len(result.scores)) == (4, 16)
+    assert (len(rationales), len(result.scores)) == (4, 16)
 
 
-async def test_empty_lists_are_scored_as_what_they_say(tmp_path: Path) -> None:
+async def test_an_empty_list_of_expected_documents_counts_as_missing(tmp_path: Path) -> None:
     empty = {**ROW, "expected_facts": [], "retrieved_context": [], "expected_retrieved_context": []}
     result = await score(read(jsonl(tmp_path / "rows.jsonl", empty)), {"criteria": {"document_recall": 0.5}})
     assert next(each.rationale for each in result.scores) == "no reference says which documents were expected"
     assert result.problems == []
 
 
-async def test_of_an_evaluation_set_ten_thousand_rows_are_scored(tmp_path: Path) -> None:
+async def test_rows_beyond_ten_thousand_are_reported_and_not_scored(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "rows.jsonl", *([{**ROW, "request_id": f"{number}"} for number in range(MAX_ROWS + 2)]))
     found = read(path)
     assert sum(bool(each.records) for each in found) == MAX_ROWS
@@ -138,7 +141,7 @@ async def test_of_an_evaluation_set_ten_thousand_rows_are_scored(tmp_path: Path)
     ]
 
 
-async def test_a_cell_in_another_encoding_costs_its_row(tmp_path: Path) -> None:
+async def test_a_cell_that_is_not_utf_8_rejects_only_its_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes("request,response\nq1,né\n".encode() + "q2,né\n".encode("cp1252") + "q3,안녕\n".encode())
     found = read(path)
@@ -148,14 +151,14 @@ async def test_a_cell_in_another_encoding_costs_its_row(tmp_path: Path) -> None:
     assert [event["row"]["response"] for event in events(found)] == ["né", "안녕"]
 
 
-def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+def test_a_csv_file_can_start_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(b"\xef\xbb\xbfrequest,response\nq,a\n")
     assert events(read(path))[0]["row"] == {"request": "q", "response": "a"}
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "expected_problem"),
     [
         ("q", "row 1 has 1 cells, and the header names 3 columns"),
         ("q,a,[],more", "row 1 has 4 cells, and the header names 3 columns"),
@@ -172,16 +175,18 @@ def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_row_of_csv_costs_itself_alone(line: str, why: str, tmp_path: Path) -> None:
+def test_an_invalid_row_of_csv_is_reported_and_other_rows_are_read(
+    line: str, expected_problem: str, tmp_path: Path
+) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(f"request,response,expected_facts\n{line}\nq2,b,[]\n", "utf-8")
     found = read(path)
     [problem] = problems(found, path)
-    assert problem.startswith(why)
+    assert problem.startswith(expected_problem)
     assert [event["row"]["request"] for event in events(found)] == ["q2"]
 
 
-def test_a_quote_that_is_never_closed_is_named(tmp_path: Path) -> None:
+def test_a_missing_closing_quote_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('request,response\nq,a\n"q2,b\n', "utf-8")
     found = read(path)
@@ -191,14 +196,14 @@ def test_a_quote_that_is_never_closed_is_named(tmp_path: Path) -> None:
     assert len(events(found)) == 1
 
 
-def test_an_answer_that_is_json_stays_text_and_empty_cells_are_none(tmp_path: Path) -> None:
+def test_a_response_that_is_json_stays_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('request,response,expected_response,execution_time_ms\n{q},"{""content"": 1}",,12.5\n', "utf-8")
     assert events(read(path))[0]["row"] == {"request": "{q}", "response": '{"content": 1}', "execution_time_ms": 12.5}
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "why"),
+    ("name", "content", "expected_problem"),
     [
         ("rows.csv", b"", "has no header"),
         ("rows.csv", b"request,request\n", "names column 'request' twice"),
@@ -206,26 +211,28 @@ def test_an_answer_that_is_json_stays_text_and_empty_cells_are_none(tmp_path: Pa
         ("rows.parquet", b"not Parquet", "cannot be read as Parquet"),
     ],
 )
-def test_a_table_that_is_none_is_said(name: str, content: bytes, why: str, tmp_path: Path) -> None:
+def test_an_unreadable_table_is_rejected_with_the_reason(
+    name: str, content: bytes, expected_problem: str, tmp_path: Path
+) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=expected_problem):
         read(path)
 
 
-def test_without_pyarrow_a_parquet_file_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_error_for_parquet_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "rows.parquet").write_bytes(b"")
     with pytest.raises(InputError, match=r"run `pip install '.\[tables\]'`"):
         read(tmp_path / "rows.parquet")
 
 
-def test_transcripts_are_no_table(tmp_path: Path) -> None:
+def test_a_table_is_rejected_for_the_format_openai_chat(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a table, and documents of the format openai-chat are JSON"):
         read(csv_file(tmp_path / "rows.csv", ROW), "openai-chat")
 
 
-def test_rows_stand_among_events_and_only_the_format_of_rows_refuses_others(tmp_path: Path) -> None:
+def test_the_default_format_reads_rows_among_events_and_the_row_format_rejects_events(tmp_path: Path) -> None:
     ended = {"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z"}
     path = jsonl(tmp_path / "mixed.jsonl", ROW, ended, '{"request"')
     assert [len(each.records) for each in read(path)] == [2, 1, 1]
@@ -237,19 +244,21 @@ def test_rows_stand_among_events_and_only_the_format_of_rows_refuses_others(tmp_
     ]
 
 
-def test_two_rows_of_one_request_id_are_refused_unless_they_are_the_same(tmp_path: Path) -> None:
+def test_two_different_rows_with_the_same_request_id_are_rejected(tmp_path: Path) -> None:
     one = {**ROW, "request_id": "a"}
     path = jsonl(tmp_path / "rows.jsonl", one, one, {**one, "response": "b"})
     assert problems(read(path), path) == ["row 3, column 'request_id': 'a' is that of row 1, which is another one"]
 
 
-async def test_rows_without_an_id_are_told_apart_and_a_second_reading_gives_duplicates(tmp_path: Path) -> None:
+async def test_equal_rows_without_an_id_are_two_sessions_and_reading_them_again_gives_duplicates(
+    tmp_path: Path,
+) -> None:
     path = jsonl(tmp_path / "rows.jsonl", ROW, ROW)
     result = await score([*read(path), *read(path)])
     assert (result.sessions, result.duplicates) == (2, 4)
 
 
-def test_a_cell_may_be_longer_than_what_csv_takes_by_itself_and_the_limit_is_as_before_afterwards(
+def test_a_cell_beyond_the_field_size_limit_of_csv_is_read_and_the_limit_is_restored(
     tmp_path: Path,
 ) -> None:
     before = csv.field_size_limit()
@@ -258,7 +267,7 @@ def test_a_cell_may_be_longer_than_what_csv_takes_by_itself_and_the_limit_is_as_
     assert (len(event["row"]["response"]), csv.field_size_limit()) == (len(answer), before)
 
 
-def test_in_parquet_a_field_that_another_row_has_is_absent(tmp_path: Path) -> None:
+def test_a_parquet_struct_field_that_only_other_rows_have_is_absent(tmp_path: Path) -> None:
     rows = [
         {"request": {"messages": [{"role": "user", "content": "q"}]}, "response": {"content": "a"}},
         {"request": {"query": "q"}, "response": {"choices": [{"message": {"content": "a"}}]}},
@@ -266,7 +275,7 @@ def test_in_parquet_a_field_that_another_row_has_is_absent(tmp_path: Path) -> No
     assert [event["row"] for event in events(read(parquet(tmp_path / "rows.parquet", rows)))] == rows
 
 
-async def test_a_row_that_is_too_large_for_a_session_gives_nothing_at_all(tmp_path: Path) -> None:
+async def test_a_row_that_exceeds_the_session_size_gives_no_records(tmp_path: Path) -> None:
     path = jsonl(
         tmp_path / "rows.jsonl", {**ROW, "request_id": "large", "response": "x" * DEFAULT_MAX_SESSION_BYTES}, ROW
     )
@@ -279,8 +288,8 @@ async def test_a_row_that_is_too_large_for_a_session_gives_nothing_at_all(tmp_pa
     assert (await score(found)).sessions == 1
 
 
-def arrow(path: Path, columns: list[tuple[str, Any]]) -> Path:
-    """A Parquet file of these Arrow arrays; two may have one name."""
+def arrow_file(path: Path, columns: list[tuple[str, Any]]) -> Path:
+    """Writes a Parquet file of these Arrow arrays, in which two columns can have the same name."""
     import pyarrow as pa
     from pyarrow import parquet as pq
 
@@ -290,7 +299,7 @@ def arrow(path: Path, columns: list[tuple[str, Any]]) -> Path:
     return path
 
 
-def test_a_cell_of_parquet_that_python_cannot_have_costs_its_row(tmp_path: Path) -> None:
+def test_a_parquet_cell_that_python_cannot_represent_rejects_only_its_row(tmp_path: Path) -> None:
     import pyarrow as pa
 
     answers = pa.Array.from_buffers(
@@ -298,7 +307,7 @@ def test_a_cell_of_parquet_that_python_cannot_have_costs_its_row(tmp_path: Path)
         3,
         [None, pa.py_buffer(b"".join(at.to_bytes(4, "little") for at in (0, 1, 3, 4))), pa.py_buffer(b"an\xe9b")],
     )
-    path = arrow(tmp_path / "rows.parquet", [("request", pa.array(["q1", "q2", "q3"])), ("response", answers)])
+    path = arrow_file(tmp_path / "rows.parquet", [("request", pa.array(["q1", "q2", "q3"])), ("response", answers)])
     found = read(path)
     [problem] = problems(found, path)
     assert problem.startswith("row 2, column 'response': cannot be read (UnicodeDecodeError: ")
@@ -306,7 +315,7 @@ def test_a_cell_of_parquet_that_python_cannot_have_costs_its_row(tmp_path: Path)
 
 
 @pytest.mark.parametrize("unit", ["far", "Mars/Phobos", "binary"])
-def test_a_column_of_parquet_that_nobody_reads_costs_nothing(unit: str, tmp_path: Path) -> None:
+def test_an_unreadable_parquet_column_outside_the_format_is_ignored(unit: str, tmp_path: Path) -> None:
     import pyarrow as pa
 
     other = {
@@ -315,21 +324,21 @@ def test_a_column_of_parquet_that_nobody_reads_costs_nothing(unit: str, tmp_path
         "binary": lambda: pa.array([b"\xff"]),
     }[unit]()
     columns = [("request", pa.array(["q"])), ("other", other), ("response", pa.array(["a"]))]
-    assert events(read(arrow(tmp_path / "rows.parquet", columns)))[0]["row"] == ROW
+    assert events(read(arrow_file(tmp_path / "rows.parquet", columns)))[0]["row"] == ROW
 
 
-def test_a_table_of_which_no_column_is_read_has_rows_and_each_is_named(tmp_path: Path) -> None:
+def test_every_row_of_a_table_without_known_columns_is_reported(tmp_path: Path) -> None:
     path = parquet(tmp_path / "rows.parquet", [{"question": "q"}] * 2)
-    why = "column 'request': Either column 'request' or 'inputs' is required but not found"
-    assert problems(read(path), path) == [f"row 1, {why}", f"row 2, {why}"]
+    expected_problem = "column 'request': Either column 'request' or 'inputs' is required but not found"
+    assert problems(read(path), path) == [f"row 1, {expected_problem}", f"row 2, {expected_problem}"]
 
 
 @pytest.mark.parametrize("name", ["request", "thumb"])
-def test_in_parquet_too_a_column_that_is_read_has_its_name_alone(name: str, tmp_path: Path) -> None:
+def test_a_duplicate_parquet_column_is_rejected_only_if_the_format_reads_it(name: str, tmp_path: Path) -> None:
     import pyarrow as pa
 
     columns = [(each, pa.array(["x"])) for each in ("request", "response", "thumb", name)]
-    path = arrow(tmp_path / "rows.parquet", columns)
+    path = arrow_file(tmp_path / "rows.parquet", columns)
     if name == "request":
         with pytest.raises(InputError, match=r"rows\.parquet: names column 'request' twice"):
             read(path)
@@ -337,33 +346,33 @@ def test_in_parquet_too_a_column_that_is_read_has_its_name_alone(name: str, tmp_
         assert events(read(path))[0]["row"] == {"request": "x", "response": "x"}
 
 
-def test_a_cell_of_csv_that_nobody_reads_may_be_in_any_encoding(tmp_path: Path) -> None:
+def test_a_csv_cell_outside_the_format_can_have_any_encoding(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes("request,\xe9,response\nq,\xe9,a\n".encode("cp1252"))
     assert events(read(path))[0]["row"] == ROW
 
 
-def test_columns_of_csv_without_a_name_are_ignored(tmp_path: Path) -> None:
+def test_csv_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("request,response,,\nq,a,,x\n", "utf-8")
     assert events(read(path))[0]["row"] == ROW
 
 
 @pytest.mark.parametrize(
-    ("behind", "scored", "why"),
+    ("behind", "scored", "expected_problem"),
     [
         ("q3,c\nq4,d\n", ["q"], "row 2 is no CSV (unexpected end of data); lines 3 to 6 "),
         ('q3,c\nq4,"d"\nq5,e\n', ["q", "q5"], "row 2 is no CSV (',' expected after '\"'); lines 3 to 6 "),
     ],
 )
-def test_lines_that_a_missing_quote_swallows_are_named(
-    behind: str, scored: list[str], why: str, tmp_path: Path
+def test_lines_that_a_missing_quote_joins_into_a_row_are_reported(
+    behind: str, scored: list[str], expected_problem: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(f'request,response\nq,a\nq2,"b\n\n{behind}', "utf-8")
     found = read(path)
     [problem] = problems(found, path)
     assert problem == (
-        f"{why}were read as this one row, and nothing in them is scored; is a quote missing, or not doubled inside of a cell?"
+        f"{expected_problem}were read as this one row, and nothing in them is scored; is a quote missing, or not doubled inside of a cell?"
     )
     assert [event["row"]["request"] for event in events(found)] == scored

@@ -1,4 +1,4 @@
-"""Reading input files: what is one document, and what an unreadable input is told."""
+"""Tests how an input file is divided into documents, and the errors of unreadable input."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from traceweir.streams.formats.documents import Document, InputError, read_documents
 
 
-class Named(io.BytesIO):
-    """An input with a file's name."""
+class NamedInput(io.BytesIO):
+    """An input stream with the name of a file."""
 
     name = "traces.json"
 
 
-def raws(content: bytes) -> list[bytes]:
+def raw_documents(content: bytes) -> list[bytes]:
     return [document.raw for document in read_documents(io.BytesIO(content))]
 
 
@@ -56,43 +56,43 @@ def raws(content: bytes) -> list[bytes]:
         "lines of which the first is an array",
     ],
 )
-def test_every_form_of_input_gives_its_documents(content: bytes, expected: list[bytes]) -> None:
-    assert raws(content) == expected
+def test_every_form_of_input_is_divided_into_its_documents(content: bytes, expected: list[bytes]) -> None:
+    assert raw_documents(content) == expected
 
 
 @pytest.mark.parametrize(
     "bad", [b"nonsense", b'{"a": 1', b'{"a": 1,', b"\xff\xfe", b'{"a": NaN}', b'"\\ud800"', b"{" * 3000]
 )
-def test_an_unreadable_line_is_handed_on_and_so_is_the_next(bad: bytes) -> None:
-    assert raws(bad + b'\n{"b": 2}\n') == [bad, b'{"b": 2}']
-    assert raws(b'{"b": 2}\n' + bad + b"\n") == [b'{"b": 2}', bad]
+def test_an_unreadable_line_is_a_document_and_does_not_affect_the_next_line(bad: bytes) -> None:
+    assert raw_documents(bad + b'\n{"b": 2}\n') == [bad, b'{"b": 2}']
+    assert raw_documents(b'{"b": 2}\n' + bad + b"\n") == [b'{"b": 2}', bad]
 
 
-def test_values_keep_the_bytes_that_they_have() -> None:
+def test_documents_keep_their_original_bytes() -> None:
     written = b'{"z": 1.50, "a":1e2,"n": 123456789012345678901234567890, "t": "\\u00e9\xc3\xa9", "z": NaN}'
 
-    assert raws(written + b"\n" + written) == [written, written]
-    assert raws(b"[" + written + b",\n" + written + b"]") == [written, written]
+    assert raw_documents(written + b"\n" + written) == [written, written]
+    assert raw_documents(b"[" + written + b",\n" + written + b"]") == [written, written]
 
 
-def test_numbers_are_lines_of_json_lines_and_places_in_an_array() -> None:
+def test_a_document_number_is_the_line_in_json_lines_and_the_position_in_an_array() -> None:
     lines = read_documents(io.BytesIO(b'\n{"a":1}\n\n\n{"b":2}'))
     assert list(lines) == [Document(2, b'{"a":1}'), Document(5, b'{"b":2}')]
     array = read_documents(io.BytesIO(b'[\n\n{"a":1},\n\n{"b":2}]'))
     assert list(array) == [Document(1, b'{"a":1}'), Document(2, b'{"b":2}')]
 
 
-def test_json_lines_are_handed_on_before_the_next_is_read() -> None:
-    taken: list[bytes] = []
+def test_a_line_of_json_lines_is_returned_before_the_next_line_is_read() -> None:
+    lines_read: list[bytes] = []
 
-    class Watched(io.BytesIO):
+    class RecordingInput(io.BytesIO):
         def __next__(self) -> bytes:
-            taken.append(super().__next__())
-            return taken[-1]
+            lines_read.append(super().__next__())
+            return lines_read[-1]
 
-    documents = read_documents(Watched(b'{"a":1}\n{"b":2}\n'))
+    documents = read_documents(RecordingInput(b'{"a":1}\n{"b":2}\n'))
     next(documents)
-    assert taken == [b'{"a":1}\n']
+    assert lines_read == [b'{"a":1}\n']
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,11 @@ def test_json_lines_are_handed_on_before_the_next_is_read() -> None:
         (b'{\n  "a": 1\n', "line 2, column 9", "is not JSON"),
     ],
 )
-def test_an_unreadable_array_or_object_names_file_place_and_a_way_out(content: bytes, place: str, what: str) -> None:
+def test_the_error_for_an_unreadable_array_or_object_names_file_position_and_remedy(
+    content: bytes, place: str, what: str
+) -> None:
     with pytest.raises(InputError) as error:
-        list(read_documents(Named(content)))
+        list(read_documents(NamedInput(content)))
 
     message = str(error.value)
     assert message.startswith(f"traces.json, {place}: ")
@@ -119,7 +121,7 @@ def test_an_unreadable_array_or_object_names_file_place_and_a_way_out(content: b
     assert ("JSON Lines" in message) or ("UTF-8" in message)
 
 
-def test_of_an_unreadable_array_nothing_is_handed_on() -> None:
-    documents = read_documents(Named(b'[{"a": 1}, nonsense]'))
+def test_an_unreadable_array_gives_no_documents() -> None:
+    documents = read_documents(NamedInput(b'[{"a": 1}, nonsense]'))
     with pytest.raises(InputError):
         next(documents)

@@ -27,7 +27,7 @@ from traceweir.streams.formats.documents import read_documents
 from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
 
 
-def test_a_transcript_gives_its_events_then_its_trace_then_the_end_of_its_session() -> None:
+def test_a_transcript_becomes_events_then_a_trace_then_the_end_of_the_session() -> None:
     records = convert(BOOKING)
 
     assert [(event.type, event.invocation_id) for event in events_of(records)] == [
@@ -68,7 +68,7 @@ def test_each_user_message_becomes_an_invocation_with_its_tools_and_its_answer()
     assert second.final_response.text == "See you."
 
 
-def test_the_trace_tells_thoughts_calls_observations_and_recoveries() -> None:
+def test_the_trace_contains_thoughts_tool_calls_observations_and_error_recoveries() -> None:
     assert steps_of(BOOKING) == [
         ("thought", "Let me look.", None),
         ("tool_call", None, "find_table"),
@@ -80,7 +80,7 @@ def test_the_trace_tells_thoughts_calls_observations_and_recoveries() -> None:
     ]
 
 
-def test_the_trace_says_who_when_and_for_whom() -> None:
+def test_the_trace_has_an_id_a_task_an_outcome_and_metadata() -> None:
     records = convert(BOOKING)
     trace = trace_of(records)
 
@@ -96,7 +96,7 @@ def test_the_trace_says_who_when_and_for_whom() -> None:
     assert about.created_at.startswith("2026-03-01T12:00:00.0")
 
 
-def test_traj_is_read_like_messages() -> None:
+def test_the_key_traj_is_read_like_the_key_messages() -> None:
     records = transcript_events(orjson.loads(orjson.dumps({"traj": BOOKING})), 1, "f", NOON)
     assert trace_of(records).steps == trace_of(convert(BOOKING)).steps
 
@@ -110,13 +110,13 @@ def test_a_transcript_without_a_question_still_has_an_objective(messages: list[A
 
 
 @pytest.mark.parametrize("place", ["top", "metadata"])
-def test_success_confidence_and_domain_are_the_transcripts_own(place: str) -> None:
-    said = {"success": False, "confidence": 0.25, "task_domain": "dining"}
-    trace = trace_of(convert(BOOKING, **(said if place == "top" else {"metadata": said})))
+def test_the_transcript_can_set_success_confidence_and_task_domain(place: str) -> None:
+    given = {"success": False, "confidence": 0.25, "task_domain": "dining"}
+    trace = trace_of(convert(BOOKING, **(given if place == "top" else {"metadata": given})))
     assert (trace.metadata.success, trace.outcome.confidence, trace.metadata.task_domain) == (False, 0.25, "dining")
 
 
-def test_rewards_and_labels_change_nothing() -> None:
+def test_rewards_and_labels_do_not_change_the_records() -> None:
     labels: dict[str, Any] = {
         "reward": 0.0,
         "info": {"reward": 0.0, "success": False},
@@ -127,7 +127,7 @@ def test_rewards_and_labels_change_nothing() -> None:
     assert convert(BOOKING, **labels) == convert(BOOKING)
 
 
-def test_the_domain_of_a_transcript_that_names_none_is_an_option() -> None:
+def test_the_option_task_domain_applies_to_a_transcript_without_a_domain() -> None:
     documents = read_documents(io.BytesIO(orjson.dumps({"messages": BOOKING})))
     (found,) = OPENAI_CHAT.read(documents, InputContext("f", task_domain="dining"))
     assert trace_of(found.records).metadata.task_domain == "dining"

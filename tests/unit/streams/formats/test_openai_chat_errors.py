@@ -20,7 +20,7 @@ from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ({}, "neither 'messages' nor 'traj'"),
         ({"messages": []}, "messages is a list of 0"),
@@ -69,11 +69,11 @@ from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
         ({"messages": [assistant_message("a")], "session_id": "s" * 1025}, "session_id"),
     ],
 )
-def test_a_transcript_that_makes_no_sense_is_told_where_and_why(document: dict[str, Any], said: str) -> None:
+def test_an_invalid_transcript_is_rejected_with_position_and_reason(document: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
         transcript_events(orjson.loads(orjson.dumps(document)), 3, "chats.json", NOON)
     assert str(error.value).startswith("chats.json: document 3: ")
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def read_chats(*documents: Any) -> list[DocumentRecords]:
@@ -81,7 +81,7 @@ def read_chats(*documents: Any) -> list[DocumentRecords]:
     return list(OPENAI_CHAT.read(read_documents(io.BytesIO(content)), InputContext("chats.jsonl")))
 
 
-def test_a_broken_transcript_does_not_stop_the_next() -> None:
+def test_an_invalid_transcript_does_not_affect_the_next_transcript() -> None:
     late = {"messages": BOOKING, "created_at": "9999-12-31T23:59:59.999Z"}
     found = read_chats(late, b"nonsense", b"[1]", {"messages": BOOKING})
 
@@ -90,7 +90,7 @@ def test_a_broken_transcript_does_not_stop_the_next() -> None:
     assert [len(each.records) for each in found] == [0, 0, 0, 11]
 
 
-def test_two_transcripts_that_claim_one_session_are_not_mixed() -> None:
+def test_a_second_transcript_with_the_same_session_id_is_rejected() -> None:
     one, other = (
         {"id": "s", "messages": BOOKING},
         {"id": "s", "messages": [user_message("go"), assistant_message("ok")]},

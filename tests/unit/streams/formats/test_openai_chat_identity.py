@@ -18,14 +18,14 @@ from tests.support.openai_chat import (
 )
 
 
-def test_times_rise_from_the_base_time_by_a_millisecond_an_event() -> None:
+def test_event_times_increase_by_milliseconds_from_the_base_time() -> None:
     moments = [event.occurred_at for event in events_of(convert(BOOKING))]
     assert all((later - earlier).total_seconds() in (0.001, 0.002) for earlier, later in pairwise(moments))
     assert 0 <= (moments[0] - NOON).total_seconds() < 0.01
 
 
 @pytest.mark.parametrize("created_at", ["0001-01-01T00:00:00Z", "9999-12-30T23:59:59.999Z"])
-def test_a_transcript_at_an_end_of_the_calendar_is_one_like_others(created_at: str) -> None:
+def test_a_transcript_at_the_first_or_last_possible_date_is_read(created_at: str) -> None:
     records = convert(BOOKING, created_at=created_at)
     assert events_of(records)[0].occurred_at - datetime.fromisoformat(created_at) == timedelta(milliseconds=1)
     assert trace_of(records).created_at.year in (1, 9999)
@@ -33,12 +33,12 @@ def test_a_transcript_at_an_end_of_the_calendar_is_one_like_others(created_at: s
 
 @pytest.mark.parametrize("created", [1772366400, 1772366400.0, "2026-03-01T12:00:00Z", "2026-03-01T21:00:00+09:00"])
 @pytest.mark.parametrize("name", ["created", "created_at"])
-def test_a_transcript_that_says_when_it_was_made_is_believed(name: str, created: Any) -> None:
-    told = convert(BOOKING, base_time=datetime(2020, 1, 1, tzinfo=UTC), **{name: created})
-    assert events_of(told)[0].occurred_at == events_of(convert(BOOKING))[0].occurred_at
+def test_the_creation_time_of_a_transcript_replaces_the_base_time(name: str, created: Any) -> None:
+    records = convert(BOOKING, base_time=datetime(2020, 1, 1, tzinfo=UTC), **{name: created})
+    assert events_of(records)[0].occurred_at == events_of(convert(BOOKING))[0].occurred_at
 
 
-def test_the_same_file_gives_the_same_records_over_any_path() -> None:
+def test_the_records_of_a_file_do_not_depend_on_its_folder() -> None:
     assert convert(BOOKING, source="chats.json") == convert(BOOKING, source="/data/in/chats.json")
 
 
@@ -53,7 +53,7 @@ def test_ids_do_not_depend_on_the_base_time() -> None:
     [{"index": 2}, {"source": "other.json"}, {"task_id": 1}, {"trial": 1}, {"session_id": "s"}],
     ids=lambda other: next(iter(other)),
 )
-def test_another_transcript_has_another_session_and_other_ids(other: dict[str, Any]) -> None:
+def test_a_different_transcript_has_a_different_session_and_different_ids(other: dict[str, Any]) -> None:
     common: dict[str, Any] = {"task_id": 0, "trial": 0}
     changed: dict[str, Any] = common | other
     one, two = convert(BOOKING, **common), convert(BOOKING, **changed)
@@ -69,7 +69,7 @@ def test_no_two_events_of_a_transcript_share_an_id() -> None:
 
 
 @pytest.mark.parametrize("name", ["session_id", "id", "conversation_id"])
-def test_the_transcripts_own_id_is_its_session(name: str) -> None:
+def test_the_id_in_a_transcript_is_its_session_id(name: str) -> None:
     for given in ("7", 7):
         own: dict[str, Any] = {name: given}
         assert convert(BOOKING, **own)[0].session_id == "7"

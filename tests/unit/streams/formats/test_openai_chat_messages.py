@@ -35,7 +35,7 @@ from traceweir.schemas.turns import turns_of
         (["bare"], "bare"),
     ],
 )
-def test_content_is_a_string_null_or_parts(content: Any, text: str) -> None:
+def test_content_can_be_a_string_null_or_a_list_of_parts(content: Any, text: str) -> None:
     started = events_of(convert([user_message(content), assistant_message("ok")]))[0]
     assert started.type == "invocation.started"
     assert started.user_content is not None
@@ -56,7 +56,7 @@ def test_content_is_a_string_null_or_parts(content: Any, text: str) -> None:
         ([1], {"arguments": "[1]"}),
     ],
 )
-def test_arguments_that_are_no_json_object_are_kept_as_text(arguments: Any, kept: dict[str, Any]) -> None:
+def test_arguments_that_are_not_a_json_object_are_kept_as_text(arguments: Any, kept: dict[str, Any]) -> None:
     records = convert([user_message("go"), tool_calls(("c", "t", arguments))])
 
     called = events_of(records)[1]
@@ -103,7 +103,7 @@ def test_the_call_after_a_tool_error_is_a_recovery(content: Any, more: dict[str,
     assert trace_of(records).steps[2].type == ("error_recovery" if failed else "tool_call")
 
 
-def test_of_the_calls_after_an_error_only_the_next_is_a_recovery() -> None:
+def test_only_the_first_call_after_an_error_is_a_recovery() -> None:
     failing = [user_message("go"), tool_calls(("c1", "t", "{}")), tool_result("c1", "Error: x")]
     after = [
         assistant_message("hm"),
@@ -117,7 +117,7 @@ def test_of_the_calls_after_an_error_only_the_next_is_a_recovery() -> None:
     assert types == ["tool_call", "observation", "thought", "error_recovery", "tool_call", "observation", "tool_call"]
 
 
-def test_parallel_calls_are_answered_by_id_not_by_place() -> None:
+def test_results_of_parallel_calls_are_matched_by_id_and_not_by_position() -> None:
     messages = [
         user_message("go"),
         tool_calls(("a", "first", "{}"), ("b", "second", "{}")),
@@ -131,7 +131,7 @@ def test_parallel_calls_are_answered_by_id_not_by_place() -> None:
     ]
 
 
-def test_the_older_function_calls_are_understood() -> None:
+def test_messages_with_the_deprecated_function_call_are_read() -> None:
     messages = [
         user_message("go"),
         assistant_message(None, function_call={"name": "t", "arguments": '{"a": 1}'}),
@@ -144,11 +144,11 @@ def test_the_older_function_calls_are_understood() -> None:
     assert trace_of(records).steps[0].input == {"a": 1}
 
 
-def test_a_refusal_is_what_the_agent_said() -> None:
+def test_a_refusal_counts_as_the_text_of_the_message() -> None:
     assert steps_of([user_message("go"), assistant_message(None, refusal="No.")]) == [("thought", "No.", None)]
 
 
-def test_the_last_text_of_a_turn_is_its_answer_even_when_a_call_came_with_it() -> None:
+def test_the_last_text_of_a_turn_is_the_final_response_even_beside_a_tool_call() -> None:
     records = convert(
         [
             user_message("go"),
@@ -170,13 +170,13 @@ def test_the_last_text_of_a_turn_is_its_answer_even_when_a_call_came_with_it() -
     ]
 
 
-def test_a_turn_without_an_answer_is_not_completed() -> None:
+def test_a_turn_without_a_final_response_is_not_completed() -> None:
     records = convert([user_message("go"), assistant_message("ok"), user_message("and?")])
     types = [event.type for event in events_of(records)]
     assert types == ["invocation.started", "invocation.completed", "invocation.started", "session.ended"]
 
 
-def test_an_agent_that_speaks_first_has_an_invocation_without_a_question() -> None:
+def test_a_message_of_the_agent_before_any_user_message_has_an_invocation_of_its_own() -> None:
     records = convert([assistant_message("Hello?"), user_message("Hi."), assistant_message("Good.")])
     greeting, talk = turns_of(session_of(records))
     assert (greeting.invocation.invocation_id, greeting.invocation.user_content) == ("turn-0", None)

@@ -1,4 +1,4 @@
-"""Input formats are found by name; those of packages cannot get in the way of each other or of what is built in."""
+"""Tests that input formats are found by name, and that formats of packages affect neither each other nor built-ins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from traceweir.streams.formats.registry import (
 from traceweir.streams.formats.tables import Row, number, text
 
 Install = Callable[[str, Mapping[str, str]], None]
-PLACE = f"{__name__}:VOTES"
+VOTES_PATH = f"{__name__}:VOTES"
 
 
 def _votes(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentRecords]:
@@ -40,13 +40,13 @@ VOTES = InputFormat(name="votes", description="votes", read_rows=_votes, columns
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs a package of a name that offers input formats."""
+def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Installs a package with a given name that provides input formats."""
     monkeypatch.syspath_prepend(str(tmp_path))
     return lambda name, entry_points: install(tmp_path, name, entry_points, GROUP)
 
 
-def test_the_built_in_formats_are_those_that_users_name() -> None:
+def test_the_built_in_formats_are_known_by_name() -> None:
     assert known_formats() == [
         "traceweir",
         "openai-chat",
@@ -56,12 +56,12 @@ def test_the_built_in_formats_are_those_that_users_name() -> None:
     assert [input_format(name).name for name in known_formats()] == list(BUILT_IN)
 
 
-def test_the_default_of_the_command_line_is_built_in() -> None:
+def test_the_default_format_of_the_command_line_is_built_in() -> None:
     assert DEFAULT_FORMAT in BUILT_IN
 
 
-def test_the_format_of_an_installed_package_reads_tables_and_objects(package: Install, tmp_path: Path) -> None:
-    package("traceweir-votes", {"votes": PLACE})
+def test_the_format_of_an_installed_package_reads_tables_and_objects(install_package: Install, tmp_path: Path) -> None:
+    install_package("traceweir-votes", {"votes": VOTES_PATH})
     (tmp_path / "votes.csv").write_text("voter,stars\nann,5\n,4\n")
     (tmp_path / "votes.jsonl").write_text('{"voter": "ann"}\n{"stars": 4}\nnot JSON\n')
 
@@ -76,51 +76,51 @@ def test_the_format_of_an_installed_package_reads_tables_and_objects(package: In
     assert known_formats()[-1] == "votes"
 
 
-def test_a_name_that_nobody_offers_is_told_what_there_is(package: Install) -> None:
-    package("traceweir-votes", {"votes": PLACE})
+def test_an_unknown_format_is_reported_with_the_known_formats(install_package: Install) -> None:
+    install_package("traceweir-votes", {"votes": VOTES_PATH})
     with pytest.raises(UnusableFormatError, match=r"format 'csv': there is no such format; .*openai-chat, .*votes"):
         input_format("csv")
 
 
-def test_two_packages_of_one_name_are_both_named(package: Install) -> None:
-    package("package-one", {"votes": PLACE})
-    package("package-two", {"votes": PLACE})
+def test_two_packages_that_provide_the_same_format_are_both_reported(install_package: Install) -> None:
+    install_package("package-one", {"votes": VOTES_PATH})
+    install_package("package-two", {"votes": VOTES_PATH})
     with pytest.raises(UnusableFormatError, match="package-one and package-two both offer it; uninstall one of them"):
         input_format("votes")
 
 
-def test_a_built_in_format_cannot_be_replaced(package: Install) -> None:
-    package("package-one", {"openai-chat": PLACE})
+def test_a_built_in_format_cannot_be_replaced(install_package: Install) -> None:
+    install_package("package-one", {"openai-chat": VOTES_PATH})
     with pytest.raises(UnusableFormatError, match="cannot be replaced, but package-one offers one"):
         input_format("openai-chat")
 
 
-def test_a_package_that_cannot_be_imported_says_why(package: Install) -> None:
-    package("package-one", {"broken": "tests.support.no_such_module:FORMAT"})
+def test_a_package_that_cannot_be_imported_is_reported_with_the_reason(install_package: Install) -> None:
+    install_package("package-one", {"broken": "tests.support.no_such_module:FORMAT"})
     with pytest.raises(UnusableFormatError, match=r"of package-one cannot be imported: ModuleNotFoundError: .*no_such"):
         input_format("broken")
 
 
-def test_a_broken_package_that_nobody_names_hurts_nobody(package: Install, tmp_path: Path) -> None:
-    package("package-one", {"broken": "tests.support.no_such_module:FORMAT"})
+def test_a_broken_package_has_no_effect_on_other_formats(install_package: Install, tmp_path: Path) -> None:
+    install_package("package-one", {"broken": "tests.support.no_such_module:FORMAT"})
     (tmp_path / "events.jsonl").write_text('{"type": "session.ended", "session_id": "s"}')
     assert [len(each.records) for each in read(tmp_path / "events.jsonl")] == [1]
 
 
 @pytest.mark.parametrize("place", [f"{__name__}:ROW", "builtins:dict", f"{__name__}:InputFormat"])
-def test_what_a_package_offers_must_be_an_input_format(package: Install, place: str) -> None:
-    package("package-one", {"thing": place})
+def test_an_entry_point_must_be_an_input_format(install_package: Install, place: str) -> None:
+    install_package("package-one", {"thing": place})
     with pytest.raises(UnusableFormatError, match="of package-one is no InputFormat"):
         input_format("thing")
 
 
-def test_a_format_has_the_name_of_its_entry_point(package: Install) -> None:
-    package("package-one", {"polls": PLACE})
+def test_a_format_must_have_the_name_of_its_entry_point(install_package: Install) -> None:
+    install_package("package-one", {"polls": VOTES_PATH})
     with pytest.raises(UnusableFormatError, match="of package-one calls itself 'votes'; give both the same name"):
         input_format("polls")
 
 
-def test_an_unusable_format_is_unusable_input() -> None:
+def test_an_unusable_format_error_is_an_input_error() -> None:
     assert issubclass(UnusableFormatError, InputError)
 
 
@@ -140,11 +140,11 @@ def test_a_document_is_recognized_by_its_keys(document: JsonObject, name: str | 
     assert (found and found.name) == name
 
 
-def test_a_format_that_reads_nothing_is_refused() -> None:
+def test_a_format_without_a_reader_is_rejected() -> None:
     with pytest.raises(ValueError, match="'nothing': reads nothing; give read_documents, read_rows or both"):
         InputFormat(name="nothing", description="nothing")
 
 
-def test_a_format_of_rows_says_which_columns_it_reads() -> None:
+def test_a_format_of_rows_must_name_its_columns() -> None:
     with pytest.raises(ValueError, match="'votes': give read_rows together with the columns that it reads"):
         InputFormat(name="votes", description="votes", read_rows=_votes)

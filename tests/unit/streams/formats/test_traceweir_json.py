@@ -25,7 +25,9 @@ from traceweir.streams.formats.traceweir_json import TRACEWEIR, wire_record
         (b"\xff", "event", None),
     ],
 )
-def test_a_document_on_the_wire_is_a_record_as_it_stands(raw: bytes, kind: str, session_id: str | None) -> None:
+def test_a_document_in_the_wire_format_becomes_a_record_unchanged(
+    raw: bytes, kind: str, session_id: str | None
+) -> None:
     assert wire_record(raw) == (kind, session_id, raw)
     (found,) = TRACEWEIR.read(read_documents(io.BytesIO(raw)), InputContext("f"))
     assert (found.records, found.problem) == ([wire_record(raw)], None)
