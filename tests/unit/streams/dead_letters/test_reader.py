@@ -1,4 +1,4 @@
-"""Dead letters as objects: what is on the wire, which are meant, which were replayed, and what is sent again."""
+"""Tests dead letters: their wire format, their selection, the marks of replayed dead letters, and replayed records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def found(letter: DeadLetter = LETTER, at: int = 5_000, *, replayed: bool = Fals
     return Found(LetterId(2, 40), at, replace(letter, **changes), replayed)
 
 
-# --- on the wire
+# --- wire format
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def found(letter: DeadLetter = LETTER, at: int = 5_000, *, replayed: bool = Fals
     ],
     ids=str,
 )
-def test_a_dead_letter_is_read_as_it_was_written(changes: dict[str, Any]) -> None:
+def test_a_dead_letter_reads_back_unchanged(changes: dict[str, Any]) -> None:
     letter = replace(LETTER, **changes)
     assert DeadLetter.read(letter.key, letter.wire_value(), letter.wire_headers()) == letter
 
 
-def test_a_dead_letter_of_a_forged_mark_is_a_dead_letter() -> None:
+def test_a_record_with_a_forged_mark_becomes_an_ordinary_dead_letter() -> None:
     letter = replace(LETTER, headers=[("traceweir.replayed", b"2:3"), ("traceweir.reason", b"mine")])
     assert marked(letter.wire_headers()) is None
     assert DeadLetter.read(b"", b"", letter.wire_headers()).reason == "late"
@@ -69,22 +69,22 @@ def test_a_dead_letter_of_a_forged_mark_is_a_dead_letter() -> None:
     ],
     ids=["nothing", "a mark", "no number", "no value", "no UTF-8"],
 )
-def test_what_is_no_dead_letter_is_refused_in_words(headers: list[tuple[str, bytes]]) -> None:
+def test_a_record_that_is_not_a_dead_letter_is_rejected_with_the_reason(headers: list[tuple[str, bytes]]) -> None:
     with pytest.raises(ValueError, match=r"not a dead letter|invalid literal|can't decode"):
         DeadLetter.read(b"k", b"v", headers)
 
 
-# --- which one
+# --- selection
 
 
 @pytest.mark.parametrize("text", ["", "2", "2:", ":17", "2:-1", "a:b", "2:17:1", " 2:17", "٢:17", f"2:{'9' * 20}"])
-def test_what_is_no_id_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_id_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="for example 2:17"):
         LetterId.parse(text)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "meant"),
+    ("wanted", "selected"),
     [
         (Wanted(), True),
         (Wanted(ids=frozenset({LetterId(2, 40)})), True),
@@ -102,14 +102,14 @@ def test_what_is_no_id_is_refused_with_an_example(text: str) -> None:
         (Wanted(reasons=frozenset({"late"}), until=5_000), False),
     ],
 )
-def test_a_dead_letter_is_meant_if_it_meets_everything_that_is_asked(wanted: Wanted, meant: bool) -> None:
-    assert wanted.matches(found()) is meant
+def test_a_dead_letter_is_selected_if_it_matches_every_filter(wanted: Wanted, selected: bool) -> None:
+    assert wanted.matches(found()) is selected
 
 
 # --- marks
 
 
-def test_a_mark_counts_for_a_record_before_it_in_its_own_partition() -> None:
+def test_a_mark_applies_to_an_earlier_record_of_the_same_partition() -> None:
     marks = Marks(100, 120)
     for number, name in [(110, "3:100"), (110, "3:109"), (119, "3:118")]:
         marks.add(name, SimpleNamespace(partition=3, offset=number))
@@ -117,16 +117,16 @@ def test_a_mark_counts_for_a_record_before_it_in_its_own_partition() -> None:
 
 
 @pytest.mark.parametrize("name", ["2:105", "3:110", "3:111", "3:99", "3:500", "nonsense", "3:-1", ""])
-def test_any_other_mark_says_nothing(name: str) -> None:
+def test_an_invalid_mark_is_ignored(name: str) -> None:
     marks = Marks(100, 120)
     marks.add(name, SimpleNamespace(partition=3, offset=110))
     assert not any(offset in marks for offset in range(100, 120))
 
 
-# --- what is sent
+# --- replay
 
 
-def test_the_record_goes_back_untouched_with_the_time_of_now_and_a_header_that_says_so() -> None:
+def test_a_replayed_record_is_unchanged_except_for_its_headers_and_its_timestamp() -> None:
     output = resend(found(), TOPICS, 4)
 
     assert output[:4] == (TOPICS.traces, 2, b"\xffkey", b"\xff\x00value")
@@ -137,12 +137,12 @@ def test_the_record_goes_back_untouched_with_the_time_of_now_and_a_header_that_s
 
 
 @pytest.mark.parametrize("origin", [TOPICS.traces, TOPICS.invocations])
-def test_a_stray_goes_where_it_was_first_read_from(origin: str) -> None:
+def test_a_misrouted_record_is_replayed_to_its_original_topic(origin: str) -> None:
     output = resend(found(topic=TOPICS.strays, origin=origin), TOPICS, 4)
     assert (output.topic, output.partition) == (origin, 2)
 
 
-def test_a_forged_origin_leads_nowhere() -> None:
+def test_a_forged_original_topic_has_no_effect() -> None:
     assert resend(found(origin=TOPICS.network), TOPICS, 4).topic == TOPICS.traces
     with pytest.raises(NotReplayable, match=r"'acme.network' is no input"):
         resend(found(topic=TOPICS.strays, origin=TOPICS.network), TOPICS, 4)
@@ -165,10 +165,12 @@ def test_a_forged_origin_leads_nowhere() -> None:
         ({"value": b"x" * 1_000_000}, "the limit is 1000000 bytes"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_with_the_reason(changes: dict[str, Any], because: str) -> None:
+def test_a_dead_letter_that_cannot_be_replayed_is_rejected_with_the_reason(
+    changes: dict[str, Any], because: str
+) -> None:
     with pytest.raises(NotReplayable, match=because):
         resend(found(**changes), TOPICS, 4)
 
 
-def test_a_tombstone_goes_back_as_one() -> None:
+def test_a_tombstone_is_replayed_as_a_tombstone() -> None:
     assert resend(found(value=None), TOPICS, 4).value is None

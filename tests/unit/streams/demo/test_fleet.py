@@ -1,4 +1,4 @@
-"""The fleet: the same for the same seed, of every kind that it promises, and small enough for the embedded broker."""
+"""Tests the demo's fleet of agents: equal for equal seeds, with every kind of record, within the embedded broker's limits."""
 
 from __future__ import annotations
 
@@ -19,56 +19,64 @@ def fleet() -> Fleet:
     return build_fleet(1, 30.0, START)
 
 
-def test_a_seed_decides_every_byte(fleet: Fleet) -> None:
+def test_the_fleet_depends_on_the_seed(fleet: Fleet) -> None:
     assert build_fleet(1, 30.0, START) == fleet
     assert build_fleet(2, 30.0, START) != fleet
 
 
-def test_it_emits_in_the_order_of_time_and_within_it(fleet: Fleet) -> None:
-    due = [one.due_s for one in fleet.emissions]
+def test_emissions_are_in_time_order_and_within_the_duration(fleet: Fleet) -> None:
+    due = [emission.due_s for emission in fleet.emissions]
     assert due == sorted(due)
     assert due[-1] < 32.0
 
 
-def test_it_is_what_a_demo_needs(fleet: Fleet) -> None:
-    sessions = {one.session for one in fleet.emissions} - {""}
+def test_the_fleet_has_150_to_250_sessions_and_2000_to_4000_emissions(fleet: Fleet) -> None:
+    sessions = {emission.session for emission in fleet.emissions} - {""}
     assert 150 <= len(sessions) <= 250
     assert 2_000 <= len(fleet.emissions) <= 4_000
 
 
-def test_no_partition_takes_more_than_the_embedded_broker_keeps(fleet: Fleet) -> None:
+def test_no_partition_exceeds_the_size_that_the_embedded_broker_keeps(fleet: Fleet) -> None:
     sizes: Counter[tuple[str, int]] = Counter()
-    for one in fleet.emissions:
-        sizes[one.topic, one.partition] += len(one.value or b"") + len(one.key or b"") + 150
+    for emission in fleet.emissions:
+        sizes[emission.topic, emission.partition] += len(emission.value or b"") + len(emission.key or b"") + 150
     assert len(sizes) == 2 * PARTITIONS
     assert max(sizes.values()) < 3_000_000
 
 
-def test_records_go_astray_lose_their_key_overtake_each_other_and_come_twice(fleet: Fleet) -> None:
-    fates = Counter(one.fate for one in fleet.emissions)
+def test_the_fleet_has_misrouted_keyless_duplicate_and_unusable_records(fleet: Fleet) -> None:
+    fates = Counter(emission.fate for emission in fleet.emissions)
     assert fates[DUPLICATE] >= 10
-    assert sum(one.misrouted for one in fleet.emissions) >= 50
-    assert sum(one.key is None and bool(one.session) for one in fleet.emissions) >= 3
+    assert sum(emission.misrouted for emission in fleet.emissions) >= 50
+    assert sum(emission.key is None and bool(emission.session) for emission in fleet.emissions) >= 3
     wanted = {"empty", "not_json", "not_an_object", "invalid", "future_timestamp", "late"}
     assert set(fates) == wanted | {JOINED, DUPLICATE}
 
 
-def test_a_duplicate_comes_after_its_original(fleet: Fleet) -> None:
+def test_a_duplicate_follows_its_original(fleet: Fleet) -> None:
     seen: set[tuple[str, bytes | None]] = set()
-    for one in fleet.emissions:
-        assert ((one.session, one.value) in seen) == (one.fate == DUPLICATE) or not one.session
-        seen.add((one.session, one.value))
+    for emission in fleet.emissions:
+        assert ((emission.session, emission.value) in seen) == (emission.fate == DUPLICATE) or not emission.session
+        seen.add((emission.session, emission.value))
 
 
-def test_one_trace_carries_the_secrets(fleet: Fleet) -> None:
-    carriers = {one.session for one in fleet.emissions if SECRETS[0].encode() in (one.value or b"")}
+def test_a_single_session_contains_the_secrets(fleet: Fleet) -> None:
+    carriers = {emission.session for emission in fleet.emissions if SECRETS[0].encode() in (emission.value or b"")}
     assert carriers == {fleet.session_with_secrets}
-    (trace,) = [one.value or b"" for one in fleet.emissions if one.topic == "traces" and one.session in carriers]
+    (trace,) = [
+        emission.value or b""
+        for emission in fleet.emissions
+        if emission.topic == "traces" and emission.session in carriers
+    ]
     assert all(secret.encode() in trace for secret in SECRETS)
 
 
-def test_a_later_round_shares_no_session_and_no_domain_with_the_first(fleet: Fleet) -> None:
+def test_rounds_of_the_demo_share_no_session_and_no_domain(fleet: Fleet) -> None:
     later = build_fleet(1, 30.0, START, number=1)
-    assert not {one.session for one in later.emissions} & {one.session for one in fleet.emissions} - {""}
-    assert not any(b'"task_domain":"travel"' in (one.value or b"") for one in later.emissions if one.session)
-    assert all(one.due_s >= 0 for one in later.emissions)
+    assert not {emission.session for emission in later.emissions} & {
+        emission.session for emission in fleet.emissions
+    } - {""}
+    assert not any(
+        b'"task_domain":"travel"' in (emission.value or b"") for emission in later.emissions if emission.session
+    )
+    assert all(emission.due_s >= 0 for emission in later.emissions)

@@ -1,4 +1,4 @@
-"""The ledger: what it says holds for every order in which candidates may meet, and follows from what was emitted alone."""
+"""Tests the ledger of expected counts, which follow from the emissions and hold for every order of candidates."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from traceweir.streams.demo.fleet import build_fleet
 from traceweir.streams.demo.ledger import CONFIG, expected_counts, sessions_of, spans_by_domain
 from traceweir.streams.demo.margins import OrderMattersError, Span, below
 
-pytestmark = pytest.mark.slow  # each test plays the demo
+pytestmark = pytest.mark.slow  # each test computes a demo
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAN = read_plan(CONFIG)
 
 
 @pytest.mark.parametrize(("seed", "seconds"), [(1, 30.0), (2, 30.0), (3, 8.0), (4, 8.0), (5, 8.0)])
-def test_no_value_comes_near_the_threshold_in_any_order(seed: int, seconds: float) -> None:
+def test_no_value_is_near_the_threshold_in_any_order(seed: int, seconds: float) -> None:
     spans = [span for found in spans_by_domain(build_fleet(seed, seconds, START).emissions).values() for span in found]
     assert sum(span.twin is not None for span in spans) >= 4
     assert min(span.distance(PLAN.gate.threshold) for span in spans) > 0.02
@@ -53,17 +53,17 @@ def _assert_within(traces: list[ReasoningTrace], spans: dict[str, Span]) -> None
         before.add(trace.id)
 
 
-def test_a_value_on_both_sides_of_the_threshold_is_refused() -> None:
+def test_a_value_span_across_the_threshold_is_rejected() -> None:
     with pytest.raises(OrderMattersError, match="kp:trace:x has a value from 0"):
         below([Span("kp:trace:x", 0.7, 0.8)], 0.75)
 
 
-def test_of_twins_one_is_below() -> None:
+def test_exactly_one_of_two_twins_is_below_the_threshold() -> None:
     spans = [Span("a", 0.8, 0.9, "b", (0.6, 0.6)), Span("b", 0.8, 0.9, "a", (0.6, 0.6)), Span("c", 0.1, 0.2)]
     assert below(spans, 0.75) == {"b", "c"}
 
 
-def test_the_parts_add_up_for_any_beginning_of_a_fleet() -> None:
+def test_the_expected_counts_add_up_for_every_prefix_of_the_emissions() -> None:
     emissions = build_fleet(1, 8.0, START).emissions
     for length in (0, 100, 300, len(emissions)):
         counts = Counter(expected_counts(emissions[:length], PLAN))

@@ -1,4 +1,4 @@
-"""What a worker makes of an error of its group."""
+"""Tests how a worker handles errors of its consumer group."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from traceweir.streams.kafka.rejoin import GroupRefusedError, rejoin_on_error
 
 
 class Coordinator:
-    """The part of aiokafka's that is asked."""
+    """Has the part of aiokafka's group coordinator that the product uses."""
 
     group_id = "traceweir.assemble"
 
     def __init__(self) -> None:
         self.closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._closing = self.closing  # as aiokafka calls it
+        self._closing = self.closing  # the name in aiokafka
         self.rejoined = 0
 
     def request_rejoin(self) -> None:
         self.rejoined += 1
 
 
-async def test_an_error_is_said_and_the_group_joined_again(
+async def test_an_error_is_logged_and_the_worker_rejoins_the_group(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rejoin, "AGAIN_AFTER_S", 0.0)
@@ -39,7 +39,7 @@ async def test_an_error_is_said_and_the_group_joined_again(
     ]
 
 
-async def test_errors_that_go_on_end_the_worker_and_those_of_another_day_do_not(
+async def test_errors_for_120_s_end_the_worker_and_separate_errors_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rejoin, "AGAIN_AFTER_S", 0.0)
@@ -47,7 +47,7 @@ async def test_errors_that_go_on_end_the_worker_and_those_of_another_day_do_not(
     given_up: asyncio.Future[GroupRefusedError] = loop.create_future()
     answer = rejoin_on_error(coordinator, given_up.set_result)
     began = loop.time()
-    for passed_s in (0, 200, 300, 320):  # trouble since 200
+    for passed_s in (0, 200, 300, 320):  # the errors are continuous since 200 s
         monkeypatch.setattr(loop, "time", lambda passed_s=passed_s: began + passed_s)
         await answer(UnknownError("what is this"))
     assert (coordinator.rejoined, given_up.done()) == (4, False)
@@ -58,7 +58,7 @@ async def test_errors_that_go_on_end_the_worker_and_those_of_another_day_do_not(
     await last
 
 
-async def test_a_worker_that_may_not_be_in_its_group_gives_up_and_waits_for_its_end() -> None:
+async def test_a_worker_without_authorization_for_its_group_gives_up_without_rejoining() -> None:
     coordinator = Coordinator()
     given_up: asyncio.Future[GroupRefusedError] = asyncio.get_running_loop().create_future()
     answer = asyncio.ensure_future(
