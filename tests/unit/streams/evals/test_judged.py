@@ -1,4 +1,4 @@
-"""Eval sets with a criterion that asks a judge, as a command and from Python: a real server, and a second run that pays nothing."""
+"""Tests judged criteria of eval sets, from the command line and from Python, against an HTTP server on this machine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from traceweir.streams.evals.evaluate import evaluate_files
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.settings import InvalidSettingsError
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]  # litellm loads anew for each command
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]  # each command loads litellm
 
 GOOD, BAD = invocation("Where is it?", "On its way."), invocation("Where is it?", "I do not know.")
 
 
 def answer(body: dict[str, Any]) -> Say:
-    """Of two recorded answers one is right."""
+    """Returns the verdict of the judge: the response "I do not know." is invalid, every other response is valid."""
     verdict = "invalid" if "I do not know." in body["messages"][-1]["content"] else "valid"
     return Say(text=json.dumps({"reasoning": "It is told.", "is_the_agent_response_valid": verdict}))
 
@@ -62,20 +62,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiServer]:
         yield server
 
 
-def test_a_judge_decides_cases_and_is_not_asked_again(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_caches_the_verdicts_of_the_judge(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
     first, second = run(capfd), run(capfd)
 
     assert first[0] == second[0] == 1  # one case fails
     for _, cases in (first, second):
         assert {each["eval_id"]: each["status"] for each in cases} == {"good": "PASSED", "bad": "FAILED"}
-    assert len(server.asked) == 4  # two of three are enough for a majority, and the second run asks nobody
+    assert len(server.asked) == 4  # 2 of 3 samples decide a majority for each case; the second run uses the cache
 
 
 def evaluate(*cases: str, **options: Any) -> None:
     evaluate_files("a.evalset.json:" + ",".join(cases), "recorded.json", config="config.json", **options)
 
 
-def test_from_python_the_same_judge_decides_and_is_not_asked_again(
+def test_evaluate_files_and_the_command_share_the_cached_verdicts(
     server: OpenAiServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     evaluate("good")
@@ -84,30 +84,30 @@ def test_from_python_the_same_judge_decides_and_is_not_asked_again(
             AssertionError, match=r"final_response_match_v2 for a.evalset.json:bad Failed. Expected 0.5, but got 0.0"
         ):
             evaluate("good", "bad")
-    run(capfd)  # remembers what was said from Python
+    run(capfd)  # uses the verdicts that the Python runs cached
     assert len(server.asked) == 4
     assert set(server.keys) == {"Bearer k-" + "0" * 20}
 
 
-async def test_it_is_asked_where_a_loop_runs_as_well(server: OpenAiServer) -> None:
+async def test_the_judge_can_be_asked_within_a_running_event_loop(server: OpenAiServer) -> None:
     evaluate("good")
     assert len(server.asked) == 2
 
 
-def test_a_judge_that_is_given_is_asked_in_place_of_the_configured_one(server: OpenAiServer) -> None:
+def test_the_argument_judge_replaces_the_configured_judge(server: OpenAiServer) -> None:
     yes = json.dumps({"reasoning": "It is.", "is_the_agent_response_valid": "valid"})
     evaluate("good", "bad", judge=ScriptedJudge(*[yes] * 6))
     assert server.asked == []
 
 
-def cli(capfd: pytest.CaptureFixture[str]) -> tuple[object, str]:
+def run_good_case(capfd: pytest.CaptureFixture[str]) -> tuple[object, str]:
     with pytest.raises(SystemExit) as ended:
         main(["eval", "a.evalset.json:good", "--sessions", "recorded.json", "--config", "config.json"])
     said = capfd.readouterr()
     return ended.value.code, said.out + said.err
 
 
-def test_without_the_extra_both_say_how_to_install_it(
+def test_without_litellm_the_command_and_python_report_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     found = importlib.util.find_spec
@@ -117,7 +117,7 @@ def test_without_the_extra_both_say_how_to_install_it(
         JudgeUnavailableError, match=r"which needs litellm: install it with pip install '.\[judge\]'"
     ) as unavailable:
         evaluate("good")
-    code, said = cli(capfd)
+    code, said = run_good_case(capfd)
     assert code == 1
     assert str(unavailable.value) in said
 
@@ -129,13 +129,13 @@ def test_without_the_extra_both_say_how_to_install_it(
         ("gemini-2.5-flash", "Missing Gemini API key. Set the GEMINI_API_KEY or GOOGLE_API_KEY environment variable."),
     ],
 )
-def test_without_a_usable_model_both_say_what_to_do(
+def test_an_unusable_model_is_reported_by_the_command_and_by_python(
     model: str, message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     configure(model, retries={"attempts": 1})
     with pytest.raises(AssertionError) as failed:
         evaluate("good")
-    code, said = cli(capfd)
+    code, said = run_good_case(capfd)
     assert code == 1
     sentence = str(failed.value).splitlines()[-1]
     assert sentence in said.splitlines()
@@ -144,7 +144,7 @@ def test_without_a_usable_model_both_say_what_to_do(
     assert "Traceback" not in sentence
 
 
-def test_an_environment_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_environment_variable_is_reported_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", "localhost")
     with pytest.raises(InvalidSettingsError, match="TRACEWEIR_JUDGE_API_BASE"):
         evaluate("good")

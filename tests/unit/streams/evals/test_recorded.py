@@ -1,4 +1,4 @@
-"""Recorded sessions of a real agent as eval cases: each is read again, and does what is expected of it."""
+"""Tests that eval cases made from recorded sessions of a real agent pass with the same sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceweir.streams.evals.evaluate import evaluate_files
 from traceweir.streams.evals.recordings import read_recordings
 
 
-def test_each_session_makes_the_calls_of_the_case_that_was_made_of_it(tmp_path: Path) -> None:
+def test_every_case_made_from_a_recorded_session_has_the_tool_calls_of_that_session(tmp_path: Path) -> None:
     sessions = str(recorded_sessions())
     recorded = read_recordings([sessions])
     cases = [eval_case(run, name) for name, [run] in recorded.items()]

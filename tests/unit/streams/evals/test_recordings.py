@@ -1,4 +1,4 @@
-"""Recorded conversations from files: every form in which they come, and which of them is a run of what."""
+"""Tests reading recorded conversations: every file format, and which conversation is a run of which case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def asked_and_answered(session_id: str = "s1") -> list[dict[str, Any]]:
     ]
 
 
-def told(run: Recording) -> list[tuple[str, str, list[str]]]:
+def turn_texts(run: Recording) -> list[tuple[str, str, list[str]]]:
     return [
         (
             each.user_content.text if each.user_content else "",
@@ -82,50 +82,50 @@ SESSION = make_session("s1", events=[EVENT.validate_python(each, strict=False) f
     ],
     ids=["eval set", "case", "camelCase", "adk result", "adk result in a string", "events", "array", "session", "chat"],
 )
-def test_every_form_tells_the_same(text: str, tmp_path: Path) -> None:
+def test_every_file_format_contains_the_same_conversation(text: str, tmp_path: Path) -> None:
     [(name, [run])] = read_recordings([str(write(tmp_path / "r.json", text))]).items()
-    assert (name, told(run)) == ("s1", HELLO)
+    assert (name, turn_texts(run)) == ("s1", HELLO)
 
 
 def test_a_trace_alone_is_an_invocation(tmp_path: Path) -> None:
     document = trace_document(metadata={"session_id": "s1"})
     [run] = read_recordings([str(write(tmp_path / "r.json", document))])["s1"]
-    assert told(run) == [("Book two seats", "Booked", [])]
+    assert turn_texts(run) == [("Book two seats", "Booked", [])]
 
 
-def test_app_and_user_are_kept(tmp_path: Path) -> None:
+def test_the_app_name_and_the_user_id_are_kept(tmp_path: Path) -> None:
     lines = "\n".join(map(json.dumps, asked_and_answered()))
     [run] = read_recordings([str(write(tmp_path / "r.jsonl", lines))])["s1"]
     assert (run.app_name, run.user_id) == ("trips", "u1")
 
 
-def test_an_event_that_came_twice_counts_once_and_time_orders_them(tmp_path: Path) -> None:
+def test_duplicate_events_count_once_and_events_are_sorted_by_time(tmp_path: Path) -> None:
     events = asked_and_answered()
     lines = "\n".join(map(json.dumps, [*reversed(events), *events]))
     [run] = read_recordings([str(write(tmp_path / "r.jsonl", lines))])["s1"]
-    assert told(run) == HELLO
+    assert turn_texts(run) == HELLO
 
 
-def test_a_case_that_comes_again_is_another_run_and_so_is_another_file(tmp_path: Path) -> None:
+def test_a_repeated_case_and_a_case_of_another_file_are_additional_runs(tmp_path: Path) -> None:
     first = write(tmp_path / "1.json", eval_set(case("a", invocation("Hi", "1")), case("a", invocation("Hi", "2"))))
     second = write(tmp_path / "2.json", eval_set(case("a", invocation("Hi", "3"))))
     runs = read_recordings([str(first), str(second)])["a"]
-    assert [told(run)[0][1] for run in runs] == ["1", "2", "3"]
+    assert [turn_texts(run)[0][1] for run in runs] == ["1", "2", "3"]
 
 
-def test_what_nobody_asked_for_is_passed_over_unread(tmp_path: Path) -> None:
+def test_sessions_that_were_not_requested_are_not_parsed(tmp_path: Path) -> None:
     broken = {"session_id": "other", "events": [{"type": "no such type"}]}
     lines = "\n".join(map(json.dumps, [broken, *asked_and_answered(), event("tool.called", "other")]))
     assert read_recordings([str(write(tmp_path / "r.jsonl", lines))], frozenset({"s1"})).keys() == {"s1"}
 
 
-def test_a_session_is_all_its_segments_each_in_its_latest_revision() -> None:
+def test_a_session_consists_of_the_latest_revision_of_each_segment() -> None:
     first, second, third = (EVENT.validate_python(each, strict=False) for each in asked_and_answered())
     parts = SessionParts()
     parts.add(make_session("s1", segment=1, events=[third]))
     parts.add(make_session("s1", segment=0, revision=1, events=[first, second]))
     parts.add(make_session("s1", segment=0, revision=0, events=[first]))
-    assert told(parts.recordings()["s1"]) == HELLO
+    assert turn_texts(parts.recordings()["s1"]) == HELLO
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_a_session_is_all_its_segments_each_in_its_latest_revision() -> None:
         ('{"type": "tool.called", "session_id": "s"}', "document 1: tool.called.occurred_at: Field required"),
     ],
 )
-def test_what_is_no_recording_is_named(text: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_recording_is_reported_with_the_reason(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         read_recordings([str(write(tmp_path / "r.json", text))])
 
 
-def test_the_sessions_beside_a_file_bear_its_name(tmp_path: Path) -> None:
+def test_the_sessions_file_beside_an_eval_set_has_the_same_name(tmp_path: Path) -> None:
     assert sessions_beside(tmp_path / "a.test.json") is None
     lines = write(tmp_path / "a.sessions.jsonl", "")
     assert sessions_beside(tmp_path / "a.test.json") == lines

@@ -1,4 +1,4 @@
-"""Recorded sessions against eval cases: what is held against what, how runs are pooled, and what keeps a case from passing."""
+"""Tests scoring recorded sessions against eval cases: matching, pooling of runs, and why a case does not pass."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ async def score(folder: Path, expected: Any, actual: Any, config: Any = BOTH, **
     return await score_files([scored], now=lambda: NOW, **options)
 
 
-def told(result: CaseResult) -> tuple[str, dict[str, float | None]]:
+def status_and_values(result: CaseResult) -> tuple[str, dict[str, float | None]]:
     return result.status, {each.metric: each.value for each in result.criteria}
 
 
-async def test_each_case_is_held_against_the_session_of_its_id(tmp_path: Path) -> None:
+async def test_each_case_is_compared_with_the_session_of_the_same_id(tmp_path: Path) -> None:
     turn = invocation("Hi", "Hello there.", FIND)
     report = await score(
         tmp_path,
         eval_set(case("good", turn), case("bad", turn)),
         eval_set(case("bad", invocation("Hi", "Bye now.", [])), case("good", turn)),
     )
-    assert [told(each) for each in report.cases] == [
+    assert [status_and_values(each) for each in report.cases] == [
         ("PASSED", {"tool_trajectory_avg_score": 1.0, "response_match_score": 1.0}),
         ("FAILED", {"tool_trajectory_avg_score": 0.0, "response_match_score": 0.0}),
     ]
@@ -55,13 +55,16 @@ async def test_each_case_is_held_against_the_session_of_its_id(tmp_path: Path) -
     assert not report.passed
 
 
-async def test_without_an_expected_answer_or_call_both_are_expected_to_be_empty(tmp_path: Path) -> None:
+async def test_a_missing_expectation_counts_as_an_expected_empty_response_and_no_calls(tmp_path: Path) -> None:
     report = await score(
         tmp_path,
         eval_set(case("a", {"user_content": content("Hi")})),
         eval_set(case("a", invocation("Hi", "Hello.", FIND))),
     )
-    assert told(report.cases[0]) == ("FAILED", {"tool_trajectory_avg_score": 0.0, "response_match_score": 0.0})
+    assert status_and_values(report.cases[0]) == (
+        "FAILED",
+        {"tool_trajectory_avg_score": 0.0, "response_match_score": 0.0},
+    )
 
 
 async def test_a_case_without_a_session_is_not_evaluated_and_counts_as_failed(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ async def test_a_case_without_a_session_is_not_evaluated_and_counts_as_failed(tm
     assert list(summary_lines(report))[-1] == "  Tests failed: 1"
 
 
-async def test_a_case_may_be_recorded_under_another_id(tmp_path: Path) -> None:
+async def test_a_case_can_be_recorded_under_another_session_id(tmp_path: Path) -> None:
     turn = invocation("Hi", "Hello there.", FIND)
     report = await score(
         tmp_path, eval_set(case("a", turn)), eval_set(case("chat-1", turn)), session_ids={"a": "chat-1"}
@@ -79,11 +82,13 @@ async def test_a_case_may_be_recorded_under_another_id(tmp_path: Path) -> None:
     assert report.passed
 
 
-async def test_mismatched_lengths_are_named_and_only_what_needs_no_reference_is_measured(tmp_path: Path) -> None:
+async def test_with_different_numbers_of_invocations_only_metrics_without_a_reference_are_measured(
+    tmp_path: Path,
+) -> None:
     config = {"criteria": BOTH["criteria"] | NO_REFERENCE["criteria"]}
     turn = invocation("Hi", "Hello.", FIND)
     [result] = (await score(tmp_path, eval_set(case("a", turn, turn)), eval_set(case("a", turn)), config)).cases
-    assert told(result) == (
+    assert status_and_values(result) == (
         "NOT_EVALUATED",
         {"tool_trajectory_avg_score": None, "response_match_score": None, "trajectory_single_tool_use": 1.0},
     )
@@ -94,11 +99,11 @@ async def test_mismatched_lengths_are_named_and_only_what_needs_no_reference_is_
     )
 
 
-async def test_a_scenario_is_scored_by_what_needs_no_reference(tmp_path: Path) -> None:
+async def test_a_scenario_is_scored_by_metrics_without_a_reference(tmp_path: Path) -> None:
     config = {"criteria": BOTH["criteria"] | NO_REFERENCE["criteria"]}
     actual = eval_set(case("a", invocation("Hi", "Hello.", FIND), invocation("More", "No.", FIND)))
     [result] = (await score(tmp_path, eval_set(scenario("a")), actual, config)).cases
-    assert told(result)[0] == "PASSED"
+    assert status_and_values(result)[0] == "PASSED"
     assert list(failure_lines(result)) == []
 
     [result] = (await score(tmp_path, eval_set(scenario("a")), actual)).cases
@@ -111,13 +116,13 @@ async def test_an_empty_conversation_is_not_evaluated(tmp_path: Path) -> None:
     assert (result.status, [each.because for each in result.criteria]) == ("NOT_EVALUATED", ["missing_input"] * 2)
 
 
-async def test_every_case_is_measured_whatever_the_sampling(tmp_path: Path) -> None:
+async def test_every_case_is_measured_regardless_of_the_sampling(tmp_path: Path) -> None:
     turn = invocation("Hi", "Hello there.", FIND)
     report = await score(tmp_path, eval_set(case("a", turn)), eval_set(case("a", turn)), BOTH | {"sampling": 0.0})
     assert report.passed
 
 
-async def test_all_runs_are_pooled_or_so_many_as_are_asked_for(tmp_path: Path) -> None:
+async def test_num_runs_limits_the_pooled_runs_and_missing_runs_are_reported(tmp_path: Path) -> None:
     one, other = invocation("Hi", "Hello there.", FIND), invocation("Hi", "Bye now.", [])
     expected, actual = eval_set(case("a", one)), eval_set(case("a", one), case("a", other), case("a", other))
 
@@ -126,7 +131,7 @@ async def test_all_runs_are_pooled_or_so_many_as_are_asked_for(tmp_path: Path) -
     assert [turn.run for turn in pooled.turns] == [1, 2, 3]
 
     [first] = (await score(tmp_path, expected, actual, num_runs=1)).cases
-    assert told(first)[0] == "PASSED"
+    assert status_and_values(first)[0] == "PASSED"
 
     [few] = (await score(tmp_path, expected, actual, num_runs=4)).cases
     assert few.problem == "there are 3 recorded runs under the id 'a', and 4 are asked for"
@@ -134,7 +139,7 @@ async def test_all_runs_are_pooled_or_so_many_as_are_asked_for(tmp_path: Path) -
 
 
 class Rubrics(Scorer):
-    """How many rubrics an invocation has; of a session the greatest number."""
+    """Returns the number of rubrics of an invocation, and for a session the largest number."""
 
     range = (0.0, 10.0)
 
@@ -146,7 +151,7 @@ class Rubrics(Scorer):
         return max(each.value or 0.0 for each in measured)
 
 
-def counting() -> Plan:
+def rubric_counting_plan() -> Plan:
     return Plan((Metric("rubrics", 0.0, Rubrics(), "d"),), TraceValue(), GateConfig(), {"rubrics": 1.0}, "")
 
 
@@ -154,25 +159,32 @@ def rubric(name: str) -> dict[str, Any]:
     return {"rubric_id": name, "rubric_content": {"text_property": "x"}}
 
 
-async def test_rubrics_of_the_case_and_of_the_turn_are_copied_onto_what_happened(tmp_path: Path) -> None:
+async def test_rubrics_of_the_case_and_the_expected_turn_are_added_to_the_actual_turn(tmp_path: Path) -> None:
     turns = [{**invocation("Hi"), "rubrics": [rubric("turn")]}, invocation("More")]
     actual = [{**invocation("Hi"), "rubrics": [rubric("case"), rubric("own")]}, invocation("More")]
     [result] = (
         await score(
-            tmp_path, eval_set(case("a", *turns, rubrics=[rubric("case")])), eval_set(case("a", *actual)), counting()
+            tmp_path,
+            eval_set(case("a", *turns, rubrics=[rubric("case")])),
+            eval_set(case("a", *actual)),
+            rubric_counting_plan(),
         )
     ).cases
     assert [turn.scores[0].details["names"] for turn in result.turns] == [["case", "turn", "own"], ["case"]]
 
 
-async def test_one_run_has_the_criterions_own_value_and_pooled_it_is_the_mean(tmp_path: Path) -> None:
+async def test_a_single_run_has_the_aggregate_of_the_metric_and_pooled_runs_have_the_mean(tmp_path: Path) -> None:
     turns = [{**invocation("Hi"), "rubrics": [rubric("turn")]}, invocation("More")]
     expected, actual = eval_set(case("a", *turns)), eval_set(case("a", invocation("Hi"), invocation("More")))
-    assert told((await score(tmp_path, expected, actual, counting())).cases[0])[1] == {"rubrics": 1.0}
-    assert told((await score(tmp_path, expected, actual, counting(), pooled=True)).cases[0])[1] == {"rubrics": 0.5}
+    assert status_and_values((await score(tmp_path, expected, actual, rubric_counting_plan())).cases[0])[1] == {
+        "rubrics": 1.0
+    }
+    assert status_and_values((await score(tmp_path, expected, actual, rubric_counting_plan(), pooled=True)).cases[0])[
+        1
+    ] == {"rubrics": 0.5}
 
 
-async def test_a_criterion_without_a_threshold_decides_nothing(tmp_path: Path) -> None:
+async def test_a_case_with_no_thresholds_is_not_evaluated(tmp_path: Path) -> None:
     turn = invocation("Hi", "Hello there.", FIND)
     config: dict[str, JsonValue] = {"criteria": {"tool_call_count_v1": {}}}
     [result] = (await score(tmp_path, eval_set(case("a", turn)), eval_set(case("a", turn)), config)).cases
@@ -180,7 +192,7 @@ async def test_a_criterion_without_a_threshold_decides_nothing(tmp_path: Path) -
     assert "no criterion with a threshold was given" in next(failure_lines(result))
 
 
-async def test_agents_text_neither_colours_nor_moves_anything(tmp_path: Path) -> None:
+async def test_control_characters_in_agent_text_are_escaped_in_the_output(tmp_path: Path) -> None:
     hostile = "one\ntwo\x1b[31m\u202e\rred"
     turn = invocation("Hi", hostile, [{"name": "x\x1b]0;", "args": {"a\n": "\x07"}}])
     [result] = (await score(tmp_path, eval_set(case("a\x1b", turn)), eval_set(case("a\x1b", turn)))).cases
@@ -200,19 +212,19 @@ async def test_progress_counts_cases(tmp_path: Path) -> None:
 # --- from Python
 
 
-def files(folder: Path, answer: str = "Hello there.", name: str = "a") -> Path:
+def write_files(folder: Path, answer: str = "Hello there.", name: str = "a") -> Path:
     write(folder / f"{name}.sessions.json", eval_set(case("a", invocation("Hi", answer, FIND))))
     return write(folder / f"{name}.test.json", eval_set(case("a", invocation("Hi", "Hello there.", FIND))))
 
 
-def test_what_passes_is_returned(tmp_path: Path) -> None:
-    report = evaluate_files(files(tmp_path))
+def test_evaluate_files_returns_the_report_when_every_case_passes(tmp_path: Path) -> None:
+    report = evaluate_files(write_files(tmp_path))
     assert (report.passed, len(report.cases)) == (True, 1)
     assert evaluate_files(str(tmp_path)).passed
 
 
-def test_what_fails_is_an_assertion_in_adks_words(tmp_path: Path) -> None:
-    path = files(tmp_path, "Bye now.")
+def test_evaluate_files_raises_an_assertion_error_with_the_wording_of_adk(tmp_path: Path) -> None:
+    path = write_files(tmp_path, "Bye now.")
     with pytest.raises(AssertionError) as failed:
         evaluate_files(path)
     assert str(failed.value) == (
@@ -221,14 +233,14 @@ def test_what_fails_is_an_assertion_in_adks_words(tmp_path: Path) -> None:
     )
 
 
-def test_details_are_printed_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_detailed_results_prints_the_details(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AssertionError):
-        evaluate_files(files(tmp_path, "Bye now."), print_detailed_results=True)
+        evaluate_files(write_files(tmp_path, "Bye now."), print_detailed_results=True)
     assert "  actual_response:            Bye now." in capsys.readouterr().out.splitlines()
 
 
-def test_runs_from_several_files_are_pooled_and_too_few_fail(tmp_path: Path) -> None:
-    path, other = files(tmp_path), files(tmp_path / "other", "Bye now.")
+def test_runs_of_several_files_are_pooled_and_missing_runs_are_an_error(tmp_path: Path) -> None:
+    path, other = write_files(tmp_path), write_files(tmp_path / "other", "Bye now.")
     sessions = [each.with_name("a.sessions.json") for each in (path, other)]
     with pytest.raises(AssertionError, match=r"Expected 0\.8, but got 0\.5\."):
         evaluate_files(path, sessions, num_runs=2)
@@ -238,12 +250,12 @@ def test_runs_from_several_files_are_pooled_and_too_few_fail(tmp_path: Path) -> 
         evaluate_files(path, sessions, num_runs=0)
 
 
-async def test_it_may_be_called_where_a_loop_runs(tmp_path: Path) -> None:
-    assert evaluate_files(files(tmp_path)).passed
+async def test_evaluate_files_can_be_called_within_a_running_event_loop(tmp_path: Path) -> None:
+    assert evaluate_files(write_files(tmp_path)).passed
 
 
-def test_a_criterion_that_could_not_be_measured_fails_as_for_adk(tmp_path: Path) -> None:
-    path = files(tmp_path)
+def test_an_unsupported_criterion_fails_as_in_adk(tmp_path: Path) -> None:
+    path = write_files(tmp_path)
     config = write(
         tmp_path / "mine.json", {"criteria": {"response_match_score": 0.8, "response_evaluation_score": 3.0}}
     )
@@ -258,7 +270,7 @@ def test_an_eval_set_without_cases_fails(tmp_path: Path) -> None:
         evaluate_files(path)
 
 
-def test_without_sessions_the_message_says_where_they_are_looked_for(tmp_path: Path) -> None:
+def test_a_missing_sessions_file_is_reported_with_the_expected_names(tmp_path: Path) -> None:
     path = write(tmp_path / "a.test.json", json.dumps(eval_set()))
     with pytest.raises(InputError, match=r"neither a\.sessions\.json nor a\.sessions\.jsonl lies beside it"):
         evaluate_files(path)

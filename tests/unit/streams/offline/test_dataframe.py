@@ -1,4 +1,4 @@
-"""DataFrames are scored as files are, from a notebook too."""
+"""Tests that a pandas DataFrame is scored like a file, also within a running event loop such as a notebook's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECALL = "retrieval/ground_truth/document_recall"
 
 
 class Trace:
-    """As MLflow has it."""
+    """Has the interface of an MLflow trace."""
 
     def to_json(self) -> str:
         return '{"info": {"execution_duration_ms": 51}, "data": {"spans": []}}'
@@ -30,7 +30,7 @@ def scored(*rows: dict[str, Any], **options: Any) -> tuple[list[tuple[str, str, 
     return values, [problem.detail for problem in problems]
 
 
-def test_the_types_of_pandas_and_numpy_are_read() -> None:
+def test_values_of_pandas_and_numpy_types_are_read() -> None:
     row = {
         "request_id": "a",
         "request": {"messages": np.array([{"role": "user", "content": "q"}])},
@@ -45,14 +45,14 @@ def test_the_types_of_pandas_and_numpy_are_read() -> None:
     assert scored(row) == ([("a", "agent/latency_seconds", 0.051), ("a", RECALL, 0.5)], [])
 
 
-def test_a_trace_of_mlflow_is_taken_as_it_is() -> None:
+def test_an_mlflow_trace_object_is_read() -> None:
     assert scored({"request_id": "a", "request": "q", "trace": Trace()}) == (
         [("a", "agent/latency_seconds", 0.051)],
         [],
     )
 
 
-def test_a_bad_row_costs_itself_alone_and_is_counted_from_one() -> None:
+def test_an_invalid_row_is_reported_by_number_and_other_rows_are_scored() -> None:
     good = {"request_id": "a", "request": "q", "response": "a", "execution_time_ms": 51}
     values, problems = scored(
         good | {"request_id": "b", "retrieved_context": object()}, good, good | {"request": {"query": "\ud800"}}
@@ -64,14 +64,14 @@ def test_a_bad_row_costs_itself_alone_and_is_counted_from_one() -> None:
     ]
 
 
-async def test_it_may_be_called_where_a_loop_runs() -> None:
+async def test_score_frame_can_be_called_within_a_running_event_loop() -> None:
     assert scored({"request_id": "a", "request": "q", "response": "a"}, config={"criteria": {"latency": {}}}) == (
         [],
         [],
     )
 
 
-def test_logs_may_come_as_a_frame() -> None:
+def test_a_data_frame_can_contain_inference_table_rows() -> None:
     row = {"databricks_request_id": "r", "request": "q", "response": "a", "execution_time_ms": 51}
     row["timestamp"] = pd.Timestamp(datetime(2026, 1, 31, tzinfo=UTC))
     assert scored(row, format="databricks-inference-table") == ([("r", "agent/latency_seconds", 0.051)], [])
@@ -82,19 +82,19 @@ def test_a_frame_without_rows_has_no_scores() -> None:
     assert (list(scores.columns), len(scores), problems) == (["session_id", "metric", "value"], 0, [])
 
 
-def test_a_column_that_nobody_reads_may_hold_anything() -> None:
+def test_a_column_outside_the_format_can_contain_any_object() -> None:
     row = {"request_id": "a", "request": "q", "response": "a", "execution_time_ms": 51, "other": object()}
     assert scored(row) == ([("a", "agent/latency_seconds", 0.051)], [])
 
 
-def test_a_frame_of_which_no_column_is_read_has_rows_and_each_is_named() -> None:
+def test_every_row_of_a_frame_without_known_columns_is_reported() -> None:
     assert [problem.split(", ")[0] for problem in scored({"x": 1}, {"x": 2})[1]] == [
         "the DataFrame: row 1",
         "the DataFrame: row 2",
     ]
 
 
-def test_a_column_that_is_read_has_its_name_alone() -> None:
+def test_a_duplicate_name_of_a_known_column_is_rejected() -> None:
     frame = pd.DataFrame([["q", "a", "b"]], columns=["request", "response", "response"])
     with pytest.raises(ValueError, match="the DataFrame: names column 'response' twice"):
         score_frame(frame, settings=Settings())
@@ -102,22 +102,22 @@ def test_a_column_that_is_read_has_its_name_alone() -> None:
     assert score_frame(frame, settings=Settings()).problems == []
 
 
-class Broken:
-    """What cannot say itself."""
+class FailingTrace:
+    """Raises an error instead of returning its JSON."""
 
     def to_json(self) -> str:
         raise OSError("the store is gone")
 
 
-def test_a_value_that_fails_to_say_itself_costs_its_row() -> None:
+def test_a_value_that_fails_to_return_its_json_rejects_only_its_row() -> None:
     good = {"request_id": "a", "request": "q", "response": "a", "execution_time_ms": 51}
-    assert scored(good | {"trace": Broken()}, good) == (
+    assert scored(good | {"trace": FailingTrace()}, good) == (
         [("a", "agent/latency_seconds", 0.051)],
         ["the DataFrame: row 1, column 'trace': cannot be read (OSError: the store is gone)"],
     )
 
 
 @pytest.mark.parametrize("format_", ["openai-chat", "bogus"])
-def test_a_format_that_is_none_of_rows_is_refused_with_those_that_are(format_: Any) -> None:
+def test_a_format_without_rows_is_rejected_with_the_row_formats(format_: Any) -> None:
     with pytest.raises(ValueError, match=f"{format_}.*databricks-agent-evaluation.*databricks-inference-table"):
         scored({"request": "q", "response": "a"}, format=format_)

@@ -1,4 +1,4 @@
-"""Scoring without Kafka: the order of the input, the stages' own numbers, and every problem with its document."""
+"""Tests scoring without Kafka: scores in the order of the input, and every problem with its document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def event(kind: str, session_id: str = "s1", **fields: Any) -> dict[str, Any]:
 
 
 def answered(session_id: str, text: str, **fields: Any) -> dict[str, Any]:
-    """A turn's end with an answer; `expected` is the reference's."""
+    """Returns the event that completes a turn with this answer; `expected` is the answer of the reference."""
     if (expected := fields.pop("expected", None)) is not None:
         fields["reference"] = {"final_response": {"parts": [{"text": expected}]}}
     return event("invocation.completed", session_id, final_response={"parts": [{"text": text}]}, **fields)
@@ -58,7 +58,7 @@ def subjects(result: Result) -> list[tuple[str, str, str | None]]:
     return [(each.session_id, each.metric, each.trace_id) for each in result.scores]
 
 
-async def test_sessions_come_in_the_order_of_their_first_record_however_they_interleave() -> None:
+async def test_sessions_are_in_the_order_of_their_first_record() -> None:
     documents = [event("tool.called", name, name="find") for name in ("b", "a", "c", "a", "b")]
 
     result = await score(documents, BOTH)
@@ -67,8 +67,8 @@ async def test_sessions_come_in_the_order_of_their_first_record_however_they_int
     assert (result.documents, result.sessions, result.duplicates, result.problems) == (5, 3, 2, [])
 
 
-async def test_criteria_come_before_value_and_decision_of_each_trace() -> None:
-    other_field = {"task_domain": "law"}  # another scope, which the gate decides separately
+async def test_scores_of_criteria_precede_trace_value_and_gate_decision_of_each_trace() -> None:
+    other_field = {"task_domain": "law"}  # another scope; the gate compares novelty per scope
     documents = [trace(2, "s2"), trace(1, "s1", metadata=other_field), trace(3, "s2", metadata=other_field)]
 
     result = await score(documents, {"criteria": {"tool_call_count_v1": {}}})
@@ -86,9 +86,9 @@ async def test_criteria_come_before_value_and_decision_of_each_trace() -> None:
     assert last_criterion < subjects(result).index(found[0])
 
 
-async def test_a_session_that_takes_longer_keeps_its_place() -> None:
+async def test_a_session_that_takes_longer_keeps_its_position() -> None:
     class Threaded(HashingEmbedder):
-        runs_inline = False  # the session with a trace waits for a thread, and the other one does not
+        runs_inline = False  # the session with a trace waits for a thread, the other session does not
 
     documents = [trace(1, "slow"), event("tool.called", "quick", name="find")]
 
@@ -97,14 +97,14 @@ async def test_a_session_that_takes_longer_keeps_its_place() -> None:
     assert list(dict.fromkeys(each.session_id for each in result.scores)) == ["slow", "quick"]
 
 
-async def test_what_comes_after_a_sessions_end_still_belongs_to_it() -> None:
+async def test_records_after_the_end_event_belong_to_the_same_session() -> None:
     result = await score([event("session.ended"), trace(1, "s1"), event("tool.called", name="find")])
 
     assert result.sessions == 1
     assert subjects(result) == [("s1", "trace_value", "kp:trace:1"), ("s1", "gate", "kp:trace:1")]
 
 
-async def test_a_session_over_the_size_limit_is_divided_as_online() -> None:
+async def test_a_session_over_the_size_limit_is_divided_into_segments() -> None:
     documents = [event("tool.called", name=str(number)) for number in range(5)]
 
     result = await score(
@@ -115,7 +115,7 @@ async def test_a_session_over_the_size_limit_is_divided_as_online() -> None:
     assert [each.segment for each in result.scores if each.level == "session"] == [0, 1, 2]
 
 
-async def test_the_config_decides_the_status() -> None:
+async def test_the_threshold_of_the_config_decides_the_status() -> None:
     documents = [
         answered("s1", "It ships today.", expected="It ships today."),
         answered("s2", "No idea.", expected="It ships today."),
@@ -139,7 +139,7 @@ async def test_a_copy_of_an_earlier_trace_is_not_novel() -> None:
     assert nearest["trace_id"] == "kp:trace:1"
 
 
-async def test_every_unusable_document_is_named_and_the_others_are_scored() -> None:
+async def test_every_unusable_document_is_reported_and_the_others_are_scored() -> None:
     documents: list[dict[str, Any] | bytes] = [
         b"not JSON",
         trace(1, "s1", outcome={"confidence": 1.5}),
@@ -160,7 +160,7 @@ async def test_every_unusable_document_is_named_and_the_others_are_scored() -> N
     assert subjects(result) == [("s2", "trace_value", "kp:trace:2"), ("s2", "gate", "kp:trace:2")]
 
 
-async def test_a_document_that_gave_no_record_is_a_problem_in_its_place() -> None:
+async def test_a_document_without_records_is_a_problem_with_its_document_number() -> None:
     broken = DocumentRecords(Document(1, b""), [], InputError("chats.json: document 1: holds no message"))
     good = orjson.dumps(trace(1, "s1"))
 
@@ -199,5 +199,5 @@ async def test_progress_counts_sessions() -> None:
     assert counted == [(1, 3), (2, 3), (3, 3)]
 
 
-async def test_nothing_gives_nothing() -> None:
+async def test_no_documents_give_an_empty_result() -> None:
     assert await score([]) == Result([], [], documents=0, sessions=0, duplicates=0)
