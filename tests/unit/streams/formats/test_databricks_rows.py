@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.mlflow import mlflow_span, mlflow_trace, usage
+from tests.support.row_files import csv_file, jsonl
 from tests.support.rows import ROW, events, parquet, problems, read, score, values
 
 from traceweir.schemas.evaluation_row import MAX_ROWS
@@ -19,28 +16,18 @@ from traceweir.streams.formats.base import DEFAULT_MAX_SESSION_BYTES
 from traceweir.streams.formats.documents import InputError
 
 RECALL = "retrieval/ground_truth/document_recall"
+
+
 RETRIEVED = {
     "retrieved_context": [{"doc_uri": "d1"}],
     "expected_retrieved_context": [{"doc_uri": "d1"}, {"doc_uri": "d2"}],
 }
+
+
 CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
+
+
 TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)), execution_duration_ms=51)
-
-
-def jsonl(path: Path, *rows: Any) -> Path:
-    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), "utf-8")
-    return path
-
-
-def csv_file(path: Path, *rows: dict[str, Any]) -> Path:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
-    writer.writeheader()
-    writer.writerows(
-        {name: value if isinstance(value, str) else json.dumps(value) for name, value in row.items()} for row in rows
-    )
-    path.write_text(text.getvalue(), "utf-8")
-    return path
 
 
 INVALID: list[tuple[dict[str, Any], str]] = [
@@ -141,67 +128,6 @@ async def test_rows_beyond_ten_thousand_are_reported_and_not_scored(tmp_path: Pa
     ]
 
 
-async def test_a_cell_that_is_not_utf_8_rejects_only_its_row(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_bytes("request,response\nq1,né\n".encode() + "q2,né\n".encode("cp1252") + "q3,안녕\n".encode())
-    found = read(path)
-    assert problems(found, path) == [
-        "row 2, column 'response': is not UTF-8 (byte 0xe9 after 1 characters); save the file as UTF-8"
-    ]
-    assert [event["row"]["response"] for event in events(found)] == ["né", "안녕"]
-
-
-def test_a_csv_file_can_start_with_a_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_bytes(b"\xef\xbb\xbfrequest,response\nq,a\n")
-    assert events(read(path))[0]["row"] == {"request": "q", "response": "a"}
-
-
-@pytest.mark.parametrize(
-    ("line", "expected_problem"),
-    [
-        ("q", "row 1 has 1 cells, and the header names 3 columns"),
-        ("q,a,[],more", "row 1 has 4 cells, and the header names 3 columns"),
-        (
-            'q,"a"b,[]',
-            "row 1 is no CSV (',' expected after '\"'); is a quote missing, or not doubled inside of a cell?",
-        ),
-        ("q,a,[f]", "row 1, column 'expected_facts': is not JSON ("),
-        ("q,a,\"['f']\"", "row 1, column 'expected_facts': is not JSON ("),
-        ("q,a,fact", "row 1, column 'expected_facts': must be iterable of strings like [str], not text"),
-        (
-            "\"{'messages': []}\",a,[]",
-            "row 1, column 'request': is an object as Python prints it, not JSON; write lists",
-        ),
-    ],
-)
-def test_an_invalid_row_of_csv_is_reported_and_other_rows_are_read(
-    line: str, expected_problem: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(f"request,response,expected_facts\n{line}\nq2,b,[]\n", "utf-8")
-    found = read(path)
-    [problem] = problems(found, path)
-    assert problem.startswith(expected_problem)
-    assert [event["row"]["request"] for event in events(found)] == ["q2"]
-
-
-def test_a_missing_closing_quote_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text('request,response\nq,a\n"q2,b\n', "utf-8")
-    found = read(path)
-    assert problems(found, path) == [
-        "row 2 is no CSV (unexpected end of data); is a quote missing, or not doubled inside of a cell?"
-    ]
-    assert len(events(found)) == 1
-
-
-def test_a_response_that_is_json_stays_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text('request,response,expected_response,execution_time_ms\n{q},"{""content"": 1}",,12.5\n', "utf-8")
-    assert events(read(path))[0]["row"] == {"request": "{q}", "response": '{"content": 1}', "execution_time_ms": 12.5}
-
-
 @pytest.mark.parametrize(
     ("name", "content", "expected_problem"),
     [
@@ -218,13 +144,6 @@ def test_an_unreadable_table_is_rejected_with_the_reason(
     path.write_bytes(content)
     with pytest.raises(InputError, match=expected_problem):
         read(path)
-
-
-def test_without_pyarrow_the_error_for_parquet_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    (tmp_path / "rows.parquet").write_bytes(b"")
-    with pytest.raises(InputError, match=r"run `pip install '.\[tables\]'`"):
-        read(tmp_path / "rows.parquet")
 
 
 def test_a_table_is_rejected_for_the_format_openai_chat(tmp_path: Path) -> None:
@@ -258,23 +177,6 @@ async def test_equal_rows_without_an_id_are_two_sessions_and_reading_them_again_
     assert (result.sessions, result.duplicates) == (2, 4)
 
 
-def test_a_cell_beyond_the_field_size_limit_of_csv_is_read_and_the_limit_is_restored(
-    tmp_path: Path,
-) -> None:
-    before = csv.field_size_limit()
-    answer = "x" * (before + 1)
-    [event] = events(read(csv_file(tmp_path / "rows.csv", {"request": "q", "response": answer})))
-    assert (len(event["row"]["response"]), csv.field_size_limit()) == (len(answer), before)
-
-
-def test_a_parquet_struct_field_that_only_other_rows_have_is_absent(tmp_path: Path) -> None:
-    rows = [
-        {"request": {"messages": [{"role": "user", "content": "q"}]}, "response": {"content": "a"}},
-        {"request": {"query": "q"}, "response": {"choices": [{"message": {"content": "a"}}]}},
-    ]
-    assert [event["row"] for event in events(read(parquet(tmp_path / "rows.parquet", rows)))] == rows
-
-
 async def test_a_row_that_exceeds_the_session_size_gives_no_records(tmp_path: Path) -> None:
     path = jsonl(
         tmp_path / "rows.jsonl", {**ROW, "request_id": "large", "response": "x" * DEFAULT_MAX_SESSION_BYTES}, ROW
@@ -286,93 +188,3 @@ async def test_a_row_that_exceeds_the_session_size_gives_no_records(tmp_path: Pa
         problem,
     )
     assert (await score(found)).sessions == 1
-
-
-def arrow_file(path: Path, columns: list[tuple[str, Any]]) -> Path:
-    """Writes a Parquet file of these Arrow arrays, in which two columns can have the same name."""
-    import pyarrow as pa
-    from pyarrow import parquet as pq
-
-    written = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays([array for _, array in columns], [name for name, _ in columns]), written)
-    path.write_bytes(written.getvalue())
-    return path
-
-
-def test_a_parquet_cell_that_python_cannot_represent_rejects_only_its_row(tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    answers = pa.Array.from_buffers(
-        pa.string(),
-        3,
-        [None, pa.py_buffer(b"".join(at.to_bytes(4, "little") for at in (0, 1, 3, 4))), pa.py_buffer(b"an\xe9b")],
-    )
-    path = arrow_file(tmp_path / "rows.parquet", [("request", pa.array(["q1", "q2", "q3"])), ("response", answers)])
-    found = read(path)
-    [problem] = problems(found, path)
-    assert problem.startswith("row 2, column 'response': cannot be read (UnicodeDecodeError: ")
-    assert [event["row"]["response"] for event in events(found)] == ["a", "b"]
-
-
-@pytest.mark.parametrize("unit", ["far", "Mars/Phobos", "binary"])
-def test_an_unreadable_parquet_column_outside_the_format_is_ignored(unit: str, tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    other = {
-        "far": lambda: pa.array([2**62], pa.timestamp("us")),
-        "Mars/Phobos": lambda: pa.array([0], pa.timestamp("us", "Mars/Phobos")),
-        "binary": lambda: pa.array([b"\xff"]),
-    }[unit]()
-    columns = [("request", pa.array(["q"])), ("other", other), ("response", pa.array(["a"]))]
-    assert events(read(arrow_file(tmp_path / "rows.parquet", columns)))[0]["row"] == ROW
-
-
-def test_every_row_of_a_table_without_known_columns_is_reported(tmp_path: Path) -> None:
-    path = parquet(tmp_path / "rows.parquet", [{"question": "q"}] * 2)
-    expected_problem = "column 'request': Either column 'request' or 'inputs' is required but not found"
-    assert problems(read(path), path) == [f"row 1, {expected_problem}", f"row 2, {expected_problem}"]
-
-
-@pytest.mark.parametrize("name", ["request", "thumb"])
-def test_a_duplicate_parquet_column_is_rejected_only_if_the_format_reads_it(name: str, tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    columns = [(each, pa.array(["x"])) for each in ("request", "response", "thumb", name)]
-    path = arrow_file(tmp_path / "rows.parquet", columns)
-    if name == "request":
-        with pytest.raises(InputError, match=r"rows\.parquet: names column 'request' twice"):
-            read(path)
-    else:
-        assert events(read(path))[0]["row"] == {"request": "x", "response": "x"}
-
-
-def test_a_csv_cell_outside_the_format_can_have_any_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_bytes("request,\xe9,response\nq,\xe9,a\n".encode("cp1252"))
-    assert events(read(path))[0]["row"] == ROW
-
-
-def test_csv_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("request,response,,\nq,a,,x\n", "utf-8")
-    assert events(read(path))[0]["row"] == ROW
-
-
-@pytest.mark.parametrize(
-    ("behind", "scored", "expected_problem"),
-    [
-        ("q3,c\nq4,d\n", ["q"], "row 2 is no CSV (unexpected end of data); lines 3 to 6 "),
-        ('q3,c\nq4,"d"\nq5,e\n', ["q", "q5"], "row 2 is no CSV (',' expected after '\"'); lines 3 to 6 "),
-    ],
-)
-def test_lines_that_a_missing_quote_joins_into_a_row_are_reported(
-    behind: str, scored: list[str], expected_problem: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(f'request,response\nq,a\nq2,"b\n\n{behind}', "utf-8")
-    found = read(path)
-    [problem] = problems(found, path)
-    assert problem == (
-        f"{expected_problem}were read as this one row, and nothing in them is scored; is a quote missing, or not doubled inside of a cell?"
-    )
-    assert [event["row"]["request"] for event in events(found)] == scored

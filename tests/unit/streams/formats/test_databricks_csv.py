@@ -1,0 +1,112 @@
+"""Tests evaluation rows from CSV files."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from tests.support.row_files import csv_file
+from tests.support.rows import ROW, events, problems, read
+
+
+async def test_a_cell_that_is_not_utf_8_rejects_only_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("request,response\nq1,né\n".encode() + "q2,né\n".encode("cp1252") + "q3,안녕\n".encode())
+    found = read(path)
+    assert problems(found, path) == [
+        "row 2, column 'response': is not UTF-8 (byte 0xe9 after 1 characters); save the file as UTF-8"
+    ]
+    assert [event["row"]["response"] for event in events(found)] == ["né", "안녕"]
+
+
+def test_a_csv_file_can_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"\xef\xbb\xbfrequest,response\nq,a\n")
+    assert events(read(path))[0]["row"] == {"request": "q", "response": "a"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected_problem"),
+    [
+        ("q", "row 1 has 1 cells, and the header names 3 columns"),
+        ("q,a,[],more", "row 1 has 4 cells, and the header names 3 columns"),
+        (
+            'q,"a"b,[]',
+            "row 1 is no CSV (',' expected after '\"'); is a quote missing, or not doubled inside of a cell?",
+        ),
+        ("q,a,[f]", "row 1, column 'expected_facts': is not JSON ("),
+        ("q,a,\"['f']\"", "row 1, column 'expected_facts': is not JSON ("),
+        ("q,a,fact", "row 1, column 'expected_facts': must be iterable of strings like [str], not text"),
+        (
+            "\"{'messages': []}\",a,[]",
+            "row 1, column 'request': is an object as Python prints it, not JSON; write lists",
+        ),
+    ],
+)
+def test_an_invalid_row_of_csv_is_reported_and_other_rows_are_read(
+    line: str, expected_problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"request,response,expected_facts\n{line}\nq2,b,[]\n", "utf-8")
+    found = read(path)
+    [problem] = problems(found, path)
+    assert problem.startswith(expected_problem)
+    assert [event["row"]["request"] for event in events(found)] == ["q2"]
+
+
+def test_a_missing_closing_quote_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('request,response\nq,a\n"q2,b\n', "utf-8")
+    found = read(path)
+    assert problems(found, path) == [
+        "row 2 is no CSV (unexpected end of data); is a quote missing, or not doubled inside of a cell?"
+    ]
+    assert len(events(found)) == 1
+
+
+def test_a_response_that_is_json_stays_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('request,response,expected_response,execution_time_ms\n{q},"{""content"": 1}",,12.5\n', "utf-8")
+    assert events(read(path))[0]["row"] == {"request": "{q}", "response": '{"content": 1}', "execution_time_ms": 12.5}
+
+
+def test_a_cell_beyond_the_field_size_limit_of_csv_is_read_and_the_limit_is_restored(
+    tmp_path: Path,
+) -> None:
+    before = csv.field_size_limit()
+    answer = "x" * (before + 1)
+    [event] = events(read(csv_file(tmp_path / "rows.csv", {"request": "q", "response": answer})))
+    assert (len(event["row"]["response"]), csv.field_size_limit()) == (len(answer), before)
+
+
+def test_a_csv_cell_outside_the_format_can_have_any_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("request,\xe9,response\nq,\xe9,a\n".encode("cp1252"))
+    assert events(read(path))[0]["row"] == ROW
+
+
+def test_csv_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("request,response,,\nq,a,,x\n", "utf-8")
+    assert events(read(path))[0]["row"] == ROW
+
+
+@pytest.mark.parametrize(
+    ("behind", "scored", "expected_problem"),
+    [
+        ("q3,c\nq4,d\n", ["q"], "row 2 is no CSV (unexpected end of data); lines 3 to 6 "),
+        ('q3,c\nq4,"d"\nq5,e\n', ["q", "q5"], "row 2 is no CSV (',' expected after '\"'); lines 3 to 6 "),
+    ],
+)
+def test_lines_that_a_missing_quote_joins_into_a_row_are_reported(
+    behind: str, scored: list[str], expected_problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f'request,response\nq,a\nq2,"b\n\n{behind}', "utf-8")
+    found = read(path)
+    [problem] = problems(found, path)
+    assert problem == (
+        f"{expected_problem}were read as this one row, and nothing in them is scored; is a quote missing, or not doubled inside of a cell?"
+    )
+    assert [event["row"]["request"] for event in events(found)] == scored
