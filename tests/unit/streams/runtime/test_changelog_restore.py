@@ -1,4 +1,4 @@
-"""The catch-up of a table, and what it does not wait for."""
+"""Tests that the restore of a table from its changelog does not wait for connections to close."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EmptyTable:
     changelog = "changelog"
 
     def open(self, partition: int) -> None:
-        """It is."""
+        """Does nothing: the table is always open."""
 
     def reached(self, partition: int) -> int:
         return -1
@@ -28,14 +28,14 @@ class EmptyTable:
 
 
 class Connection:
-    """One that is over when it is cut, and not before, as by TLS with a fetch under way."""
+    """A connection that ends only when it is aborted, as a TLS connection does during a fetch."""
 
     def __init__(self) -> None:
-        self.over = asyncio.Event()
-        self._writer = SimpleNamespace(transport=SimpleNamespace(abort=self.over.set))
+        self.ended = asyncio.Event()
+        self._writer = SimpleNamespace(transport=SimpleNamespace(abort=self.ended.set))
 
     def close(self) -> None:
-        """It would say goodbye."""
+        """Does nothing: a graceful close does not end the connection."""
 
 
 class Client:
@@ -44,29 +44,29 @@ class Client:
 
     async def close(self) -> None:
         for connection in self._conns.values():
-            await connection.over.wait()
+            await connection.ended.wait()
 
 
 class SlowConsumer:
-    """Reads empty topics, and stops when its connections are over."""
+    """A consumer that reads empty topics, and stops only after its connections have ended."""
 
     def __init__(self, **options: object) -> None:
         self._client, self._fetcher = Client(), None
 
     async def start(self) -> None:
-        """At once."""
+        """Does nothing: the consumer starts immediately."""
 
     async def stop(self) -> None:
         await self._client.close()
 
     def assign(self, places: Collection[TopicPartition]) -> None:
-        """All of them."""
+        """Does nothing: every partition is empty."""
 
     def pause(self, *places: TopicPartition) -> None:
-        """All of them."""
+        """Does nothing: every partition is empty."""
 
     def seek(self, place: TopicPartition, offset: int) -> None:
-        """Nothing is there."""
+        """Does nothing: every partition is empty."""
 
     async def position(self, place: TopicPartition) -> int:
         return 0
@@ -77,7 +77,7 @@ class SlowConsumer:
     beginning_offsets = end_offsets
 
 
-async def test_it_does_not_wait_for_a_connection_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_restore_does_not_wait_for_connections_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", SlowConsumer)
     table: Any = EmptyTable()
 

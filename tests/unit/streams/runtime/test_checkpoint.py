@@ -1,4 +1,4 @@
-"""What checkpoints make of a rebalance, of records and of the end, on a Faust app that is a stub."""
+"""Tests checkpoints during a rebalance, with records and at the end, on a stub of the Faust app."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.stages.base import End, StageSpec
 
 
-class Sends:
-    """A delivery that starts and sends when it is told, and counts its checkpoints."""
+class GatedDelivery:
+    """A delivery that starts and sends when the test lets it, and counts its checkpoints."""
 
     def __init__(self) -> None:
         self.may_start, self.may_send = asyncio.Event(), asyncio.Event()
@@ -37,18 +37,18 @@ class Sends:
         return -1
 
     async def stop(self) -> None:
-        """Nothing is connected."""
+        """Does nothing: there is no connection."""
 
 
 @pytest.fixture(autouse=True)
-def _process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checkpoints that give up would end the process of the tests soon afterwards."""
+def _prevent_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prevents checkpoints that give up from ending the process of the tests."""
     monkeypatch.setattr("traceweir.streams.runtime.checkpoint.HARD_EXIT_S", 1e6)
 
 
 @pytest.fixture(autouse=True)
-def _fetches_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """aiokafka reads batches of the inputs otherwise once checkpoints are there."""
+def _restore_aiokafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restores the classes with which aiokafka reads batches, because checkpoints replace them."""
     for name in ("MemoryRecords", "PartitionRecords"):
         monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
 
@@ -60,15 +60,15 @@ def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = Tru
     return app
 
 
-def checkpoints_of(app: MagicMock, delivery: Callable[[int], Delivery] = lambda number: Sends()) -> Checkpoints:
-    """Checkpoints of one stage that reads the topic `a`, without a pause between two."""
+def checkpoints_of(app: MagicMock, delivery: Callable[[int], Delivery] = lambda number: GatedDelivery()) -> Checkpoints:
+    """Returns the checkpoints of one stage that reads the topic `a`, without a pause between checkpoints."""
     table = MagicMock(changelog_topic_name="changelog", data=MagicMock(offset_key=b"offset"))
     spec = StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
     return Checkpoints(app, table, [spec], delivery, AsyncMock(return_value="id"), {}, interval_s=0.0)
 
 
-def at_work(**app: bool) -> Checkpoints:
-    """Two partitions, each with a lane whose last fetch ended at offset 5."""
+def checkpoints_of_two_partitions(**app: bool) -> Checkpoints:
+    """Returns checkpoints of two partitions, each with a lane whose last fetch ended at offset 5."""
     found = checkpoints_of(app_of(**app))
     found.lanes = {0: lane(), 1: lane()}
     found.fetched({TP("a", number): End(5, 5, 100.0) for number in found.lanes})
@@ -82,7 +82,7 @@ def lane(*, woken: bool = False, locked: bool = False, full: bool = False) -> Ma
 
 
 async def take_over(app: MagicMock, numbers: Sequence[int]) -> None:
-    """What Faust calls with a new assignment."""
+    """Assigns these partitions, as Faust does after a rebalance."""
     places = {TP(topic, number) for topic in ("a", "changelog") for number in numbers}
     await app.tables.on_rebalance(places, set(), places)
 
@@ -96,33 +96,36 @@ def due(found: Checkpoints) -> dict[str, object]:
     return {duty.name: duty.mark for duty in found.duties() if duty.due}
 
 
-# What has to go on
+# Duties
 
 
-def test_an_idle_partition_has_to_be_fetched_and_nothing_else() -> None:
-    assert due(at_work()) == {"partition 0: fetching a": (5, 100.0), "partition 1: fetching a": (5, 100.0)}
+def test_the_only_duty_of_an_idle_partition_is_fetching() -> None:
+    assert due(checkpoints_of_two_partitions()) == {
+        "partition 0: fetching a": (5, 100.0),
+        "partition 1: fetching a": (5, 100.0),
+    }
 
 
-def test_a_partition_that_was_never_fetched_has_to_be() -> None:
-    found = at_work()
+def test_a_partition_that_was_never_fetched_has_the_duty_of_fetching() -> None:
+    found = checkpoints_of_two_partitions()
     found.fetched({TP("a", 0): End(5, 5, 100.0)})
     assert due(found)["partition 1: fetching a"] is None
 
 
-def test_a_full_partition_need_not_be_fetched() -> None:
-    found = at_work()
+def test_a_full_partition_has_no_duty_of_fetching() -> None:
+    found = checkpoints_of_two_partitions()
     found.lanes[1] = lane(full=True)
     assert due(found).keys() == {"partition 0: fetching a"}
 
 
 @pytest.mark.parametrize("busy", [{"woken": True}, {"locked": True}])
-def test_a_checkpoint_is_due_when_something_is_pending_or_one_has_begun(busy: dict[str, bool]) -> None:
-    found = at_work()
+def test_a_checkpoint_is_due_when_records_are_pending_or_a_checkpoint_has_begun(busy: dict[str, bool]) -> None:
+    found = checkpoints_of_two_partitions()
     found.lanes[0] = lane(**busy)
     assert due(found)["partition 0: the next checkpoint"] == 7
 
 
-async def test_while_partitions_are_taken_over_each_producer_that_starts_is_a_step(
+async def test_each_producer_that_starts_counts_as_progress_of_catching_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def stopped(self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object) -> None:
@@ -130,7 +133,7 @@ async def test_while_partitions_are_taken_over_each_producer_that_starts_is_a_st
         raise StopRequested
 
     monkeypatch.setattr(ChangelogRestore, "read", stopped)
-    app, deliveries = app_of(ready=False), {0: Sends(), 1: Sends()}
+    app, deliveries = app_of(ready=False), {0: GatedDelivery(), 1: GatedDelivery()}
     found = checkpoints_of(app, deliveries.__getitem__)
     taking = asyncio.create_task(take_over(app, [0, 1]))
     await turns()
@@ -146,11 +149,11 @@ async def test_while_partitions_are_taken_over_each_producer_that_starts_is_a_st
     assert found.state() == {"phase": "joining", "partitions": []}
 
 
-def test_joining_the_group_may_not_take_for_ever() -> None:
+def test_joining_the_group_is_a_duty() -> None:
     assert due(checkpoints_of(app_of(ready=False))).keys() == {"joining (no partition yet)"}
 
 
-def test_a_worker_without_partitions_while_others_have_them_is_ready_and_has_nothing_to_do() -> None:
+def test_a_worker_without_partitions_is_ready_and_has_no_duties() -> None:
     found = checkpoints_of(app_of())
     assert found.state() == {"phase": "ready", "partitions": []}
     assert due(found) == {}
@@ -169,21 +172,21 @@ def test_the_phase_follows_the_group(given: dict[str, bool], phase: str) -> None
     assert checkpoints_of(app_of(**given)).phase == phase
 
 
-def test_one_that_has_given_up_or_was_told_to_end_is_stopping_and_has_no_duties() -> None:
+def test_a_worker_that_gives_up_or_stops_has_the_phase_stopping_and_no_duties() -> None:
     app = app_of()
-    given_up, told = at_work(), checkpoints_of(app)
+    given_up, stopped = checkpoints_of_two_partitions(), checkpoints_of(app)
     given_up.problems.append("the worker gives up: ProducerFenced; its log says more")
     app.should_stop = True
-    assert [(each.phase, due(each)) for each in (given_up, told)] == [("stopping", {})] * 2
+    assert [(each.phase, due(each)) for each in (given_up, stopped)] == [("stopping", {})] * 2
 
 
 # Records, and the last checkpoint
 
 
 async def owning(
-    app: MagicMock, deliveries: dict[int, Sends], monkeypatch: pytest.MonkeyPatch
+    app: MagicMock, deliveries: dict[int, GatedDelivery], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Checkpoints, dict[int, Lane]]:
-    """Partitions that were taken over, and are read to their end."""
+    """Returns checkpoints and lanes of assigned partitions that are read to their end."""
 
     async def read(
         self: ChangelogRestore, numbers: Sequence[int], changelog_id: Awaitable[str], inputs: Collection[str]
@@ -203,8 +206,8 @@ async def owning(
     return checkpoints, lanes
 
 
-async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoints, lanes = await owning(app_of(), {0: Sends()}, monkeypatch)
+async def test_a_lane_observes_the_clock_before_it_takes_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, lanes = await owning(app_of(), {0: GatedDelivery()}, monkeypatch)
     stage = lanes[0].stages["one"]
     assert isinstance(stage, Listing)
     stage.ticks.clear()
@@ -214,10 +217,10 @@ async def test_a_batch_is_taken_only_after_its_lane_has_heard_the_time(monkeypat
     assert [behind for _, behind in stage.ticks] == [["a"]]
 
 
-async def test_a_partition_begins_no_checkpoint_after_its_last_while_others_are_still_at_theirs(
+async def test_a_revoked_partition_begins_no_checkpoint_after_its_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sends = {0: Sends(), 1: Sends()}
+    sends = {0: GatedDelivery(), 1: GatedDelivery()}
     checkpoints, lanes = await owning(app_of(), sends, monkeypatch)
     for number in lanes:
         await checkpoints.take(TP("a", number), records("a", 1))
@@ -230,7 +233,7 @@ async def test_a_partition_begins_no_checkpoint_after_its_last_while_others_are_
     for more in range(2, 200):
         await checkpoints.take(TP("a", 1), records("a", 1, first=more))
         await asyncio.sleep(0)
-    assert (sends[1].begun, revoked.done()) == (2, False)  # the one that was under way, and the last
+    assert (sends[1].begun, revoked.done()) == (2, False)  # the checkpoint in progress, and the last checkpoint
 
     sends[0].may_send.set()
     await revoked

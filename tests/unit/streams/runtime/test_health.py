@@ -1,4 +1,4 @@
-"""The worker's web port: two pages and nothing else, and a clear word when the port is taken."""
+"""Tests the web port of the worker: /healthz, /readyz, and the error when the port is in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceweir.streams.runtime.health import Health, PortTakenError, bind
 
 
 class Served:
-    """A page server, and what it is to say."""
+    """A page server, and the problems and the state that it reports."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -37,14 +37,16 @@ async def served() -> AsyncIterator[Served]:
     await served.health.stop()
 
 
-async def test_it_is_healthy_while_nothing_stands_still(served: Served) -> None:
+async def test_the_worker_is_healthy_while_there_are_no_problems(served: Served) -> None:
     assert await served.get("/healthz") == (200, {"healthy": True, "problems": []})
     served.problems.append("partition 3: fetching traces has made no progress for more than 120 s")
     assert await served.get("/healthz") == (503, {"healthy": False, "problems": served.problems})
 
 
 @pytest.mark.parametrize("phase", ["starting", "joining", "catching up", "stopping"])
-async def test_it_is_ready_in_one_phase_only_and_alive_in_all(served: Served, phase: str) -> None:
+async def test_the_worker_is_ready_only_in_the_phase_ready_and_healthy_in_every_phase(
+    served: Served, phase: str
+) -> None:
     assert await served.get("/readyz") == (200, {"ready": True, "phase": "ready", "partitions": [0, 2]})
     served.state |= {"phase": phase}
     assert await served.get("/readyz") == (503, {"ready": False, "phase": phase, "partitions": [0, 2]})
@@ -52,22 +54,23 @@ async def test_it_is_ready_in_one_phase_only_and_alive_in_all(served: Served, ph
 
 
 @pytest.mark.parametrize("path", ["/", "/table/", "/router/", "/metrics", "/healthz/x"])
-async def test_nothing_else_is_served(served: Served, path: str) -> None:
+async def test_other_paths_are_not_found(served: Served, path: str) -> None:
     assert (await served.get(path))[0] == 404
 
 
-async def test_the_pages_are_only_read(served: Served) -> None:
+async def test_the_pages_accept_head_and_reject_post(served: Served) -> None:
     assert (await served.get("/healthz", "HEAD"))[0] == 200
     assert (await served.get("/healthz", "POST"))[0] == 405
 
 
-def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
+def test_a_port_in_use_is_reported_with_the_remedy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(PortTakenError, match=rf"web port {port} on 127\.0\.0\.1 .*set TRACEWEIR_WEB_PORT"):
             bind("127.0.0.1", port)
 
 
-def test_an_address_that_is_none_is_named_too() -> None:
-    with pytest.raises(PortTakenError, match=r"on 192\.0\.2\.1 cannot be bound"):  # kept for examples, so nobody's
+def test_an_address_of_another_machine_is_reported() -> None:
+    # RFC 5737 reserves this address for documentation, so no machine has it.
+    with pytest.raises(PortTakenError, match=r"on 192\.0\.2\.1 cannot be bound"):
         bind("192.0.2.1", 6066)

@@ -1,4 +1,4 @@
-"""A lane: where it reads, what waits for what, and what the stages are told."""
+"""Tests a lane: its read positions, the order of its inputs, and the calls to its stages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from traceweir.streams.testing import MemoryTable, Message
 
 
 class Listing:
-    """A stage that lists what it is told."""
+    """A stage that records its calls."""
 
     def __init__(self) -> None:
         self.loaded: dict[bytes, bytes] = {}
@@ -62,25 +62,25 @@ def records(topic: str, *timestamps: int, first: int = 0) -> list[Message]:
 
 
 def ends(lane: Lane, at: float = 100.0, **left: int) -> dict[TP, End]:
-    """How far a fetch came: to the end, but for the topics of which so much is left."""
+    """Returns the ends that a fetch reports: `left` is the number of unread records per topic, 0 by default."""
     return {TP(t, 0): End(place, place + left.get(t, 0), at) for t, place in lane.position.items()}
 
 
-async def test_while_an_input_is_behind_records_come_in_the_order_of_their_timestamps() -> None:
+async def test_records_are_applied_in_timestamp_order_while_an_input_is_behind() -> None:
     lane, stage = make_lane()
     lane.pending_seeks()
 
     await lane.take("a", records("a", 1, 2, 7, 3, 9))
-    assert stage.applied == []  # nothing is known of b
+    assert stage.applied == []  # the end of b is unknown
     await lane.take("b", records("b", 2, 8))
     assert stage.applied == [("a", [1, 2]), ("b", [2]), ("a", [7, 3]), ("b", [8])]
     lane.fetched(ends(lane, b=1), 100.0)
-    assert stage.applied[4:] == []  # the next of b may be an 8 again
+    assert stage.applied[4:] == []  # the next record of b can have the timestamp 8 again
     lane.fetched(ends(lane), 100.0)
     assert stage.applied[4:] == [("a", [9])]
 
 
-async def test_a_record_from_the_future_lets_no_input_run_ahead_of_what_stands_behind_it() -> None:
+async def test_a_timestamp_in_the_future_does_not_let_an_input_run_ahead() -> None:
     lane, stage = make_lane()
     lane.pending_seeks()
 
@@ -89,12 +89,12 @@ async def test_a_record_from_the_future_lets_no_input_run_ahead_of_what_stands_b
 
     assert stage.applied == [("a", [1, 900_000, 2]), ("b", [3, 900_000, 4])]
     await lane.take("b", records("b", 900_000, first=3))
-    assert stage.applied[2:] == [("b", [900_000])]  # and says nothing of what comes next in its own
+    assert stage.applied[2:] == [("b", [900_000])]  # says nothing about its own next timestamp
     lane.fetched(ends(lane), 100.0)
     assert stage.applied[3:] == [("a", [5])]
 
 
-async def test_inputs_that_are_read_to_their_end_wait_for_nobody() -> None:
+async def test_inputs_that_are_read_to_their_end_do_not_wait_for_other_inputs() -> None:
     lane, stage = make_lane()
     lane.pending_seeks()
     lane.fetched(ends(lane), 100.0)
@@ -105,7 +105,7 @@ async def test_inputs_that_are_read_to_their_end_wait_for_nobody() -> None:
     assert stage.applied == [("b", [50, 40]), ("a", [10])]
 
 
-async def test_what_waits_is_not_committed_and_its_input_counts_as_behind() -> None:
+async def test_waiting_records_are_not_committed_and_their_input_counts_as_behind() -> None:
     table = MemoryTable()
     lane, stage = make_lane(table)
     lane.pending_seeks()
@@ -121,7 +121,7 @@ async def test_what_waits_is_not_committed_and_its_input_counts_as_behind() -> N
     assert again.position == {"a": 1, "b": 1}
 
 
-async def test_an_input_that_runs_ahead_is_paused_and_the_one_it_waits_for_is_not() -> None:
+async def test_an_input_that_runs_ahead_is_paused_and_the_input_behind_is_not() -> None:
     lane, stage = make_lane()
     lane.pending_seeks()
     await lane.take("a", records("a", *range(1, QUEUE)))
@@ -133,12 +133,12 @@ async def test_an_input_that_runs_ahead_is_paused_and_the_one_it_waits_for_is_no
     assert not lane.full("a", 20_000)
     assert sum(len(found) for _, found in stage.applied) == QUEUE
     assert max(len(found) for _, found in stage.applied) <= 2_000
-    assert (lane.full("b", QUEUE), lane.full("b", QUEUE + 1)) == (True, False)  # so many are pending
+    assert (lane.full("b", QUEUE), lane.full("b", QUEUE + 1)) == (True, False)  # the number of pending records
     stage.is_full = True
     assert lane.full("b", 20_000)
 
 
-async def test_a_few_large_records_that_wait_fill_the_queue_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_waiting_records_fill_the_queue_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traceweir.streams.runtime.lane.QUEUE_BYTES", 1_000)
     lane, _ = make_lane()
     lane.pending_seeks()
@@ -151,7 +151,7 @@ async def test_a_few_large_records_that_wait_fill_the_queue_too(monkeypatch: pyt
     assert not lane.full("a", 10)
 
 
-async def test_records_that_were_taken_before_are_left_out() -> None:
+async def test_records_that_were_already_taken_are_skipped() -> None:
     lane, stage = make_lane(inputs=("a",))
     await lane.take("a", records("a", 0, 1, 2))
     await lane.take("a", records("a", 1, 2, 3, first=1))
@@ -161,7 +161,7 @@ async def test_records_that_were_taken_before_are_left_out() -> None:
     assert lane.cut().offsets == {"a": 4}
 
 
-async def test_a_lane_that_is_dropped_takes_nothing_more() -> None:
+async def test_a_dropped_lane_takes_no_records() -> None:
     lane, stage = make_lane(inputs=("a",))
     lane.drop()
     await lane.take("a", records("a", 0))
@@ -170,7 +170,7 @@ async def test_a_lane_that_is_dropped_takes_nothing_more() -> None:
 
 
 @pytest.mark.parametrize(("committed", "first", "place"), [({}, 0, 0), ({}, 7, 7), ({"a": 9}, 7, 9), ({"a": 3}, 7, 7)])
-def test_reading_begins_at_the_committed_offset_or_at_the_first_record_there_is(
+def test_reading_starts_at_the_committed_offset_or_at_the_first_existing_record(
     committed: dict[str, int], first: int, place: int
 ) -> None:
     table = MemoryTable()
@@ -181,44 +181,44 @@ def test_reading_begins_at_the_committed_offset_or_at_the_first_record_there_is(
     assert lane.pending_seeks() == {}
 
 
-def test_a_gap_after_a_change_of_hands_is_asked_for_once_more_and_then_taken_for_a_hole() -> None:
+def test_a_gap_after_an_assignment_is_fetched_again_once_and_then_accepted() -> None:
     lane, _ = make_lane(inputs=("a",))
     lane.pending_seeks()
 
     assert lane.has_gap_before("a", 3)
     assert lane.pending_seeks() == {"a": 0}
     assert not lane.has_gap_before("a", 3)
-    assert not lane.has_gap_before("a", 9)  # afterwards the consumer's sequence holds
+    assert not lane.has_gap_before("a", 9)  # afterwards the consumer returns records in sequence
     lane.lose("a")
     assert lane.pending_seeks() == {"a": 0}
     assert lane.has_gap_before("a", 9)
 
 
-def test_the_time_when_all_is_read_is_the_one_at_which_the_broker_said_so() -> None:
+def test_the_tick_with_no_input_behind_has_the_time_of_the_brokers_answer() -> None:
     lane, stage = make_lane()
-    lane.fetched(ends(lane), 101.0)  # not yet sought
+    lane.fetched(ends(lane), 101.0)  # before the first seek
     lane.pending_seeks()
     lane.fetched({TP("a", 0): End(0, 0, 101.5)}, 102.0)
     lane.fetched({TP("a", 0): End(0, 0, 102.5), TP("b", 0): End(0, 0, 102.9)}, 103.0)
-    lane.fetched(ends(lane, at=103.0), 103.001)  # too soon after the last
+    lane.fetched(ends(lane, at=103.0), 103.001)  # too soon after the previous tick
 
     assert stage.ticks == [(101.0, ["a", "b"]), (102.0, ["b"]), (102.5, [])]
 
 
-def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
+def test_stages_see_only_their_own_rows_and_one_cut_contains_all_stages() -> None:
     table = MemoryTable()
     table.write(0, [(b"one/k", b"1"), (b"two/k", b"2"), (OFFSETS, b'{"a":5,"b":6}')])
     stages = {"one": Listing(), "two": Listing()}
     reads = {}
 
-    def new(name: str, topic: str) -> StageSpec:
+    def spec_of(name: str, topic: str) -> StageSpec:
         def make(partition: int, read: object, changed: object) -> Listing:
             reads[name] = read
             return stages[name]
 
         return StageSpec(name, (topic,), (), make)
 
-    lane = Lane(0, [new("one", "a"), new("two", "b")], table, {"a": 0, "b": 0}, 100.0)
+    lane = Lane(0, [spec_of("one", "a"), spec_of("two", "b")], table, {"a": 0, "b": 0}, 100.0)
     assert (stages["one"].loaded, stages["two"].loaded) == ({b"k": b"1"}, {b"k": b"2"})
     assert reads["two"](b"k") == b"2"  # type: ignore[operator]
     stages["one"].rows, stages["two"].rows = [(b"x", b"1")], [(b"x", None)]
@@ -230,7 +230,7 @@ def test_stages_see_only_their_own_rows_and_all_are_cut_in_one_moment() -> None:
     assert lane.cut() == Cut([], [], {})
 
 
-async def test_after_a_pause_the_stages_hear_the_time_before_the_records_and_nothing_counts_as_read() -> None:
+async def test_after_a_pause_the_stages_get_a_tick_with_every_input_behind() -> None:
     lane, stage = make_lane()
     lane.pending_seeks()
     lane.fetched(ends(lane), 100.0)
@@ -242,7 +242,7 @@ async def test_after_a_pause_the_stages_hear_the_time_before_the_records_and_not
     assert stage.ticks == [(500.0, ["a", "b"])]
 
 
-async def test_its_lag_is_what_the_last_fetch_left() -> None:
+async def test_the_lag_is_the_number_of_records_that_the_last_fetch_left() -> None:
     lane, _ = make_lane()
     await lane.take("a", records("a", 1, 2))
     lane.fetched(ends(lane, a=7, b=2), 100.0)
@@ -251,21 +251,21 @@ async def test_its_lag_is_what_the_last_fetch_left() -> None:
     assert lane.lag == 0
 
 
-async def test_the_group_is_told_offsets_once_in_a_while_and_at_the_end() -> None:
+async def test_offsets_are_committed_at_intervals_and_at_the_end() -> None:
     lane, _ = make_lane()
     lane.pending_seeks()
     lane.fetched(ends(lane), 100.0)
-    told = []
+    committed = []
     for number, now in enumerate((0.0, 0.5, 1.0, 1.1)):
         await lane.take("a", records("a", 1, first=number))
         lane.cut()
-        told.append(lane.offsets_to_commit(now))
-    assert told == [{"a": 1}, {}, {"a": 3}, {}]
+        committed.append(lane.offsets_to_commit(now))
+    assert committed == [{"a": 1}, {}, {"a": 3}, {}]
     assert lane.offsets_to_commit(1.2, last=True) == {"a": 4}
     assert lane.offsets_to_commit(9.0) == {}
 
 
-async def test_the_format_is_written_with_the_first_offsets_and_not_again() -> None:
+async def test_the_format_row_is_written_once_with_the_first_offsets() -> None:
     table = MemoryTable()
     for first, expected in ((0, [(FORMAT_ROW, b"%d" % FORMAT)]), (1, []), (2, [])):
         lane, _ = make_lane(table, ("a",))

@@ -1,4 +1,4 @@
-"""A state directory is used by one process at a time, and only if it holds what this worker would have written."""
+"""Tests that a state directory is used by one process at a time, and only by the worker that wrote its state."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from traceweir.streams.testing import MemoryTable
 APPLICATION = "traceweir.assemble"
 
 
-def mark(folder: Path, **changes: object) -> None:
+def write_mark(folder: Path, **changes: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(
         json.dumps({"format": FORMAT, "application": APPLICATION, "partitions": 4} | changes), encoding="utf-8"
     )
 
 
-def test_a_new_one_is_made_and_marked_and_found_again(tmp_path: Path) -> None:
+def test_a_new_state_directory_is_created_marked_and_reused(tmp_path: Path) -> None:
     folder = tmp_path / "state" / APPLICATION
     with claimed(folder, APPLICATION, 4):
         pass
@@ -33,7 +33,7 @@ def test_a_new_one_is_made_and_marked_and_found_again(tmp_path: Path) -> None:
         pass
 
 
-def test_one_from_before_there_was_a_mark_is_taken_over(tmp_path: Path) -> None:
+def test_a_state_directory_without_a_mark_is_adopted(tmp_path: Path) -> None:
     (tmp_path / "v1").mkdir()
     with claimed(tmp_path, APPLICATION, 4):
         assert (tmp_path / MARK).exists()
@@ -49,23 +49,23 @@ def test_one_from_before_there_was_a_mark_is_taken_over(tmp_path: Path) -> None:
         ({"format": "one"}, r"state.json cannot be read, .*: delete .*: the worker rebuilds it from the changelog"),
     ],
 )  # fmt: skip
-def test_one_that_holds_something_else_is_refused_with_the_way_out(
+def test_a_state_directory_of_another_worker_is_rejected_with_the_remedy(
     changes: dict[str, object], sentence: str, tmp_path: Path
 ) -> None:
-    mark(tmp_path, **changes)
+    write_mark(tmp_path, **changes)
     before = (tmp_path / MARK).read_bytes()
     with pytest.raises(StateDirectoryError, match=sentence), claimed(tmp_path, APPLICATION, 4):
         pass
     assert (tmp_path / MARK).read_bytes() == before
 
 
-def test_one_that_is_torn_is_refused(tmp_path: Path) -> None:
+def test_a_state_directory_with_an_incomplete_mark_is_rejected(tmp_path: Path) -> None:
     (tmp_path / MARK).write_bytes(b'{"format": 1, "appl')
     with pytest.raises(StateDirectoryError, match="cannot be read"), claimed(tmp_path, APPLICATION, 4):
         pass
 
 
-def test_two_processes_cannot_have_the_same_one_and_a_killed_one_holds_it_no_more(tmp_path: Path) -> None:
+def test_a_state_directory_has_one_process_and_is_free_after_the_process_is_killed(tmp_path: Path) -> None:
     hold = (
         "import sys, time; from pathlib import Path; from traceweir.streams.runtime.state_directory import claimed\n"
         f"with claimed(Path({str(tmp_path)!r}), {APPLICATION!r}, 4): print('mine', flush=True); time.sleep(100)"
@@ -84,7 +84,7 @@ def test_two_processes_cannot_have_the_same_one_and_a_killed_one_holds_it_no_mor
         pass
 
 
-def test_a_child_process_does_not_hold_it_for_its_parent(tmp_path: Path) -> None:
+def test_a_child_process_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:
     with claimed(tmp_path, APPLICATION, 4):
         child = subprocess.Popen(
             [sys.executable, "-c", "print('here', flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -96,7 +96,7 @@ def test_a_child_process_does_not_hold_it_for_its_parent(tmp_path: Path) -> None
         child.kill()
 
 
-def test_a_place_where_no_folder_can_be_is_named(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(
@@ -108,10 +108,10 @@ def test_a_place_where_no_folder_can_be_is_named(tmp_path: Path) -> None:
         pass
 
 
-# --- the rows themselves
+# --- format of the rows
 
 
-def test_rows_of_a_newer_format_are_refused_when_their_partition_is_taken_over() -> None:
+def test_rows_of_a_newer_format_are_rejected_when_their_partition_is_assigned() -> None:
     table = MemoryTable()
     table.write(3, [(FORMAT_ROW, b"%d" % (FORMAT + 1))])
     with pytest.raises(
@@ -121,7 +121,7 @@ def test_rows_of_a_newer_format_are_refused_when_their_partition_is_taken_over()
         Lane(3, [], table, {}, 100.0)
 
 
-def test_an_older_format_is_refused_before_the_oldest_that_is_read() -> None:
+def test_a_format_older_than_the_oldest_readable_format_is_rejected() -> None:
     check_format(FORMAT, "it")
     with pytest.raises(StateDirectoryError, match=r"it was written by an older Traceweir \(format 0"):
         check_format(0, "it")

@@ -1,4 +1,4 @@
-"""Watchdogs: what stands still is late, what moves or has nothing to do never is, and a pause of the process counts for nothing."""
+"""Tests watchdogs: a duty without progress is late after the limit; a duty with progress or without work never is."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from traceweir.streams.runtime.watchdog import (
 
 LIMIT_S = 10.0
 LOOKS = int(LIMIT_S / LOOK_EVERY_S)
-"""After the first one, so many may find nothing new."""
+"""Number of looks after the first look that can find no progress before a duty is late."""
 
 
 def late_after(dogs: Watchdogs, duty: Duty, looks: int) -> list[list[str]]:
     return [dogs.look([duty]) for _ in range(looks)]
 
 
-def test_what_is_due_and_stands_still_is_late_after_the_limit_and_not_before() -> None:
+def test_a_due_duty_without_progress_is_late_after_the_limit_and_not_before() -> None:
     *before, at_last = late_after(Watchdogs(LIMIT_S), Duty("fetching", True, 1), LOOKS + 2)
     assert before == [[]] * (LOOKS + 1)
     assert at_last == ["fetching has made no progress for more than 10 s"]
 
 
-def test_what_moves_is_never_late_however_long_it_takes() -> None:
+def test_a_duty_with_progress_is_never_late() -> None:
     dogs = Watchdogs(LIMIT_S)
     for step in range(20):
         assert late_after(dogs, Duty("catching up", True, step), LOOKS) == [[]] * LOOKS
 
 
-def test_what_has_nothing_to_do_is_never_late_and_begins_anew_when_it_has() -> None:
+def test_a_duty_that_is_not_due_is_never_late_and_its_limit_starts_when_it_is_due() -> None:
     dogs = Watchdogs(LIMIT_S)
     assert late_after(dogs, Duty("a checkpoint", False, 1), 5 * LOOKS) == [[]] * 5 * LOOKS
     assert late_after(dogs, Duty("a checkpoint", True, 1), LOOKS) == [[]] * LOOKS
@@ -47,14 +47,14 @@ def test_what_has_nothing_to_do_is_never_late_and_begins_anew_when_it_has() -> N
     assert late_after(dogs, Duty("a checkpoint", True, 1), LOOKS) == [[]] * LOOKS
 
 
-def test_what_is_gone_for_a_moment_begins_anew() -> None:
+def test_the_limit_of_a_duty_that_disappears_and_returns_starts_again() -> None:
     dogs, duty = Watchdogs(LIMIT_S), Duty("fetching", True, 1)
     late_after(dogs, duty, LOOKS)
     dogs.look([])
     assert late_after(dogs, duty, LOOKS) == [[]] * LOOKS
 
 
-def test_one_that_moves_does_not_cover_one_that_stands_still() -> None:
+def test_progress_of_one_duty_does_not_hide_another_duty_without_progress() -> None:
     dogs = Watchdogs(LIMIT_S)
     for step in range(LOOKS + 2):
         late = dogs.look([Duty("partition 0", True, step), Duty("partition 1", True, None)])
@@ -64,8 +64,8 @@ def test_one_that_moves_does_not_cover_one_that_stands_still() -> None:
 # --- the watch
 
 
-class Ended:
-    """What the watch was told to end the worker with."""
+class RecordedErrors:
+    """Records the errors with which the watch ends the worker."""
 
     def __init__(self) -> None:
         self.errors: list[BaseException] = []
@@ -74,15 +74,15 @@ class Ended:
         self.errors.append(error)
 
 
-def make_watch(duties: Iterable[Duty], ended: Ended) -> Watch:
+def make_watch(duties: Iterable[Duty], ended: RecordedErrors) -> Watch:
     async def ask() -> bool:
         return True
 
     return Watch(lambda: duties, ended, ask, "kafka:9092", LIMIT_S)
 
 
-async def test_what_is_late_ends_the_worker_in_words() -> None:
-    ended = Ended()
+async def test_a_late_duty_ends_the_worker_with_a_readable_error() -> None:
+    ended = RecordedErrors()
     watch = make_watch([Duty("partition 3: fetching traces", True, 1)], ended)
     for _ in range(LOOKS + 2):
         await watch.look()
@@ -92,8 +92,8 @@ async def test_what_is_late_ends_the_worker_in_words() -> None:
     assert watch.problems == [str(error)]
 
 
-async def test_while_no_broker_answers_nothing_else_is_counted() -> None:
-    ended = Ended()
+async def test_no_duty_is_late_while_no_broker_answers() -> None:
+    ended = RecordedErrors()
     watch = make_watch([Duty("partition 3: the next checkpoint", True, 1)], ended)
     for _ in range(LOOKS):
         await watch.look()
@@ -103,8 +103,8 @@ async def test_while_no_broker_answers_nothing_else_is_counted() -> None:
     assert ended.errors == []
 
 
-async def test_a_question_that_is_not_answered_now_and_then_hides_nothing_that_stands_still() -> None:
-    ended = Ended()
+async def test_single_unanswered_requests_do_not_hide_a_duty_without_progress() -> None:
+    ended = RecordedErrors()
     watch = make_watch([Duty("partition 3: the next checkpoint", True, 1)], ended)
     for _ in range(LOOKS + 2):
         assert not watch.note_answer(answered=False)
@@ -114,8 +114,8 @@ async def test_a_question_that_is_not_answered_now_and_then_hides_nothing_that_s
     assert len(ended.errors) >= 1
 
 
-async def test_kafka_is_lost_after_a_minute_without_an_answer(caplog: pytest.LogCaptureFixture) -> None:
-    watch = make_watch([], Ended())
+async def test_kafka_counts_as_lost_after_60_s_without_an_answer(caplog: pytest.LogCaptureFixture) -> None:
+    watch = make_watch([], RecordedErrors())
     tries = int(LOST_AFTER_S / ASK_EVERY_S)
     assert not any(watch.note_answer(answered=False) for _ in range(tries))
     assert not watch.note_answer(answered=True)

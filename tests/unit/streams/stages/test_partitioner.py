@@ -1,4 +1,4 @@
-"""The home of a key is where Java's default partitioner puts it."""
+"""Tests that the partition of a key is the partition of Java's default partitioner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from traceweir.streams.stages.partitioner import murmur2, partition_of
 
-# Signed hashes, as Kafka's own UtilsTest has them.
+# Signed hashes from Kafka's own UtilsTest.
 JAVA_HASHES = {
     b"21": -973932308,
     b"foobar": -790332482,
@@ -21,16 +21,16 @@ JAVA_HASHES = {
 
 
 @pytest.mark.parametrize(("key", "hashed"), JAVA_HASHES.items())
-def test_the_hash_is_javas_with_the_sign_bit_cleared(key: bytes, hashed: int) -> None:
+def test_the_hash_is_the_hash_of_java_with_the_sign_bit_cleared(key: bytes, hashed: int) -> None:
     assert murmur2(key) == hashed & 0x7FFFFFFF
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 4, 64])
-def test_a_partition_is_the_hash_modulo_the_count(partitions: int) -> None:
+def test_a_partition_is_the_hash_modulo_the_number_of_partitions(partitions: int) -> None:
     for key, hashed in JAVA_HASHES.items():
         assert partition_of(key, partitions) == (hashed & 0x7FFFFFFF) % partitions
 
 
 @given(st.binary(max_size=70))
-def test_the_hash_of_any_key_is_the_kafka_clients(key: bytes) -> None:
+def test_the_hash_of_any_key_equals_the_hash_of_aiokafka(key: bytes) -> None:
     assert murmur2(key) == unsigned_murmur2(key) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""The pool: bounded, and nothing waits while there is room."""
+"""Tests the work pool: it limits concurrent tasks, and starts a task at once while there is room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from traceweir.streams.stages.work_pool import WorkPool
 
 
 class Record:
-    """The pool looks at nothing of a record."""
+    """A record of which the pool reads no field."""
 
     topic, partition, offset, timestamp, key, value, headers = "t", 0, 0, 0, None, None, ()
 
@@ -28,7 +28,7 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_one_that_hangs_delays_nobody() -> None:
+async def test_a_hanging_task_delays_no_other_task() -> None:
     pool, done, released = WorkPool(limit=2), list[str](), asyncio.Event()
 
     async def hang(_: object) -> None:
@@ -44,17 +44,17 @@ async def test_one_that_hangs_delays_nobody() -> None:
     await pool.idle()
 
 
-async def test_work_that_comes_while_the_last_piece_ends_is_done() -> None:
+async def test_a_task_added_while_the_last_task_ends_is_run() -> None:
     pool, done, loop = WorkPool(), list[str](), asyncio.get_running_loop()
 
-    # Called after the task has ended, and before anybody hears that it has.
+    # call_soon runs after the task has ended and before its done callback.
     pool.add(work(done, "first", lambda: loop.call_soon(pool.add, work(done, "second"), Record())), Record())
     await turns(10)
 
     assert done == ["first", "second"]
 
 
-async def test_no_more_than_the_limit_run_at_once() -> None:
+async def test_the_number_of_concurrent_tasks_does_not_exceed_the_limit() -> None:
     pool, running, most, released = WorkPool(limit=3), 0, 0, asyncio.Event()
 
     async def count(_: object) -> None:
@@ -73,7 +73,7 @@ async def test_no_more_than_the_limit_run_at_once() -> None:
     assert (running, most) == (0, 3)
 
 
-async def test_a_piece_that_fails_is_reported_and_the_others_go_on() -> None:
+async def test_a_failing_task_is_reported_and_other_tasks_continue() -> None:
     failures, done = list[BaseException](), list[str]()
     pool = WorkPool(limit=1, failed=failures.append)
 
@@ -89,7 +89,7 @@ async def test_a_piece_that_fails_is_reported_and_the_others_go_on() -> None:
     assert done == ["next"]
 
 
-async def test_a_piece_that_is_cancelled_by_what_it_waits_for_is_reported() -> None:
+async def test_a_task_that_raises_cancelled_error_by_itself_is_reported() -> None:
     failures = list[BaseException]()
     pool = WorkPool(limit=1, failed=failures.append)
 
@@ -100,10 +100,11 @@ async def test_a_piece_that_is_cancelled_by_what_it_waits_for_is_reported() -> N
     await pool.idle()
     await turns()
 
-    assert [type(error) for error in failures] == [RuntimeError]  # a worker can only crash with an Exception
+    # A worker can crash only with an Exception, and CancelledError is not an Exception.
+    assert [type(error) for error in failures] == [RuntimeError]
 
 
-async def test_a_piece_that_somebody_cancels_is_not_reported() -> None:
+async def test_a_task_that_is_cancelled_from_outside_is_not_reported() -> None:
     failures = list[BaseException]()
     pool = WorkPool(limit=1, failed=failures.append)
 
