@@ -1,4 +1,4 @@
-"""Events fold into invocations, in the order in which these began."""
+"""Tests that events become invocations, in the order of the invocations' starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from traceweir.schemas.turns import Turn, turns_of
 
 
 def turns(*events: dict[str, Any], traces: Any = ()) -> list[Turn]:
-    """The turns of events that happen a second apart."""
+    """Returns the turns of these events, which are one second apart."""
     read = [
         EVENT.validate_python({"session_id": "s", "occurred_at": NOW + timedelta(seconds=number), **event})
         for number, event in enumerate(events)
@@ -33,7 +33,7 @@ def event(kind: str, invocation_id: str = "", **fields: Any) -> dict[str, Any]:
     return {"type": kind, "invocation_id": invocation_id, **fields}
 
 
-def said(text: str) -> dict[str, Any]:
+def content(text: str) -> dict[str, Any]:
     return {"parts": [{"text": text}]}
 
 
@@ -41,18 +41,18 @@ def ids(found: list[Turn]) -> list[str]:
     return [turn.invocation.invocation_id for turn in found]
 
 
-def test_the_events_of_an_invocation_become_one() -> None:
+def test_the_events_of_an_invocation_become_one_turn() -> None:
     [turn] = turns(
-        event("invocation.started", "i", user_content=said("Book a seat"), app_name="app", reference_id="r"),
+        event("invocation.started", "i", user_content=content("Book a seat"), app_name="app", reference_id="r"),
         event("model.called", "i", model="m", input_tokens=5, output_tokens=2),
         event("tool.called", "i", name="book", args={"seats": 1}, call_id="c"),
         event("tool.returned", "i", name="book", call_id="c", response={"ok": True}),
         event("tool.returned", "i", name="book", error="no seat"),
         event("retrieval.returned", "i", chunks=[{"doc_uri": "d1"}]),
         event("retrieval.returned", "i", chunks=[{"doc_uri": "d2", "content": "x"}]),
-        event("response.intermediate", "i", author="agent", content=said("One moment")),
+        event("response.intermediate", "i", author="agent", content=content("One moment")),
         event("model.called", "i", model="m", input_tokens=7),
-        event("invocation.completed", "i", final_response=said("Booked")),
+        event("invocation.completed", "i", final_response=content("Booked")),
     )
     invocation = turn.invocation
     assert (turn.app_name, turn.reference_id, turn.reference) == ("app", "r", None)
@@ -73,14 +73,14 @@ def test_the_events_of_an_invocation_become_one() -> None:
     assert not invocation.derived
 
 
-def test_what_no_event_said_is_absent() -> None:
+def test_data_that_no_event_contains_is_absent() -> None:
     [turn] = turns(event("invocation.started", "i"))
     invocation = turn.invocation
     assert (invocation.final_response, invocation.token_usage, invocation.retrieved_context) == (None, None, None)
     assert invocation.tool_uses == []
 
 
-def test_invocations_stand_in_the_order_in_which_they_began() -> None:
+def test_invocations_are_in_the_order_of_their_starts() -> None:
     found = turns(
         event("invocation.started", "b"),
         event("invocation.started", "a"),
@@ -90,7 +90,7 @@ def test_invocations_stand_in_the_order_in_which_they_began() -> None:
     assert ids(found) == ["b", "a"]
 
 
-def test_an_event_without_an_id_belongs_to_the_invocation_that_began_last() -> None:
+def test_an_event_without_an_id_belongs_to_the_invocation_that_started_last() -> None:
     found = turns(
         event("invocation.started", "a"),
         event("tool.called", name="one"),
@@ -110,24 +110,24 @@ def test_invocations_without_an_id_are_numbered_from_0() -> None:
     assert ids(found) == ["#0", "#1", "a"]
 
 
-def test_a_tool_call_before_its_invocation_began_is_part_of_it() -> None:
-    found = turns(event("tool.called", "a", name="x"), event("invocation.started", "a", user_content=said("hi")))
+def test_a_tool_call_before_the_start_of_its_invocation_belongs_to_it() -> None:
+    found = turns(event("tool.called", "a", name="x"), event("invocation.started", "a", user_content=content("hi")))
     assert ids(found) == ["a"]
     assert found[0].invocation.user_content is not None
 
 
-def test_a_recorded_invocation_is_taken_whole() -> None:
+def test_a_recorded_invocation_becomes_a_turn_unchanged() -> None:
     [turn] = turns(
         event(
             "invocation.recorded",
-            invocation={"invocationId": "e1", "finalResponse": said("hi")},
+            invocation={"invocationId": "e1", "finalResponse": content("hi")},
             reference={"question": "q"},
         )
     )
     assert (turn.invocation.invocation_id, turn.reference) == ("e1", Reference(question="q"))
 
 
-def test_the_envelopes_id_goes_before_that_of_the_recorded_invocation() -> None:
+def test_the_id_of_the_event_takes_precedence_over_the_id_of_the_recorded_invocation() -> None:
     found = turns(
         event("invocation.recorded", "outer", invocation={"invocation_id": "inner"}),
         event("invocation.recorded", invocation={}),
@@ -135,11 +135,11 @@ def test_the_envelopes_id_goes_before_that_of_the_recorded_invocation() -> None:
     assert ids(found) == ["outer", "#1"]
 
 
-def test_the_end_of_a_session_is_no_invocation() -> None:
+def test_the_end_event_of_a_session_is_not_an_invocation() -> None:
     assert turns(event("session.ended")) == []
 
 
-def test_a_trace_alone_gives_an_invocation_derived_from_it() -> None:
+def test_a_trace_without_invocations_results_in_a_derived_invocation() -> None:
     trace = make_trace(
         steps=[
             {"step_id": 0, "type": "thought", "content": "t"},
@@ -160,11 +160,11 @@ def test_a_trace_alone_gives_an_invocation_derived_from_it() -> None:
     )
 
 
-def test_a_trace_beside_invocations_derives_none() -> None:
+def test_a_trace_beside_invocations_results_in_no_derived_invocation() -> None:
     assert ids(turns(event("invocation.started", "i"), traces=[make_trace()])) == ["i"]
 
 
-def test_references_may_come_with_any_event_and_the_last_one_stands() -> None:
+def test_any_event_can_have_a_reference_and_the_last_reference_applies() -> None:
     [turn] = turns(
         event("invocation.started", "i", reference={"question": "one"}),
         event("invocation.completed", "i", reference={"expected_facts": ["two"]}),
@@ -172,11 +172,11 @@ def test_references_may_come_with_any_event_and_the_last_one_stands() -> None:
     assert turn.reference == Reference(expected_facts=["two"])
 
 
-def test_two_recorded_invocations_of_one_id_are_told_apart() -> None:
+def test_two_recorded_invocations_with_the_same_id_get_different_ids() -> None:
     recorded = {"type": "invocation.recorded", "invocation": {"invocation_id": "a"}}
     assert ids(turns(recorded, recorded)) == ["a", "a#1"]
 
 
-def test_an_id_that_looks_like_one_of_ours_is_told_apart_from_ours() -> None:
+def test_a_given_id_in_the_form_of_a_generated_id_stays_unique() -> None:
     recorded = {"type": "invocation.recorded", "invocation": {}}
     assert ids(turns({"type": "invocation.started", "invocation_id": "#1"}, recorded)) == ["#1", "#1#1"]

@@ -1,4 +1,4 @@
-"""Which candidates a session gave before, and the rows in which that is remembered."""
+"""Tests which candidates of a session are new or changed, and the rows that store earlier candidates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from traceweir.streams.scoring.result import OfferedCandidate, ScoringResult
 LAST_RECORD_MS = 1_767_225_500_000
 KEY = b"ts\x00\x00\x00\x01"
 FORMAT_1 = b"\x01\x00\x00\x01\x9bv\xd9!`\x00\x00\x00\x0211111111111111112222222222222222"
-"""As the version before attempts wrote it."""
+"""A row in format 1, the format before attempts were added."""
 
 
 def candidate(digest: bytes) -> OfferedCandidate:
@@ -29,18 +29,18 @@ def restarted(rows: dict[bytes, bytes]) -> CandidateChanges:
     return changes
 
 
-def test_a_first_scoring_writes_the_row_that_it_wrote_before_there_were_attempts() -> None:
+def test_attempt_0_writes_a_row_in_format_1() -> None:
     changes = CandidateChanges(1_000)
     assert changed(changes, b"2", revision=2)
     assert changes.rows() == [(KEY, FORMAT_1)]
 
 
-@pytest.mark.parametrize(("digest", "given"), [(b"2", False), (b"3", True)])
-def test_such_a_row_is_read_as_attempt_0(digest: bytes, given: bool) -> None:
-    assert changed(restarted({KEY: FORMAT_1}), digest, revision=2, attempt=1) is given
+@pytest.mark.parametrize(("digest", "is_changed"), [(b"2", False), (b"3", True)])
+def test_a_row_in_format_1_is_read_as_attempt_0(digest: bytes, is_changed: bool) -> None:
+    assert changed(restarted({KEY: FORMAT_1}), digest, revision=2, attempt=1) is is_changed
 
 
-def test_an_earlier_attempt_is_handed_on_and_does_not_stand_for_what_was_given() -> None:
+def test_an_earlier_attempt_is_published_and_does_not_replace_the_stored_candidate() -> None:
     changes = CandidateChanges(1_000)
     changed(changes, b"2", revision=2, attempt=0)
     changed(changes, b"3", revision=2, attempt=2)
@@ -51,6 +51,6 @@ def test_an_earlier_attempt_is_handed_on_and_does_not_stand_for_what_was_given()
         assert not changed(each, b"3", revision=3)
 
 
-def test_a_row_of_a_later_version_is_refused() -> None:
+def test_a_row_of_a_later_version_is_rejected() -> None:
     with pytest.raises(ValueError, match="of format 3; this version reads 1 and 2"):
         restarted({KEY: b"\x03" + FORMAT_1[1:]})

@@ -1,4 +1,4 @@
-"""Sessions that wait for a judge: what is due when, and what becomes of the rows of the version before."""
+"""Tests sessions that wait for a judge: when a retry is due, and how rows of version 1 are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION_1 = {
         "019500cf0000019b76d9216091009409cf0000019b76f7a5e00102cf0000019b76d92160"
     ),
 }
-"""One that waits, one that was retried with success, and one that waits after such a retry."""
+"""A session that waits, a session that was retried successfully, and a session that waits after a successful retry."""
 
 
 def retries(config: RetryLater | None = CONFIG) -> JudgeRetries:
@@ -37,7 +37,7 @@ def restarted(before: JudgeRetries) -> JudgeRetries:
     return after
 
 
-def test_a_session_is_due_once_after_its_time_also_after_a_restart() -> None:
+def test_a_retry_is_due_once_after_its_time_also_after_a_restart() -> None:
     before = retries()
     assert before.note(b"s", 7, result(revision=2))
     for each in (before, restarted(before)):
@@ -48,7 +48,7 @@ def test_a_session_is_due_once_after_its_time_also_after_a_restart() -> None:
         assert each.take_due(NOW_S + 10_000) == []
 
 
-def test_each_published_retry_counts_one_attempt_until_none_is_left() -> None:
+def test_each_retry_uses_an_attempt_until_none_is_left_and_published_retries_count() -> None:
     waiting = retries()
     waiting.note(b"s", 7, result(unanswered=5))
     found = []
@@ -60,7 +60,7 @@ def test_each_published_retry_counts_one_attempt_until_none_is_left() -> None:
     assert waiting.rows() == [(row_key, None)]
 
 
-def test_what_could_not_be_tried_comes_again_after_a_pause_and_not_before_it_is_due() -> None:
+def test_a_retry_that_could_not_start_is_due_again_after_a_pause() -> None:
     waiting = retries()
     waiting.note(b"s", 7, result())
     [row_key] = waiting.take_due(NOW_S + 900)
@@ -73,7 +73,7 @@ def test_what_could_not_be_tried_comes_again_after_a_pause_and_not_before_it_is_
     assert waiting.take_due(NOW_S + 900 + PAUSE_S + 900) == [row_key]
 
 
-def test_no_more_are_taken_at_a_time_than_may_be() -> None:
+def test_the_number_of_concurrent_retries_is_limited() -> None:
     waiting = retries()
     for number in range(AT_ONCE + 1):
         waiting.note(b"%d" % number, number, result())
@@ -83,7 +83,7 @@ def test_no_more_are_taken_at_a_time_than_may_be() -> None:
     assert len(waiting.take_due(NOW_S + 900)) == 1
 
 
-def test_a_restart_keeps_which_session_is_the_oldest() -> None:
+def test_a_restart_keeps_the_order_in_which_sessions_were_added() -> None:
     config = RetryLater(after_s=900, max_sessions=2)
     before = JudgeRetries(config)
     before.note(b"z", 1, result())
@@ -95,7 +95,7 @@ def test_a_restart_keeps_which_session_is_the_oldest() -> None:
     assert after.get(b"ra" + bytes(4)) is not None
 
 
-def test_of_the_rows_of_version_1_those_that_wait_are_retried_unless_a_retry_has_a_revision_of_its_own() -> None:
+def test_waiting_rows_of_version_1_are_retried_unless_a_retry_has_its_own_revision() -> None:
     waiting = retries()
     waiting.load(VERSION_1)
     assert waiting.take_due(NOW_S + 10_000) == [b"ra" + bytes(4)]
@@ -112,6 +112,6 @@ def test_without_a_config_every_row_is_deleted() -> None:
     assert (after.rows(), after.take_due(NOW_S + 10_000)) == ([(key, None) for key in rows], [])
 
 
-def test_a_row_of_a_later_version_is_refused() -> None:
+def test_a_row_of_a_later_version_is_rejected() -> None:
     with pytest.raises(ValueError, match="of format 3; this version reads 1 and 2"):
         retries().load({b"rs" + bytes(4): b"\x03"})

@@ -1,4 +1,4 @@
-"""Progress: what its row says of other versions."""
+"""Tests the row of the offset tracker, also in the format of earlier and later versions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 from traceweir.streams.score.offset_tracker import OffsetTracker
 
 
-def test_numbers_one_by_one_as_the_version_before_wrote_them_are_read() -> None:
+def test_a_row_of_single_offsets_from_an_earlier_version_is_read() -> None:
     progress = OffsetTracker()
     progress.load(array("q", [3, 5, 6]).tobytes())
     assert [offset for offset in range(2, 8) if progress.begin(offset)] == [2, 4, 7]
 
 
-def test_a_row_of_a_newer_version_is_named() -> None:
+def test_a_row_of_a_newer_version_is_rejected_with_its_format() -> None:
     with pytest.raises(ValueError, match="row of offsets that are done of format 3; this version reads 1 and 2"):
         OffsetTracker().load(b"\x03" + bytes(16))
 
 
-def test_what_was_done_before_stays_written_until_it_is_read_past() -> None:
+def test_offsets_done_before_a_restart_stay_in_the_row_until_reading_has_passed_them() -> None:
     former = OffsetTracker()
     for offset in range(10):
         former.begin(offset)
