@@ -31,7 +31,7 @@ class Asking:
         return asyncio.create_task(self._ask(name, tokens, takes))
 
     def end(self, name: str) -> None:
-        """Answer it."""
+        """Ends this question, as an answer of the model does."""
         self._ends[name].set()
 
     async def _ask(self, name: str, tokens: int, takes: int) -> None:
@@ -42,7 +42,7 @@ class Asking:
 
 
 async def settled() -> None:
-    """Lets every task run until it blocks: no task here waits for a clock or a socket."""
+    """Lets every task run until it blocks; no task in these tests waits for a clock or a socket."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -132,7 +132,7 @@ async def test_rounding_residue_of_usd_sums_blocks_no_question() -> None:
     first, second = Use(1, 0.018), Use(1, 0.3 * 78 / 100)
     assert first.usd + second.usd - first.usd - second.usd > 0
     async with AsyncExitStack() as held:
-        for use in (second, first):  # what is entered last ends first
+        for use in (second, first):  # the context entered last ends first
             await held.enter_async_context(budget.reserve(use, lambda paid: None))
     async with asyncio.timeout(20), budget.reserve(Use(1, 0.3), lambda paid: None):
         pass

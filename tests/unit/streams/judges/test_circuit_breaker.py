@@ -1,4 +1,4 @@
-"""No question waits for a model that is down: neither a new question nor a waiting question."""
+"""Tests that neither a new question nor a waiting question waits for a model that is down."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from traceweir.streams.judges.circuit_breaker import CircuitBreaker
 from traceweir.streams.judges.errors import Refused
 
 LIMIT_S = 20
-"""Fails a test that would hang; no test takes this long."""
+"""Seconds after which a hanging test fails; no test takes this long."""
 
 
 class ManualClock:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0

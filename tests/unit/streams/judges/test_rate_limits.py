@@ -1,4 +1,4 @@
-"""Requests and tokens per minute, on an event loop whose clock jumps to the next timer."""
+"""Tests the limits of requests and tokens per minute, on an event loop whose clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 class TimelessLoop(JumpingLoop):
-    """A jumping loop on which computation takes no time either."""
+    """A jumping loop on which computation takes no time."""
 
     def time(self) -> float:
         return self._ahead
 
 
-def moments(
+def start_times_s(
     ask: Callable[[Limits], Awaitable[None]],
     count: int,
     loop: type[JumpingLoop] = JumpingLoop,
     **config: int,
 ) -> list[float]:
-    """When each of so many that come at once may ask, in seconds since the first."""
+    """Returns the start times of `count` simultaneous questions, in seconds after the first start."""
 
     async def all_at_once() -> list[float]:
         limits, found = Limits(JudgeConfig.model_validate(config)), list[float]()
@@ -61,30 +61,30 @@ def moments(
 
 
 @pytest.mark.parametrize("per_minute", [1, 7, 60, 600])
-def test_no_minute_has_more_requests_than_it_may_and_a_tenth(per_minute: int) -> None:
-    asked = moments(lambda limits: limits.wait(1), 3 * per_minute, requests_per_minute=per_minute)
+def test_no_minute_has_more_requests_than_the_limit_plus_a_tenth(per_minute: int) -> None:
+    asked = start_times_s(lambda limits: limits.wait(1), 3 * per_minute, requests_per_minute=per_minute)
     most = max(sum(start <= each < start + 60 for each in asked) for start in asked)
     assert most <= per_minute + max(1, per_minute // 10)
     assert asked[-1] >= 60 * (3 * per_minute - max(1, per_minute // 10) - 1) / per_minute - 1e-6
 
 
-def test_a_tenth_of_a_minutes_requests_may_come_at_once_and_no_more() -> None:
-    asked = moments(lambda limits: limits.wait(1), 30, requests_per_minute=100)
+def test_at_most_a_tenth_of_a_minutes_requests_start_at_once() -> None:
+    asked = start_times_s(lambda limits: limits.wait(1), 30, requests_per_minute=100)
     assert sum(each < 0.5 for each in asked) == 10
 
 
-def test_questions_begin_one_after_the_other_even_if_all_may_be_asked_at_once() -> None:
-    asked = moments(lambda limits: limits.start(), 100, TimelessLoop)
+def test_questions_start_one_after_another_even_without_limits() -> None:
+    asked = start_times_s(lambda limits: limits.start(), 100, TimelessLoop)
     assert [later - earlier for earlier, later in pairwise(asked)] == pytest.approx([START_EVERY_S] * 99)
 
 
-def test_tokens_are_counted_and_not_questions() -> None:
-    asked = moments(lambda limits: limits.wait(250), 8, tokens_per_minute=1_000)
+def test_the_token_limit_counts_tokens_and_not_questions() -> None:
+    asked = start_times_s(lambda limits: limits.wait(250), 8, tokens_per_minute=1_000)
     assert [round(each / 15) for each in asked] == [0, 0, 0, 0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("asked", [(30, 20, 10), (2_500, 20, 10)], ids=["long", "longer than a minute"])
-def test_questions_are_asked_in_the_order_of_coming_however_long_they_are(asked: tuple[int, ...]) -> None:
+def test_questions_start_in_arrival_order_regardless_of_their_length(asked: tuple[int, ...]) -> None:
     order = []
 
     async def in_turn(limits: Limits) -> None:
@@ -94,7 +94,7 @@ def test_questions_are_asked_in_the_order_of_coming_however_long_they_are(asked:
 
     waiting: list[int] = []
     asked = (1_000, *asked)  # the first fills the bucket
-    moments(in_turn, len(asked), tokens_per_minute=1_000)
+    start_times_s(in_turn, len(asked), tokens_per_minute=1_000)
     assert order == list(asked)
 
 
@@ -112,6 +112,6 @@ def test_a_cancelled_waiter_lets_the_next_question_start() -> None:
         runner.run(first_leaves())
 
 
-def test_a_question_of_more_tokens_than_a_minute_has_takes_as_many_minutes_and_is_asked() -> None:
-    asked = moments(lambda limits: limits.wait(2_500), 2, tokens_per_minute=1_000)
+def test_a_question_longer_than_the_limit_per_minute_waits_several_minutes() -> None:
+    asked = start_times_s(lambda limits: limits.wait(2_500), 2, tokens_per_minute=1_000)
     assert 149 <= asked[1] <= 151

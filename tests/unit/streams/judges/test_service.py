@@ -11,10 +11,10 @@ from tests.support.openai_server import Say, openai_server
 
 from traceweir.schemas.score import Cost
 
-pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+pytestmark = pytest.mark.xdist_group("litellm")  # loading litellm takes seconds, so one process runs these tests
 
 
-async def test_an_answer_comes_with_what_it_cost() -> None:
+async def test_a_reply_contains_its_cost() -> None:
     async with openai_server(Say(text="no, it is not")) as server:
         judge = judging(server.url, config=PRICES).session()
         reply = await judge.ask(question("Is it?"))
@@ -49,7 +49,7 @@ async def test_concurrent_requests_do_not_exceed_the_configured_concurrency() ->
     assert server.at_once == 5
 
 
-async def test_names_are_litellms_unless_the_config_says_otherwise() -> None:
+async def test_the_config_can_map_a_model_name_to_a_litellm_name() -> None:
     async with openai_server() as server:
         config = {"models": {"gemini-2.5-flash": "openai/qwen"}}
         judge = judging(server.url, config=config).session()
@@ -58,7 +58,7 @@ async def test_names_are_litellms_unless_the_config_says_otherwise() -> None:
     assert [body["model"] for body in server.asked] == ["qwen", "llama"]
 
 
-async def test_a_model_of_unknown_provider_is_refused_with_the_way_out() -> None:
+async def test_a_model_of_an_unknown_provider_is_rejected_with_the_remedy() -> None:
     judge = judging("", key=None).session()
     assert "judge.models" in await error_message(judge.ask(question(model="nonsense")))
 
@@ -67,7 +67,9 @@ async def test_a_model_of_unknown_provider_is_refused_with_the_way_out() -> None
     ("setting", "model", "sent"),
     [("auto", "stub", False), ("auto", "gpt-4o-mini", True), ("always", "stub", True), ("never", "gpt-4o-mini", False)],
 )
-async def test_the_schema_of_the_answer_goes_to_models_that_keep_to_one(setting: str, model: str, sent: bool) -> None:
+async def test_the_answer_schema_is_sent_to_models_that_support_structured_output(
+    setting: str, model: str, sent: bool
+) -> None:
     answer = {"type": "object", "properties": {"verdict": {"type": "string"}}, "additionalProperties": False}
     async with openai_server() as server:
         judge = judging(server.url, config={"structured_output": setting}).session()

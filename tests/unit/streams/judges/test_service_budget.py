@@ -16,7 +16,7 @@ from traceweir.scorers.judge import BudgetSpent
 from traceweir.streams.judges.budget import JudgeBudget, Paid, Reservation
 from traceweir.streams.judges.models import Use
 
-pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+pytestmark = pytest.mark.xdist_group("litellm")  # loading litellm takes seconds, so one process runs these tests
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ async def test_the_budget_is_not_exceeded(limit: dict[str, float], left: str) ->
     assert asked > 1
 
 
-async def test_a_question_that_does_not_fit_is_not_sent() -> None:
+async def test_a_question_that_exceeds_the_budget_is_not_sent() -> None:
     async with openai_server() as server:
         judge = judging(server.url, config={"budget": {"tokens_per_day": 150}}).session()
         why = await error_message(judge.ask(question("x" * 600)), BudgetSpent)
@@ -100,7 +100,7 @@ async def test_questions_wait_for_reserved_budget() -> None:
     assert (budget.most_reserved, server.at_once) == (2, 2)
 
 
-async def test_what_was_paid_before_counts() -> None:
+async def test_spending_recorded_before_the_start_counts_towards_the_budget() -> None:
     clock = Clock()
     async with openai_server() as server:
         first = judging(server.url, clock=clock, config={"budget": {"tokens_per_day": 125}})

@@ -14,10 +14,10 @@ from traceweir.schemas.judge_config import VerdictCache
 from traceweir.schemas.score import Cost
 from traceweir.streams.judges.verdict_file import JudgeFile
 
-pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+pytestmark = pytest.mark.xdist_group("litellm")  # loading litellm takes seconds, so one process runs these tests
 
 
-async def test_an_equal_question_is_not_paid_for_twice() -> None:
+async def test_an_equal_question_is_answered_from_the_cache() -> None:
     async with openai_server(default=lambda body: Say(text=body["messages"][0]["content"])) as server:
         judges = judging(server.url)
         first = await judges.session().ask(question())
@@ -35,10 +35,10 @@ async def test_an_equal_question_is_not_paid_for_twice() -> None:
     assert (second.text, second.cost, first.cost.cached) == (first.text, Cost(cached=True), False)
     assert len(server.asked) == 6
     assert again.judged.paid == []
-    assert len(again.judged.verdicts) == 1  # for its own rows
+    assert len(again.judged.verdicts) == 1  # the session stores the verdict in its own rows
 
 
-async def test_questions_that_are_equal_and_asked_at_once_are_asked_once() -> None:
+async def test_concurrent_equal_questions_result_in_one_request() -> None:
     async with openai_server(default=lambda body: Say(after_s=0.05)) as server:
         judges = judging(server.url)
         replies = await asyncio.gather(*(judges.session().ask(question()) for _ in range(20)))
@@ -58,7 +58,7 @@ async def test_when_the_asking_task_is_cancelled_a_waiting_task_asks() -> None:
     assert first.cancelled()
 
 
-async def test_old_verdicts_are_asked_for_again() -> None:
+async def test_a_verdict_beyond_its_maximum_age_is_requested_again() -> None:
     clock = Clock()
     async with openai_server() as server:
         judge = judging(server.url, clock=clock, config={"cache": {"max_age_s": 60}}).session()
@@ -69,7 +69,7 @@ async def test_old_verdicts_are_asked_for_again() -> None:
         assert not (await judge.ask(question())).cost.cached
 
 
-async def test_a_verdict_that_grew_too_old_is_paid_for_once_more_and_learned() -> None:
+async def test_a_new_verdict_replaces_an_outdated_verdict_for_other_sessions() -> None:
     clock = Clock()
     async with openai_server() as server:
         judges = judging(server.url, clock=clock, config={"cache": {"max_age_s": 60}})
@@ -79,7 +79,7 @@ async def test_a_verdict_that_grew_too_old_is_paid_for_once_more_and_learned() -
         clock.go(seconds=61)
         second = judges.session(known)
         assert not (await second.ask(question())).cost.cached
-        third = judges.session(known)  # of another session that knows only the old one
+        third = judges.session(known)  # the judge of another session, which knows only the outdated verdict
         assert (await third.ask(question())).cost.cached
     [new] = second.judged.verdicts
     assert new.at == known[0].at + 61_000
@@ -87,7 +87,7 @@ async def test_a_verdict_that_grew_too_old_is_paid_for_once_more_and_learned() -
     assert len(server.asked) == 2
 
 
-async def test_what_a_session_knows_is_not_paid_for_though_the_process_forgot_it() -> None:
+async def test_verdicts_that_a_session_knows_are_used_after_the_cache_has_evicted_them() -> None:
     clock = Clock()
     async with openai_server() as server:
         earlier = judging(server.url, clock=clock).session()
@@ -100,14 +100,14 @@ async def test_what_a_session_knows_is_not_paid_for_though_the_process_forgot_it
     assert len(server.asked) == 3
 
 
-async def test_without_a_cache_every_question_is_asked() -> None:
+async def test_without_a_cache_every_question_is_a_request() -> None:
     async with openai_server() as server:
         judge = judging(server.url, config={"cache": {"max_verdicts": 0}}).session()
         for _ in range(3):
             assert not (await judge.ask(question())).cost.cached
 
 
-async def test_a_file_remembers_from_run_to_run(tmp_path: Path) -> None:
+async def test_verdicts_in_a_file_are_used_by_the_next_run(tmp_path: Path) -> None:
     clock, path = Clock(), tmp_path / "new" / "verdicts.sqlite3"
     async with openai_server() as server:
         for run in range(2):

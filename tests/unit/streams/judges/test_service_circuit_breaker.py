@@ -10,10 +10,10 @@ from tests.support.judge_errors import error_message
 from tests.support.judged import judging, question
 from tests.support.openai_server import Say, busy, openai_server
 
-pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+pytestmark = pytest.mark.xdist_group("litellm")  # loading litellm takes seconds, so one process runs these tests
 
 
-async def test_a_model_that_is_down_is_not_asked_again() -> None:
+async def test_the_open_breaker_refuses_questions_to_its_model_and_not_to_other_models() -> None:
     async with openai_server(default=lambda body: busy(None, 500)) as server:
         config = {"breaker": {"failures": 4, "open_s": 1_000}}
         judge = judging(server.url, config=config).session()
@@ -26,7 +26,7 @@ async def test_a_model_that_is_down_is_not_asked_again() -> None:
     assert other.text == "yes"
 
 
-async def test_a_model_that_is_only_busy_is_not_taken_for_one_that_is_down() -> None:
+async def test_replies_with_status_429_do_not_open_the_breaker() -> None:
     async with openai_server(*[busy("0")] * 30) as server:
         judge = judging(server.url, config={"breaker": {"failures": 4}}).session()
         found = await asyncio.gather(*(judge.ask(question(str(number))) for number in range(10)))
@@ -42,12 +42,12 @@ async def test_questions_in_the_rate_limit_queue_are_refused_when_the_breaker_op
     assert ["not asked" in why for why in whys] == [False, True, True, True, True]
 
 
-async def test_a_model_that_is_down_takes_nothing_of_the_rate_limit() -> None:
+async def test_questions_that_the_breaker_refuses_use_none_of_the_rate_limit() -> None:
     async with openai_server(busy(None, 500)) as server, asyncio.timeout(20):
         config = {"requests_per_minute": 20, "retries": {"attempts": 1}, "breaker": {"failures": 1}}
         judge = judging(server.url, config=config).session()
         await error_message(judge.ask(question("0")))
-        for number in range(1, 20):  # of two that may come at once, one is left
+        for number in range(1, 20):  # two requests can start at once; one is left
             assert "not asked" in await error_message(judge.ask(question(str(number))))
         await judge.ask(question(model="openai/other"))
     assert len(server.asked) == 2

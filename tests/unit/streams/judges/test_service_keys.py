@@ -9,11 +9,11 @@ from tests.support.judge_errors import error_message
 from tests.support.judged import KEY, judging, question
 from tests.support.openai_server import Say, openai_server
 
-pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+pytestmark = pytest.mark.xdist_group("litellm")  # loading litellm takes seconds, so one process runs these tests
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
-async def test_a_key_that_the_server_repeats_gets_nowhere(
+async def test_a_key_in_an_error_of_the_server_reaches_no_error_message_log_or_output(
     status: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = "another-provider's-key"
@@ -23,14 +23,14 @@ async def test_a_key_that_the_server_repeats_gets_nowhere(
         judge = judging(server.url).session()
         why = await error_message(judge.ask(question(f"{other} Bearer abcdefgh12345")))
     assert "what you sent was" in why
-    for said in (why, caplog.text, *capfd.readouterr()):
-        assert KEY not in said
-        assert other not in said
-        assert "abcdefgh12345" not in said
+    for text in (why, caplog.text, *capfd.readouterr()):
+        assert KEY not in text
+        assert other not in text
+        assert "abcdefgh12345" not in text
     assert len(why) < 500
 
 
-async def test_a_key_that_the_model_repeats_does_not_reach_the_verdict() -> None:
+async def test_a_key_in_the_reply_of_the_model_is_redacted() -> None:
     async with openai_server(Say(text=f"Your key is {KEY}.")) as server:
         reply = await judging(server.url).session().ask(question())
     assert reply.text == "Your key is [secret]."

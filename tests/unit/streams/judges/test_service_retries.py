@@ -9,7 +9,7 @@ from tests.support.judge_errors import error_message
 from tests.support.judged import Pauses, judging, question
 from tests.support.openai_server import Say, busy, openai_server
 
-pytestmark = pytest.mark.xdist_group("litellm")  # loading it takes seconds: in one process only
+pytestmark = pytest.mark.xdist_group("litellm")  # loading litellm takes seconds, so one process runs these tests
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ async def test_the_error_of_an_unexpected_answer_has_no_traceback() -> None:
     async with openai_server(default=lambda body: Say(body=b"[1]")) as server:
         why = await error_message(judging(server.url, config={"retries": {"attempts": 1}}).session().ask(question()))
     assert "openai/stub" in why
-    assert not any(told in why for told in ("Traceback", ".py", "site-packages"))
+    assert not any(text in why for text in ("Traceback", ".py", "site-packages"))
 
 
-async def test_an_answer_that_cannot_be_read_was_given_and_its_prompt_counts() -> None:
+async def test_the_prompt_of_an_unreadable_answer_counts_as_paid() -> None:
     async with openai_server(Say(body=b"{no json")) as server:
         judge = judging(server.url).session()
         assert (await judge.ask(question())).text == "yes"
@@ -48,12 +48,12 @@ async def test_an_answer_that_cannot_be_read_was_given_and_its_prompt_counts() -
 
 
 @pytest.mark.parametrize("say", [Say(after_s=30), Say(drip_s=0.01)], ids=["silent", "slow"])
-async def test_a_server_that_takes_too_long_is_asked_again(say: Say) -> None:
+async def test_a_request_that_times_out_is_retried(say: Say) -> None:
     async with openai_server(say) as server:
         judge = judging(server.url, config={"timeout_s": 0.6}).session()
         assert (await judge.ask(question())).text == "yes"
     assert len(server.asked) == 2
-    # Nobody knows whether the first was paid for: its prompt counts.
+    # The provider may have charged the first attempt, so its prompt counts.
     assert sum(paid.tokens for paid in judge.judged.paid) > 12
 
 
@@ -67,13 +67,13 @@ async def test_permanent_failures_are_not_retried(trouble: Say) -> None:
     assert len(server.asked) == 1
 
 
-async def test_a_quota_that_is_used_up_is_no_reason_to_wait() -> None:
+async def test_an_exhausted_quota_is_not_retried() -> None:
     async with openai_server(busy(None, 429, "insufficient_quota: check your plan")) as server:
         await error_message(judging(server.url).session().ask(question()))
     assert len(server.asked) == 1
 
 
-async def test_pauses_grow_as_adks_and_end_with_the_seventh_attempt() -> None:
+async def test_pauses_double_as_in_adk_up_to_120_s_and_end_with_the_seventh_attempt() -> None:
     pauses = Pauses()
     async with openai_server(default=lambda body: busy(None)) as server:
         retries = {"attempts": 7, "jitter_s": 0}
@@ -82,7 +82,7 @@ async def test_pauses_grow_as_adks_and_end_with_the_seventh_attempt() -> None:
     assert pauses.taken == [5, 10, 20, 40, 80, 120]
 
 
-async def test_a_provider_that_says_when_to_come_again_is_not_asked_before() -> None:
+async def test_the_pause_follows_the_retry_after_header() -> None:
     pauses = Pauses()
     async with openai_server(busy("33"), busy("2")) as server:
         retries = {"initial_s": 1, "jitter_s": 0}
@@ -97,7 +97,7 @@ async def test_a_long_retry_after_ends_the_retries() -> None:
     assert (len(server.asked), pauses.taken) == (1, [])
 
 
-async def test_two_in_a_hundred_that_are_too_busy_cost_no_verdict() -> None:
+async def test_two_percent_of_busy_replies_lose_no_verdict() -> None:
     async with openai_server() as server:
         server.default = lambda body: busy("0") if len(server.asked) % 50 == 0 else Say()
         judge = judging(server.url).session()

@@ -1,4 +1,4 @@
-"""Which embedder a setting gives, and how many coroutines share one."""
+"""Tests which embedder a setting loads, and how concurrent coroutines share an embedder in batches."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class GatedEmbedder:
-    """Embeds a text as its length; every batch waits until the test lets it go."""
+    """Embeds a text as its length; every batch waits until the test releases the gate."""
 
     id, dimensions, runs_inline = "gated@1", 1, False
 
@@ -61,13 +61,13 @@ def gated() -> Iterator[GatedEmbedder]:
 
 
 async def submitted(*coroutines: Coroutine[Any, Any, T]) -> list[asyncio.Task[T]]:
-    """Tasks that have all run up to their first wait."""
+    """Returns tasks that have all run until their first wait."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     await asyncio.sleep(0)
     return tasks
 
 
-async def test_texts_asked_for_while_a_batch_runs_become_the_next_batch(gated: GatedEmbedder) -> None:
+async def test_texts_submitted_while_a_batch_runs_become_the_next_batch(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     first = await submitted(batching.embed("a"))
     await gated.has_started()
@@ -78,7 +78,7 @@ async def test_texts_asked_for_while_a_batch_runs_become_the_next_batch(gated: G
     await batching.close()
 
 
-async def test_callers_of_one_moment_share_the_first_batch_and_no_batch_is_larger_than_the_limit(
+async def test_simultaneous_callers_share_batches_up_to_the_maximum_size(
     gated: GatedEmbedder,
 ) -> None:
     batching = Batching(gated, max_batch=2)
@@ -88,7 +88,7 @@ async def test_callers_of_one_moment_share_the_first_batch_and_no_batch_is_large
     await batching.close()
 
 
-async def test_batches_run_in_one_thread_that_is_not_the_event_loop(gated: GatedEmbedder) -> None:
+async def test_batches_run_in_a_single_thread_outside_the_event_loop(gated: GatedEmbedder) -> None:
     batching = Batching(gated, max_batch=1)
     gated.gate.release(3)
     await asyncio.gather(*(batching.embed(text) for text in "abc"))
@@ -96,16 +96,16 @@ async def test_batches_run_in_one_thread_that_is_not_the_event_loop(gated: Gated
     await batching.close()
 
 
-async def test_an_exception_reaches_every_caller_of_its_batch_and_no_other(gated: GatedEmbedder) -> None:
+async def test_an_exception_reaches_the_callers_of_its_batch_and_no_other_caller(gated: GatedEmbedder) -> None:
     batching = Batching(gated, max_batch=2)
     gated.gate.release(2)
     results = await asyncio.gather(*map(batching.embed, ["a", "broken", "c", "d"]), return_exceptions=True)
-    told = [str(each) if isinstance(each, BaseException) else float(each[0]) for each in results]
-    assert told == ["out of memory", "out of memory", 1, 1]
+    outcomes = [str(each) if isinstance(each, BaseException) else float(each[0]) for each in results]
+    assert outcomes == ["out of memory", "out of memory", 1, 1]
     await batching.close()
 
 
-async def test_an_embedder_that_gives_too_few_vectors_is_found_out(gated: GatedEmbedder) -> None:
+async def test_an_embedder_that_returns_too_few_vectors_is_an_error(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     gated.gate.release(1)
     with pytest.raises(ValueError, match=r"gated@1 gave an array of shape \(0, 1\) for 1 texts"):
@@ -113,7 +113,7 @@ async def test_an_embedder_that_gives_too_few_vectors_is_found_out(gated: GatedE
     await batching.close()
 
 
-async def test_a_caller_that_has_gone_is_not_embedded_and_disturbs_nobody(gated: GatedEmbedder) -> None:
+async def test_the_text_of_a_cancelled_caller_is_not_embedded(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     running = await submitted(batching.embed("running"))
     await gated.has_started()
@@ -126,7 +126,7 @@ async def test_a_caller_that_has_gone_is_not_embedded_and_disturbs_nobody(gated:
     await batching.close()
 
 
-async def test_a_new_batch_starts_after_all_had_been_done(gated: GatedEmbedder) -> None:
+async def test_a_new_batch_starts_after_the_queue_was_empty(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     gated.gate.release(2)
     await batching.embed("a")
@@ -135,7 +135,7 @@ async def test_a_new_batch_starts_after_all_had_been_done(gated: GatedEmbedder) 
     await batching.close()
 
 
-async def test_closing_cancels_who_waits_and_lets_the_running_batch_end(gated: GatedEmbedder) -> None:
+async def test_closing_cancels_waiting_callers_and_finishes_the_running_batch(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     (running,) = await submitted(batching.embed("running"))
     await gated.has_started()
@@ -148,7 +148,7 @@ async def test_closing_cancels_who_waits_and_lets_the_running_batch_end(gated: G
         await waiting
 
 
-async def test_an_embedder_that_is_quick_runs_without_a_thread() -> None:
+async def test_an_inline_embedder_runs_without_a_thread() -> None:
     embedder = InlineEmbedder()
     embedder.gate.release(1)
     batching = Batching(embedder)
@@ -157,7 +157,7 @@ async def test_an_embedder_that_is_quick_runs_without_a_thread() -> None:
     await batching.close()
 
 
-def test_none_and_hashing_need_nothing() -> None:
+def test_the_embedders_none_and_hashing_need_no_library() -> None:
     assert load_embedder("none") is None
     assert isinstance(load_embedder("hashing"), HashingEmbedder)
 
@@ -168,13 +168,13 @@ def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_library")
-def test_a_named_model_without_the_library_is_an_error_that_names_model_and_fix() -> None:
+def test_a_named_model_without_the_library_is_an_error_with_the_remedy() -> None:
     with pytest.raises(EmbedderUnavailableError, match=r"'BAAI/bge-m3' needs .*pip install '.\[embeddings\]'"):
         load_embedder("BAAI/bge-m3")
 
 
 @pytest.mark.usefixtures("without_library")
-def test_auto_without_the_library_is_no_embedder_and_one_line_that_says_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_auto_without_the_library_is_no_embedder_and_logs_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "traceweir"):
         assert load_embedder("auto") is None
     assert [record.levelname for record in caplog.records] == ["INFO"]
@@ -183,7 +183,7 @@ def test_auto_without_the_library_is_no_embedder_and_one_line_that_says_why(capl
 
 
 class Tensor(np.ndarray):
-    """As much of a torch tensor as is asked for."""
+    """Has the methods of a torch tensor that the product uses."""
 
     def detach(self) -> Self:
         return self
@@ -192,7 +192,7 @@ class Tensor(np.ndarray):
 
 
 class FakeLibrary(ModuleType):
-    """Stands in for sentence_transformers: one model, kept on disk or not, with given weights."""
+    """Replaces sentence_transformers: has one model with given weights, which is on disk or not."""
 
     def __init__(self, weights: Sequence[float] = (1.0, 2.0), on_disk: bool = True) -> None:
         super().__init__("sentence_transformers")
@@ -218,7 +218,7 @@ class FakeLibrary(ModuleType):
                 show_progress_bar: bool,
             ) -> np.ndarray:
                 assert (normalize_embeddings, convert_to_numpy, show_progress_bar) == (True, True, False)
-                return np.ones((len(texts), 4)) / 2  # float64: what we hand on must be float32
+                return np.ones((len(texts), 4)) / 2  # float64, so that the test sees the conversion to float32
 
         self.SentenceTransformer = SentenceTransformer
 
@@ -228,13 +228,13 @@ def install(monkeypatch: pytest.MonkeyPatch, library: FakeLibrary) -> FakeLibrar
     return library
 
 
-def test_auto_never_reaches_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_loads_only_local_files(monkeypatch: pytest.MonkeyPatch) -> None:
     library = install(monkeypatch, FakeLibrary())
     assert isinstance(load_embedder("auto"), SentenceTransformerEmbedder)
     assert library.loads == [("sentence-transformers/all-MiniLM-L6-v2", True)]
 
 
-def test_auto_without_the_model_on_disk_is_no_embedder_and_says_why(
+def test_auto_without_the_model_on_disk_is_no_embedder_and_logs_the_reason(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     install(monkeypatch, FakeLibrary(on_disk=False))
@@ -243,7 +243,7 @@ def test_auto_without_the_model_on_disk_is_no_embedder_and_says_why(
     assert "could not be loaded: not among the cached files (" in caplog.text
 
 
-def test_a_model_that_was_named_may_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_model_can_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     library = install(monkeypatch, FakeLibrary(on_disk=False))
     embedder = load_embedder("BAAI/bge-m3")
     assert embedder is not None
@@ -252,7 +252,7 @@ def test_a_model_that_was_named_may_be_downloaded(monkeypatch: pytest.MonkeyPatc
     assert embedder.embed(["a", "b"]).dtype == np.float32
 
 
-def test_the_id_of_a_model_tells_its_weights_and_not_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_id_of_a_model_depends_on_its_weights_and_not_on_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def id_of(path: str, weights: Sequence[float]) -> str:
         install(monkeypatch, FakeLibrary(weights))
         embedder = load_embedder(path)

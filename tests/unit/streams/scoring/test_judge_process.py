@@ -1,4 +1,4 @@
-"""The scoring process asks judges for its worker, and `traceweir score` asks them itself."""
+"""Tests judges that the scoring process asks for a worker, and judges that `traceweir score` asks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow  # each test starts scoring processes
 
 
 @pytest.fixture(autouse=True)
-def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _importable_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
 
 
@@ -48,20 +48,20 @@ def verdict(scored: ScoringResult) -> tuple[Any, ...]:
 
 
 @pytest.mark.timeout(400)  # two processes import litellm
-async def test_a_process_that_takes_the_place_of_another_knows_what_was_said_and_what_was_paid(tmp_path: Path) -> None:
+async def test_a_replacement_process_uses_the_stored_verdicts_and_the_recorded_spending(tmp_path: Path) -> None:
     async with openai_server() as server:
         plan = judged_plan(budget={"tokens_per_day": 1_000})
         processes = Started()
-        apart = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json", start=processes)
-        await apart.start()
-        apart.set_budget_share(Share(1, 4))
-        first = await apart(session("a"))
+        supervisor = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json", start=processes)
+        await supervisor.start()
+        supervisor.set_budget_share(Share(1, 4))
+        first = await supervisor(session("a"))
         os.kill(processes[0].pid, signal.SIGKILL)
         await until_ended(processes[0])
-        again = await apart(session("a"), first.judged.verdicts)
-        apart.record_spend(Paid(int(utc_now().timestamp() // 60), 130, 0.0))
-        refused = await apart(session("b", "Something else."))
-        await apart.stop()
+        again = await supervisor(session("a"), first.judged.verdicts)
+        supervisor.record_spend(Paid(int(utc_now().timestamp() // 60), 130, 0.0))
+        refused = await supervisor(session("b", "Something else."))
+        await supervisor.stop()
 
     assert (verdict(first), verdict(again)) == ((1.0, None, False), (1.0, None, True))
     assert [paid.tokens for paid in first.judged.paid] == [12]
@@ -71,7 +71,7 @@ async def test_a_process_that_takes_the_place_of_another_knows_what_was_said_and
 
 @pytest.fixture
 def judged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Arguments that score one session by a criterion that asks a judge."""
+    """Returns a function that writes a config and returns the arguments to score one session by a judged criterion."""
     for name in [name for name in os.environ if name.startswith("TRACEWEIR_")]:
         monkeypatch.delenv(name)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -101,7 +101,7 @@ def run(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[Any, s
     return ended.value.code, *capfd.readouterr()
 
 
-def test_a_file_that_is_scored_again_pays_nothing(
+def test_scoring_a_file_again_uses_the_cached_verdicts_and_stores_no_key(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -122,7 +122,7 @@ def test_a_file_that_is_scored_again_pays_nothing(
     assert KEY.encode() not in b"".join(file.read_bytes() for file in tmp_path.glob("verdicts*"))
 
 
-def test_a_file_that_holds_no_verdicts_is_said_and_the_way_out(
+def test_an_invalid_cache_file_is_reported_with_the_remedy(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -135,7 +135,7 @@ def test_a_file_that_holds_no_verdicts_is_said_and_the_way_out(
     assert "verdicts.sqlite3 cannot be used (file is not a database): set TRACEWEIR_JUDGE_CACHE" in err
 
 
-def test_without_litellm_a_criterion_that_asks_stops_the_command_and_names_the_extra(
+def test_without_litellm_a_judged_criterion_ends_the_command_with_the_name_of_the_extra(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], judged_file: Callable[..., list[str]]
 ) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
@@ -147,13 +147,13 @@ def test_without_litellm_a_criterion_that_asks_stops_the_command_and_names_the_e
     assert INSTALL in err
 
 
-def test_a_worker_that_does_not_score_needs_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_the_score_stage_needs_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
     with pytest.raises(Exception, match="no Kafka broker"):
         run_worker(Settings(kafka_bootstrap_servers="127.0.0.1:1"), judged_plan(), ["assemble"])
 
 
-def test_an_option_of_the_judge_that_does_not_exist_is_refused(
+def test_an_unknown_option_of_the_judge_is_rejected(
     capfd: pytest.CaptureFixture[str], judged_file: Callable[..., list[str]]
 ) -> None:
     code, _, err = run(judged_file(timeout=3, budget={"tokens_per_day": 100}), capfd)

@@ -1,4 +1,4 @@
-"""The scoring process scores as this process would, and neither outlives its worker nor leaves it waiting."""
+"""Tests that the scoring process scores like this process, ends with its worker, and reports its own end."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def session(name: str = "s", answer: str = "It ships today.") -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scoring process finds what this one finds, by its path; pytest finds these modules without."""
+def _importable_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the scoring process import the test modules, which pytest imports without `sys.path`."""
     monkeypatch.syspath_prepend(str(ROOT))
 
 
@@ -76,26 +76,26 @@ async def process() -> AsyncIterator[ScoringProcess]:
     process.close()
 
 
-def known(reference: Reference | None) -> bytes | None:
+def json_or_none(reference: Reference | None) -> bytes | None:
     return None if reference is None else reference.model_dump_json().encode()
 
 
 def stable(scored: ScoringResult) -> tuple[object, ...]:
-    """What two runs have in common: all but the moment."""
+    """Returns the parts of a result that are equal in two runs, that is all except the time."""
     results = [orjson.loads(result) | {"evaluated_at": ""} for result in scored.scores]
     return results, list(scored.candidates), dict(scored.outcomes)
 
 
-async def test_it_scores_as_this_process_does(process: ScoringProcess) -> None:
+async def test_the_scoring_process_scores_like_this_process(process: ScoringProcess) -> None:
     references = References()
     here = score_bytes(
         SessionScoring(read_plan(CONFIG), load_embedder("hashing"), utc_now, timeout_s=60, references=references)
     )
-    for said in (None, EXPECTED, None):  # unknown, known, taken back
+    for said in (None, EXPECTED, None):  # unknown, known, deleted
         references.put("order", said)
-        process.update_reference("order", known(said))
+        process.update_reference("order", json_or_none(said))
         assert stable(await process.ask(session())) == stable(await here(session()))
-    process.update_reference("order", known(EXPECTED))
+    process.update_reference("order", json_or_none(EXPECTED))
     (found,) = [
         s
         for s in map(orjson.loads, (await process.ask(session())).scores)
@@ -105,7 +105,7 @@ async def test_it_scores_as_this_process_does(process: ScoringProcess) -> None:
     assert process.embedder_id == "hashing@1"
 
 
-async def test_scores_and_candidates_carry_the_attempt_that_was_asked_for(process: ScoringProcess) -> None:
+async def test_scores_and_candidates_contain_the_requested_attempt(process: ScoringProcess) -> None:
     for attempt in (0, 3):
         result = await process.ask(session(), (), attempt)
         documents = [orjson.loads(each) for each in [*result.scores, *(each.value for each in result.candidates)]]
@@ -113,14 +113,14 @@ async def test_scores_and_candidates_carry_the_attempt_that_was_asked_for(proces
         assert {document["attempt"] for document in documents} == {result.attempt} == {attempt}
 
 
-async def test_it_answers_each_with_its_own(process: ScoringProcess) -> None:
+async def test_each_concurrent_request_gets_the_scores_of_its_own_session(process: ScoringProcess) -> None:
     names = [f"s{number}" for number in range(200)]
     asked = [process.ask(session(name, "word " * number)) for number, name in enumerate(names)]
     for name, answer in zip(names, asked, strict=True):
         assert {orjson.loads(result)["session_id"] for result in (await answer).scores} == {name}
 
 
-async def test_what_cannot_be_scored_says_why_and_stops_nobody(process: ScoringProcess) -> None:
+async def test_an_unreadable_session_is_rejected_and_other_sessions_are_scored(process: ScoringProcess) -> None:
     refused, scored = process.ask(b"{}"), process.ask(session())
     with pytest.raises(SessionRejected, match="session_id: Field required") as why:
         await refused
@@ -128,12 +128,12 @@ async def test_what_cannot_be_scored_says_why_and_stops_nobody(process: ScoringP
     assert (await scored).scores
 
 
-def test_an_embedder_that_cannot_be_had_is_said_before_anything_begins() -> None:
+def test_an_unavailable_embedder_is_reported_before_the_process_starts() -> None:
     with pytest.raises(EmbedderUnavailableError, match="'no/such/folder'"):
         ScoringProcess(setup("no/such/folder"))
 
 
-def test_a_process_that_loads_says_so_until_it_is_ready() -> None:
+def test_a_process_sends_loading_messages_until_it_is_ready() -> None:
     ours, its = socket.socketpair()
     with ours, its:
         with loading(its):
@@ -148,7 +148,7 @@ def test_a_process_that_loads_says_so_until_it_is_ready() -> None:
             ours.recv(1)
 
 
-async def test_when_it_dies_everyone_who_waits_is_told(process: ScoringProcess) -> None:
+async def test_every_waiting_request_fails_when_the_process_dies(process: ScoringProcess) -> None:
     os.kill(process.pid, signal.SIGSTOP)
     waiting = [process.ask(session()) for _ in range(3)]
     os.kill(process.pid, signal.SIGKILL)
@@ -157,7 +157,7 @@ async def test_when_it_dies_everyone_who_waits_is_told(process: ScoringProcess) 
             await each
 
 
-async def test_signals_to_the_group_leave_it_to_the_worker(process: ScoringProcess) -> None:
+async def test_the_scoring_process_ignores_sigint_and_sigterm(process: ScoringProcess) -> None:
     for sent in (signal.SIGINT, signal.SIGTERM):
         os.kill(process.pid, sent)
     assert (await process.ask(session())).scores
@@ -181,7 +181,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-def test_it_ends_with_its_worker_also_while_a_scorer_holds_the_interpreter(tmp_path: Path) -> None:
+def test_the_process_ends_with_its_worker_even_while_a_scorer_blocks_the_interpreter(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WORKER, str(tmp_path / "notes")]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
@@ -194,13 +194,13 @@ def test_it_ends_with_its_worker_also_while_a_scorer_holds_the_interpreter(tmp_p
         time.sleep(0.01)
 
 
-async def test_who_asks_one_that_has_ended_is_told(process: ScoringProcess) -> None:
+async def test_a_request_to_a_closed_process_is_not_started(process: ScoringProcess) -> None:
     process.close()
     with pytest.raises(NotStarted):
         await process.ask(session())
 
 
-async def test_only_those_that_it_was_at_are_suspected(tmp_path: Path) -> None:
+async def test_only_sessions_that_were_being_scored_count_as_started(tmp_path: Path) -> None:
     process = ScoringProcess(setup("none", deadly_plan(tmp_path / "notes")))
     await process.connect()
     asked = [process.ask(session(f"wait-{number}")) for number in range(10)]
@@ -208,11 +208,11 @@ async def test_only_those_that_it_was_at_are_suspected(tmp_path: Path) -> None:
     while not notes.exists() or len(notes.read_text().split()) < CONCURRENCY:  # noqa: ASYNC110  # of another process
         await asyncio.sleep(0.01)
     process.kill()
-    told = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(each) for each in told] == [ScoringProcessDiedError] * CONCURRENCY + [NotStarted] * 6
+    outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in outcomes] == [ScoringProcessDiedError] * CONCURRENCY + [NotStarted] * 6
 
 
-def test_a_scorer_that_cannot_be_sent_is_named() -> None:
+def test_a_scorer_that_cannot_be_pickled_is_reported_by_name() -> None:
     plan = deadly_plan(Path("notes"))
     object.__setattr__(plan.metrics[0].scorer, "client", threading.Lock())
     with pytest.raises(ConfigError, match=r"criteria\.deadly: its scorer cannot be sent to the scoring process .*lock"):

@@ -1,4 +1,4 @@
-"""Which reference a turn is held against."""
+"""Tests which reference a turn is compared with."""
 
 from traceweir.schemas.invocation import Content, Invocation
 from traceweir.schemas.reference import Reference
@@ -23,7 +23,7 @@ def answers(references: References, *turns: Turn) -> list[str | None]:
     ]
 
 
-def test_inline_comes_before_the_id_and_the_id_before_the_question() -> None:
+def test_an_inline_reference_precedes_the_reference_id_and_the_id_precedes_the_question() -> None:
     references = References()
     references.put("by-id", expecting("by id"))
     references.put("by-question", expecting("by question", "Where is my bag?", "shop"))
@@ -36,7 +36,7 @@ def test_inline_comes_before_the_id_and_the_id_before_the_question() -> None:
     ]
 
 
-def test_a_question_is_looked_up_within_its_app_and_then_among_those_without_one() -> None:
+def test_a_question_is_looked_up_in_its_app_and_then_among_references_without_an_app() -> None:
     references = References()
     references.put("a", expecting("of the shop", "Hello?", "shop"))
     references.put("b", expecting("of any app", "Hello?"))
@@ -44,7 +44,7 @@ def test_a_question_is_looked_up_within_its_app_and_then_among_those_without_one
     assert answers(references, *turns) == ["of the shop", "of any app", None]
 
 
-def test_the_latest_reference_of_an_id_counts_and_a_tombstone_takes_it_away() -> None:
+def test_the_latest_reference_of_an_id_applies_and_a_tombstone_deletes_it() -> None:
     references = References()
     references.put("a", expecting("first", "Hello?"))
     references.put("a", expecting("second", "Good day?"))
@@ -53,7 +53,7 @@ def test_the_latest_reference_of_an_id_counts_and_a_tombstone_takes_it_away() ->
     assert answers(references, asked("Good day?", reference_id="a")) == [None]
 
 
-def test_an_id_that_nobody_published_finds_nothing() -> None:
+def test_an_unknown_reference_id_has_no_reference() -> None:
     references = References()
     references.put("a", expecting("first"))
     assert answers(references, asked("Hello?", reference_id="b")) == [None]

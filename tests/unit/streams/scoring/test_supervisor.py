@@ -1,4 +1,4 @@
-"""A session that kills or holds its scoring process costs itself, and no other session anything but time."""
+"""Tests that a session that kills or blocks its scoring process is rejected and only delays other sessions."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ pytestmark = pytest.mark.slow  # each test starts scoring processes
 
 
 @pytest.fixture(autouse=True)
-def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scoring process finds what this one finds, by its path; pytest finds these modules without."""
+def _importable_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the scoring process import the test modules, which pytest imports without `sys.path`."""
     monkeypatch.syspath_prepend(str(ROOT))
 
 
 @asynccontextmanager
 async def scoring(folder: Path, *suspects: str, **options: Any) -> AsyncIterator[ScoringSupervisor]:
-    """Scoring; at each of these sessions a process of the worker before died."""
+    """Runs a supervisor; in the previous worker a process died during each of these suspect sessions."""
     setup = Setup(deadly_plan(folder / "notes"), "none", 60, 4)
     attempts = DeathCounts(folder / "state" / "attempts.json")
     for name in suspects:
         attempts.add(session(name))
     attempts.save()
-    apart = ScoringSupervisor(setup, folder / "state" / "attempts.json", **options)
-    await apart.start()
-    yield apart
-    await apart.stop()
+    supervisor = ScoringSupervisor(setup, folder / "state" / "attempts.json", **options)
+    await supervisor.start()
+    yield supervisor
+    await supervisor.stop()
 
 
 def starts(folder: Path) -> Counter[str]:
     return Counter((folder / "notes").read_text().split())
 
 
-async def outcomes(apart: ScoringSupervisor, names: list[str]) -> dict[str, str]:
-    """By session: `scored`, or why not."""
+async def outcomes(supervisor: ScoringSupervisor, names: list[str]) -> dict[str, str]:
+    """Returns per session: `scored`, or the reason of the rejection."""
 
     async def one(name: str) -> str:
         try:
-            scored: ScoringResult = await apart(session(name))
+            scored: ScoringResult = await supervisor(session(name))
         except SessionRejected as why:
             return why.reason
         return str(orjson.loads(scored.scores[0])["session_id"] == name and "scored")
@@ -68,47 +68,47 @@ async def outcomes(apart: ScoringSupervisor, names: list[str]) -> dict[str, str]
     return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
 
 
-async def test_the_session_that_kills_is_poison_at_its_third_start_and_its_neighbours_are_scored(
+async def test_a_killing_session_is_poison_after_at_most_three_starts_and_others_are_scored(
     tmp_path: Path,
 ) -> None:
     names = [*(f"s{number}" for number in range(20)), "kill 1", *(f"t{number}" for number in range(20)), "kill 2"]
-    async with scoring(tmp_path) as apart:
-        found = await outcomes(apart, [name.replace(" ", "-") for name in names])
-        assert await outcomes(apart, ["later"]) == {"later": "scored"}
+    async with scoring(tmp_path) as supervisor:
+        found = await outcomes(supervisor, [name.replace(" ", "-") for name in names])
+        assert await outcomes(supervisor, ["later"]) == {"later": "scored"}
 
     killers = {name for name in found if name.startswith("kill")}
     assert {name for name, outcome in found.items() if outcome == "poison"} == killers
     assert all(outcome == "scored" for name, outcome in found.items() if name not in killers)
     assert (
         max(starts(tmp_path)[name] for name in killers) <= 3
-    )  # one at most where another was served, which does not count
+    )  # at most one start is not counted, because another session was scored in that process
 
 
-async def test_a_poison_session_that_comes_again_has_all_its_starts_again(tmp_path: Path) -> None:
-    async with scoring(tmp_path) as apart:
-        assert await outcomes(apart, ["kill"]) == {"kill": "poison"}
+async def test_a_poison_session_that_is_submitted_again_gets_all_its_starts_again(tmp_path: Path) -> None:
+    async with scoring(tmp_path) as supervisor:
+        assert await outcomes(supervisor, ["kill"]) == {"kill": "poison"}
         before = starts(tmp_path)["kill"]
-        assert await outcomes(apart, ["kill"]) == {"kill": "poison"}
+        assert await outcomes(supervisor, ["kill"]) == {"kill": "poison"}
     assert (before, starts(tmp_path)["kill"]) == (2, 4)
     assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
 
 
-async def test_a_session_that_was_only_near_is_scored(tmp_path: Path) -> None:
-    async with scoring(tmp_path) as apart:
-        assert await outcomes(apart, ["once"]) == {"once": "scored"}
+async def test_a_session_that_kills_its_process_only_once_is_scored(tmp_path: Path) -> None:
+    async with scoring(tmp_path) as supervisor:
+        assert await outcomes(supervisor, ["once"]) == {"once": "scored"}
     assert starts(tmp_path)["once"] == 2
     assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
 
 
-async def test_a_suspect_does_not_answer_for_what_the_one_before_it_left_behind(tmp_path: Path) -> None:
+async def test_a_suspect_is_not_rejected_for_a_crash_caused_by_the_previous_suspect(tmp_path: Path) -> None:
     suspects = ["trap-1", "trap-2", "s", "kill"]
-    async with scoring(tmp_path, *suspects) as apart:
-        found = await outcomes(apart, suspects)
+    async with scoring(tmp_path, *suspects) as supervisor:
+        found = await outcomes(supervisor, suspects)
     assert found == {"trap-1": "scored", "trap-2": "scored", "s": "scored", "kill": "poison"}
     assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
 
 
-async def test_a_process_that_ends_between_two_suspects_is_replaced(
+async def test_a_quarantine_process_that_ends_between_two_suspects_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, ended = ScoringProcess.ask, list[ScoringProcess]()
@@ -120,11 +120,11 @@ async def test_a_process_that_ends_between_two_suspects_is_replaced(
             answer.add_done_callback(lambda _: process.close())
         return answer
 
-    async with scoring(tmp_path, "a", "b") as apart:
+    async with scoring(tmp_path, "a", "b") as supervisor:
         failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        apart.failed = failed.set_result
+        supervisor.failed = failed.set_result
         monkeypatch.setattr(ScoringProcess, "ask", once)
-        found = asyncio.create_task(outcomes(apart, ["a", "b"]))
+        found = asyncio.create_task(outcomes(supervisor, ["a", "b"]))
         either: set[asyncio.Future[Any]] = {found, failed}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         assert not failed.done()
@@ -141,12 +141,12 @@ def paying(processes: Started) -> list[Paying]:
     return [process for process in processes if isinstance(process, Paying)]
 
 
-async def test_what_one_process_pays_every_other_is_told_those_to_come_included_and_it_is_not(tmp_path: Path) -> None:
+async def test_spending_of_a_process_is_reported_to_all_other_and_later_processes(tmp_path: Path) -> None:
     processes = Started(Paying)
-    async with scoring(tmp_path, "wait", start=processes) as apart:
-        suspect = asyncio.create_task(apart(session("wait")))
+    async with scoring(tmp_path, "wait", start=processes) as supervisor:
+        suspect = asyncio.create_task(supervisor(session("wait")))
         await started(tmp_path, "wait")
-        await apart(session("s"))
+        await supervisor(session("s"))
         main, quarantine = paying(processes)
         assert (main.told, quarantine.told) == ([], [Paid(1, main.pid, 0.0)])
         (tmp_path / "go").touch()
@@ -154,14 +154,14 @@ async def test_what_one_process_pays_every_other_is_told_those_to_come_included_
         assert (main.told, len(quarantine.told)) == ([Paid(1, quarantine.pid, 0.0)], 1)
         os.kill(main.pid, signal.SIGKILL)
         await until_ended(main)
-        await apart(session("t"))
+        await supervisor(session("t"))
         assert sum(paid.tokens for paid in paying(processes)[-1].told) == main.pid + quarantine.pid
 
 
-async def test_what_was_paid_counts_though_nobody_waits_for_the_session_any_more(tmp_path: Path) -> None:
+async def test_spending_on_a_cancelled_session_is_counted(tmp_path: Path) -> None:
     processes = Started(Paying)
-    async with scoring(tmp_path, start=processes) as apart:
-        left = asyncio.create_task(apart(session("wait")))
+    async with scoring(tmp_path, start=processes) as supervisor:
+        left = asyncio.create_task(supervisor(session("wait")))
         await started(tmp_path, "wait")
         left.cancel()
         await asyncio.wait({left})
@@ -171,73 +171,73 @@ async def test_what_was_paid_counts_though_nobody_waits_for_the_session_any_more
             await asyncio.sleep(0.01)
         os.kill(main.pid, signal.SIGKILL)
         await until_ended(main)
-        await apart(session("s"))
+        await supervisor(session("s"))
         _, successor = paying(processes)
         assert (main.told, successor.told) == ([], [Paid(1, main.pid, 0.0)])
 
 
-async def test_copies_of_one_session_are_one_session(tmp_path: Path) -> None:
-    async def each(apart: ScoringSupervisor, name: str) -> list[str]:
-        found = await asyncio.gather(*(outcomes(apart, [name]) for _ in range(4)))
+async def test_concurrent_copies_of_a_session_share_its_starts(tmp_path: Path) -> None:
+    async def each(supervisor: ScoringSupervisor, name: str) -> list[str]:
+        found = await asyncio.gather(*(outcomes(supervisor, [name]) for _ in range(4)))
         return [outcome for one in found for outcome in one.values()]
 
-    async with scoring(tmp_path) as apart:  # as when a partition changes hands and comes back
-        assert await each(apart, "kill") == 4 * ["poison"]
-        assert await each(apart, "once") == 4 * ["scored"]
+    async with scoring(tmp_path) as supervisor:  # such copies exist after a partition has moved away and back
+        assert await each(supervisor, "kill") == 4 * ["poison"]
+        assert await each(supervisor, "once") == 4 * ["scored"]
     assert (starts(tmp_path)["kill"], starts(tmp_path)["once"]) == (2, 2)
 
 
-async def test_two_attempts_at_a_session_are_told_apart_also_where_suspects_are_tried(tmp_path: Path) -> None:
+async def test_concurrent_attempts_at_a_session_are_distinguished_also_in_quarantine(tmp_path: Path) -> None:
     for suspects in ([], ["s"]):
-        async with scoring(tmp_path, *suspects) as apart:
-            found = await asyncio.gather(*(apart(session("s"), (), attempt) for attempt in (0, 1)))
+        async with scoring(tmp_path, *suspects) as supervisor:
+            found = await asyncio.gather(*(supervisor(session("s"), (), attempt) for attempt in (0, 1)))
             assert [each.attempt for each in found] == [0, 1]
 
 
-async def test_a_scorer_that_gives_way_to_nobody_is_ended(tmp_path: Path) -> None:
-    async with scoring(tmp_path, silent_s=3) as apart:
-        found = await outcomes(apart, ["a", "hold", "b"])
+async def test_a_scorer_that_blocks_the_interpreter_is_killed_and_its_session_is_poison(tmp_path: Path) -> None:
+    async with scoring(tmp_path, silent_s=3) as supervisor:
+        found = await outcomes(supervisor, ["a", "hold", "b"])
     assert found == {"a": "scored", "hold": "poison", "b": "scored"}
 
 
-async def test_a_process_that_the_scorer_left_behind_hides_no_death(tmp_path: Path) -> None:
-    async with scoring(tmp_path, silent_s=3) as apart:
-        found = await outcomes(apart, ["a", "fork", "b"])
+async def test_a_child_process_that_outlives_the_scoring_process_does_not_hide_its_death(tmp_path: Path) -> None:
+    async with scoring(tmp_path, silent_s=3) as supervisor:
+        found = await outcomes(supervisor, ["a", "fork", "b"])
     assert found == {"a": "scored", "fork": "poison", "b": "scored"}
 
 
-async def test_a_reference_counts_in_every_process(tmp_path: Path) -> None:
+async def test_a_reference_applies_in_every_process(tmp_path: Path) -> None:
     setup = Setup(read_plan({"criteria": {"response_match_score": 0.5}}), "none", 60, 4)
     processes, attempts = Started(), DeathCounts(tmp_path / "attempts.json")
     attempts.add(session("suspect"))
     attempts.save()
-    apart = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
-    apart.put("order", EXPECTED)
-    await apart.start()
+    supervisor = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
+    supervisor.put("order", EXPECTED)
+    await supervisor.start()
     os.kill(processes[0].pid, signal.SIGKILL)
     await until_ended(processes[0])
     for name in ("suspect", "other"):
-        values = [orjson.loads(result)["value"] for result in (await apart(session(name))).scores]
+        values = [orjson.loads(result)["value"] for result in (await supervisor(session(name))).scores]
         assert values == [1.0, 1.0]
-    await apart.stop()
+    await supervisor.stop()
 
 
 async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: Path) -> None:
     setup = Setup(deadly_plan(tmp_path / "notes"), "none", 60, 4)
     processes = Started()
-    apart = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
+    supervisor = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
     os.kill(processes[0].pid, signal.SIGKILL)
     await asyncio.to_thread(os.waitid, os.P_PID, processes[0].pid, os.WEXITED | os.WNOWAIT)
-    await apart.start()
-    assert await outcomes(apart, ["s"]) == {"s": "scored"}
-    await apart.stop()
+    await supervisor.start()
+    assert await outcomes(supervisor, ["s"]) == {"s": "scored"}
+    await supervisor.stop()
 
 
-async def test_a_process_that_freezes_while_it_starts_is_replaced(
+async def test_a_process_that_freezes_during_its_start_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     processes = Started()
-    async with scoring(tmp_path, start=processes) as apart:
+    async with scoring(tmp_path, start=processes) as supervisor:
         monkeypatch.setattr("traceweir.streams.scoring.process.SILENT_START_S", 8)
         frozen: list[int] = []
 
@@ -252,28 +252,28 @@ async def test_a_process_that_freezes_while_it_starts_is_replaced(
         monkeypatch.setattr("traceweir.streams.scoring.process.subprocess.Popen", start)
         os.kill(processes[0].pid, signal.SIGKILL)
         await until_ended(processes[0])
-        assert await outcomes(apart, ["s"]) == {"s": "scored"}
+        assert await outcomes(supervisor, ["s"]) == {"s": "scored"}
     assert "the scoring process said nothing for 8 s before it was ready; it is started again" in caplog.text
     with pytest.raises(ProcessLookupError):
         os.kill(frozen[0], 0)
 
 
-async def test_the_attempts_of_the_worker_before_count(tmp_path: Path) -> None:
-    async with scoring(tmp_path, "s", "s") as apart:
-        assert await outcomes(apart, ["s", "t"]) == {"s": "poison", "t": "scored"}
+async def test_the_attempts_of_the_previous_worker_count(tmp_path: Path) -> None:
+    async with scoring(tmp_path, "s", "s") as supervisor:
+        assert await outcomes(supervisor, ["s", "t"]) == {"s": "poison", "t": "scored"}
     assert "s" not in starts(tmp_path)
 
 
-async def test_attempts_that_cannot_be_read_are_begun_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unreadable_attempts_are_counted_from_zero(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "attempts.json").write_text("[1]")
-    async with scoring(tmp_path) as apart:
-        assert await outcomes(apart, ["s"]) == {"s": "scored"}
+    async with scoring(tmp_path) as supervisor:
+        assert await outcomes(supervisor, ["s"]) == {"s": "scored"}
     assert "attempts.json cannot be read, so the counts start again" in caplog.text
 
 
-async def test_when_no_other_process_can_be_had_the_worker_is_told(tmp_path: Path) -> None:
-    told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+async def test_the_worker_fails_when_no_replacement_process_can_start(tmp_path: Path) -> None:
+    failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
     processes = Started()
 
     def one_only(setup: Setup) -> ScoringProcess:
@@ -281,8 +281,8 @@ async def test_when_no_other_process_can_be_had_the_worker_is_told(tmp_path: Pat
             raise ScoringProcessDiedError("the scoring process ended before it was ready")
         return processes(setup)
 
-    async with scoring(tmp_path, start=one_only) as apart:
-        apart.failed = lambda error: None if told.done() else told.set_result(error)
-        waiting = asyncio.create_task(apart(session("kill")))
-        assert "before it was ready" in str(await told)
+    async with scoring(tmp_path, start=one_only) as supervisor:
+        supervisor.failed = lambda error: None if failure.done() else failure.set_result(error)
+        waiting = asyncio.create_task(supervisor(session("kill")))
+        assert "before it was ready" in str(await failure)
         waiting.cancel()
