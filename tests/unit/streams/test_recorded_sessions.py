@@ -1,4 +1,4 @@
-"""Recorded sessions of a real agent, if there are some: each becomes valid records of a session of its own."""
+"""Tests that every recorded session of a real agent becomes valid records of a separate session, if a file is given."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def read(path: Path) -> list[DocumentRecords]:
         return list(OPENAI_CHAT.read(read_documents(stream), context))
 
 
-def test_every_transcript_becomes_a_session_of_its_own(path: Path, found: list[DocumentRecords]) -> None:
+def test_every_transcript_becomes_a_separate_session(path: Path, found: list[DocumentRecords]) -> None:
     assert [each.problem for each in found] == [None] * len(orjson.loads(path.read_bytes()))
     sessions = [{record.session_id for record in each.records} for each in found]
     assert all(len(of_one) == 1 for of_one in sessions)
     assert len(set.union(*sessions)) == len(found)
 
 
-def test_every_record_is_valid_and_has_an_id_of_its_own(found: list[DocumentRecords]) -> None:
+def test_every_record_is_valid_and_has_a_unique_id(found: list[DocumentRecords]) -> None:
     ids = []
     for each in found:
         *before, trace, end = each.records
@@ -57,7 +57,9 @@ def test_every_record_is_valid_and_has_an_id_of_its_own(found: list[DocumentReco
     assert len(set(ids)) == len(ids)
 
 
-def test_every_message_that_is_not_the_systems_is_told(path: Path, found: list[DocumentRecords]) -> None:
+def test_every_message_except_system_messages_becomes_an_event_and_a_step(
+    path: Path, found: list[DocumentRecords]
+) -> None:
     for document, each in zip(orjson.loads(path.read_bytes()), found, strict=True):
         messages = document.get("messages") or document["traj"]
         calls = sum(len(message.get("tool_calls") or ()) for message in messages)
@@ -76,7 +78,7 @@ def test_a_second_reading_gives_the_same_records(path: Path, found: list[Documen
     assert read(path) == found
 
 
-def test_labels_are_never_read(path: Path, found: list[DocumentRecords], tmp_path: Path) -> None:
+def test_labels_do_not_change_the_records(path: Path, found: list[DocumentRecords], tmp_path: Path) -> None:
     documents: list[dict[str, Any]] = orjson.loads(path.read_bytes())
     for document in documents:
         document["reward"] = 1 - document.get("reward", 0)

@@ -1,4 +1,4 @@
-"""The tables of recorded sessions: what stands in them, that bad files are named, and that the page shows what the command prints."""
+"""Tests the tables of recorded sessions: their values, errors of invalid files, and the table in the documentation."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def transcript(*calls: dict[str, Any], answer: str = "Done.", **more: Any) -> dict[str, Any]:
-    """A session that made these calls, one a message, and expected `find`, then `book`."""
+    """Returns a session with these calls, one per message, whose reference expects `find` and then `book`."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Book a flight."}]
     for number, call in enumerate(calls):
         function = {"name": call["name"], "arguments": json.dumps(call["kwargs"])}
         made = {"id": f"call-{number}", "type": "function", "function": function}
         messages.append({"role": "assistant", "content": None, "tool_calls": [made]})
         messages.append({"role": "tool", "tool_call_id": f"call-{number}", "name": call["name"], "content": "[]"})
-        if number == 0:  # what was expected is expected of the whole session, whatever the user says in between
+        if number == 0:  # a second user message: the reference applies to the whole session and not to one turn
             messages += [{"role": "assistant", "content": "Shall I?"}, {"role": "user", "content": "Yes."}]
     task = {"actions": [FIND, BOOK], "outputs": []}
     return {"traj": [*messages, {"role": "assistant", "content": answer}], "info": {"task": task}, **more}
@@ -46,7 +46,7 @@ def write(path: Path, *documents: dict[str, Any]) -> Path:
 
 
 def cells(text: str) -> dict[str, list[str]]:
-    """By a row's name, what stands in it."""
+    """Returns the cells of each row by the name of the row."""
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")
     ]
@@ -54,7 +54,7 @@ def cells(text: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
-def test_a_few_sessions_give_every_criterion_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_criterion_has_a_row_with_its_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(
         tmp_path / "a.json",
         transcript(FIND, BOOK, reward=1.0, task_id=0),
@@ -81,20 +81,20 @@ def test_a_few_sessions_give_every_criterion_a_row(tmp_path: Path, capsys: pytes
     assert "nan" not in said
 
 
-def test_of_one_class_there_is_no_area(tmp_path: Path) -> None:
+def test_the_area_under_the_curve_of_a_single_class_is_undefined(tmp_path: Path) -> None:
     file = write(tmp_path / "a.json", transcript(FIND, reward=1), transcript(FIND, BOOK, reward=1.0))
     for row in cells(recorded.tables(file)).values():
         assert row[6] == "undefined"
 
 
-def test_outputs_are_held_against_the_last_answer(tmp_path: Path) -> None:
+def test_expected_outputs_are_compared_with_the_last_answer(tmp_path: Path) -> None:
     said = transcript(answer="It is 327 dollars.", reward=1)
     said["info"]["task"]["outputs"] = ["327"]
     row = cells(recorded.tables(write(tmp_path / "a.json", said, transcript(reward=0))))["`response_match_score`"]
     assert row[:3] == ["1", "1 `missing_input`", "0.400"]
 
 
-def test_an_empty_list_of_actions_is_an_expectation_and_none_is_not(tmp_path: Path) -> None:
+def test_an_empty_list_of_actions_is_an_expectation_and_a_missing_list_is_not(tmp_path: Path) -> None:
     nothing, unsaid = transcript(reward=1), transcript(reward=0)
     nothing["info"]["task"]["actions"], unsaid["info"] = [], {}
     rows = cells(recorded.tables(write(tmp_path / "a.json", nothing, unsaid)))
@@ -121,13 +121,15 @@ def test_names_from_the_file_cannot_break_the_table(tmp_path: Path) -> None:
         ({"traj": 7}, "document 2: traj"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_an_invalid_file_is_reported_with_document_and_key(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     file = write(tmp_path / "a.json", transcript(reward=0), {**transcript(FIND, reward=1), **change})
     with pytest.raises(InputError, match=message):
         recorded.tables(file)
 
 
-def test_a_file_that_is_not_there_or_empty_ends_with_a_sentence(
+def test_a_missing_or_empty_file_has_exit_code_2_and_a_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty.json").write_text("[]")
@@ -138,7 +140,7 @@ def test_a_file_that_is_not_there_or_empty_ends_with_a_sentence(
         assert message in capsys.readouterr().err
 
 
-def test_without_a_file_the_benchmark_says_what_to_set(
+def test_without_a_file_the_benchmark_names_the_variable_to_set(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv(recorded.VARIABLE, raising=False)
@@ -146,7 +148,7 @@ def test_without_a_file_the_benchmark_says_what_to_set(
     assert capsys.readouterr().out.startswith(f"recorded: skipped; set {recorded.VARIABLE}")
 
 
-def test_the_page_shows_what_the_command_prints() -> None:
+def test_the_documentation_contains_the_printed_table() -> None:
     file, page = recorded_sessions(), PAGE.read_text("utf-8")
     if hashlib.sha256(file.read_bytes()).hexdigest() not in page:
         pytest.skip(f"the page is about another file than {recorded.VARIABLE} names")

@@ -1,4 +1,4 @@
-"""Settings: defaults, ranges, contradictions, secrets, and the client options made of them."""
+"""Tests the settings: defaults, ranges, contradictions, secrets, and the options for Kafka clients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> str:
     return str(caught.value)
 
 
-def test_nothing_set_gives_the_defaults_of_a_broker_on_this_machine() -> None:
+def test_the_defaults_are_for_a_broker_on_this_machine() -> None:
     settings = load_settings()
 
     assert settings.topic_prefix == "traceweir."
@@ -58,7 +58,7 @@ def test_a_variable_sets_the_field_of_its_name(monkeypatch: pytest.MonkeyPatch) 
     assert load(monkeypatch, {"TRACEWEIR_PARTITIONS": "8"}).partitions == 8
 
 
-def test_every_field_says_what_it_means() -> None:
+def test_every_field_has_a_description() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
@@ -91,13 +91,13 @@ def test_every_field_says_what_it_means() -> None:
         ("KAFKA_SSL_CAFILE", "/no/such/file.pem"),
     ],
 )
-def test_a_value_out_of_range_is_refused_by_the_name_of_its_variable(
+def test_a_value_out_of_range_is_rejected_with_the_name_of_its_variable(
     monkeypatch: pytest.MonkeyPatch, field: str, value: str
 ) -> None:
     assert refusal(monkeypatch, {f"TRACEWEIR_{field}": value}).startswith(f"TRACEWEIR_{field}: ")
 
 
-def test_all_problems_come_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_message_contains_all_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     message = refusal(monkeypatch, {"TRACEWEIR_PARTITIONS": "0", "TRACEWEIR_SCORE_WINDOW": "x"})
 
     assert [line.split(":")[0] for line in message.splitlines()] == ["TRACEWEIR_PARTITIONS", "TRACEWEIR_SCORE_WINDOW"]
@@ -113,19 +113,19 @@ def test_all_problems_come_in_one_message(monkeypatch: pytest.MonkeyPatch) -> No
         ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEWEIR_HEARTBEAT_INTERVAL_S=6 is more than half"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(
+def test_contradictory_settings_are_rejected(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: str
 ) -> None:
     assert named in refusal(monkeypatch, {f"TRACEWEIR_{name}": value for name, value in variables.items()})
 
 
-def test_the_password_is_in_no_text_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_of_the_settings_does_not_contain_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load(monkeypatch, SASL)
 
     assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
 
 
-def test_the_password_is_in_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_messages_do_not_contain_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {"TRACEWEIR_KAFKA_SASL_PASSWORD": "hunter2-hunter2"}
     assert "hunter2" not in refusal(monkeypatch, variables)
 
@@ -134,7 +134,7 @@ def test_the_password_is_in_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hunter2" not in str(direct.value)
 
 
-def test_user_and_password_reach_both_clients_under_their_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_and_password_are_options_of_both_kafka_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load(monkeypatch, SASL | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": "a:1, b:2"})
 
     assert confluent_options(settings) == {
@@ -163,7 +163,7 @@ def test_tls_verifies_the_brokers_certificate_and_name(monkeypatch: pytest.Monke
     assert context.check_hostname
 
 
-def test_tls_files_reach_librdkafka_by_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_paths_of_tls_files_are_options_of_librdkafka(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     files = {name: tmp_path / f"{name}.pem" for name in ("CAFILE", "CERTFILE", "KEYFILE")}
     for path in files.values():
         path.touch()

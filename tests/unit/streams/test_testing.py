@@ -1,4 +1,4 @@
-"""What `traceweir.streams.testing` gives those who test a stage or a scorer of their own."""
+"""Tests `traceweir.streams.testing`, with which users test their own stages and scorers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def counting(outputs: tuple[str, ...] = ("counts",)) -> StageSpec:
     return StageSpec("count", ("in",), outputs, lambda partition, read, changed: Count("counts"))
 
 
-async def test_a_stage_of_ones_own_runs_and_outlives_a_crash() -> None:
+async def test_a_custom_stage_keeps_its_state_over_a_crash() -> None:
     flow = Flow(stages=(counting(),))
     flow.send("in", b"a")
     await flow.settle()
@@ -57,20 +57,22 @@ async def test_a_stage_of_ones_own_runs_and_outlives_a_crash() -> None:
     assert flow.rows(b"count/") == {b"count/count": b"2"}
 
 
-async def test_an_output_that_the_stage_does_not_name_fails() -> None:
+async def test_an_output_to_an_undeclared_topic_fails() -> None:
     flow = Flow(stages=(counting(outputs=()),))
     flow.send("in", b"a")
     with pytest.raises(AssertionError, match="no stage names 'counts' among its outputs"):
         await flow.settle()
 
 
-async def test_an_output_that_no_batch_takes_fails() -> None:
+async def test_an_output_larger_than_a_batch_fails() -> None:
     flow = Flow()
     with pytest.raises(AssertionError, match=r"a record of 1000003 bytes for 'traceweir\.network' does not fit"):
         flow.commit(Cut([], [Output(flow.topics.network, 0, b"key", b"x" * 1_000_000)], {}))
 
 
-async def test_settings_are_the_documented_ones_whatever_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_settings_have_the_documented_defaults_regardless_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TRACEWEIR_IDLE_GAP_S", "7")
     assert Flow().settings.idle_gap_s == 300
     assert Flow(idle_gap_s=60).settings.idle_gap_s == 60
@@ -79,14 +81,14 @@ async def test_settings_are_the_documented_ones_whatever_the_environment(monkeyp
 
 
 class Half(Scorer):
-    """The value 0.5."""
+    """Returns the value 0.5."""
 
     def score(self, subject: Subject) -> Measurement:
         return Measurement(value=0.5)
 
 
 @pytest.mark.parametrize(("threshold", "published"), [(0.4, 1), (0.6, 0)])
-async def test_the_gate_asks_for_a_scorer_that_is_not_installed(threshold: float, published: int) -> None:
+async def test_the_gate_can_require_a_scorer_that_is_not_installed(threshold: float, published: int) -> None:
     plan = plan_of("half", Half(), threshold, {"criteria": {"response_match_score": 0.5}}, required=True)
     flow = Flow(plan)
     flow.send(flow.topics.traces, trace(1))

@@ -1,4 +1,4 @@
-"""Names of topics, applications and changelogs."""
+"""Tests the names of topics, applications and changelogs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from traceweir.streams.topics import STAGES, StageName, Topics, application_id, changelog
 
 
-def test_default_names_are_those_of_the_documentation() -> None:
+def test_the_default_names_are_the_names_in_the_documentation() -> None:
     assert astuple(Topics.of()) == (
         "traceweir.traces",
         "traceweir.invocations",
@@ -46,12 +46,12 @@ def test_an_application_is_named_by_its_stages_in_path_order(
     assert application_id(prefix, stages) == expected
 
 
-def test_an_unknown_stage_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_stage_is_rejected_with_the_known_stages() -> None:
     with pytest.raises(ValueError, match="unknown stage 'sort'; choose from assemble, score, gate"):
         application_id("traceweir.", ["sort"])  # type: ignore[list-item]
 
 
-def test_no_stage_is_refused() -> None:
+def test_an_empty_list_of_stages_is_rejected() -> None:
     with pytest.raises(ValueError, match="no stage given"):
         application_id("traceweir.", [])
 

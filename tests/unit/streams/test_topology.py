@@ -1,4 +1,4 @@
-"""One description of the stages, from which everybody builds them."""
+"""Tests the topology, the single description from which all stages are built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from traceweir.streams.topology import Resources, Topology, topics_of
 
 STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in STAGES}
 BUILDERS = {"streams/traceweir/streams/topology.py"}
-# What stands below names the classes to look into them, and builds none.
+# These modules import the classes to inspect them, and build no stage.
 READERS = {
     "benchmarks/hot_scope.py",
     "benchmarks/timed_worker.py",
@@ -44,7 +44,7 @@ def test_a_stage_reads_and_writes_its_topics(
     assert (topics.inputs, topics.outputs, topics.followed) == (inputs, outputs, followed)
 
 
-def test_every_topic_belongs_to_a_stage_and_each_is_the_input_of_one_at_most() -> None:
+def test_every_topic_belongs_to_a_stage_and_is_the_input_of_at_most_one_stage() -> None:
     topics = Topics.of()
     found = [topics_of(stage, topics) for stage in STAGES]
     inputs = [name for each in found for name in each.inputs]
@@ -52,13 +52,13 @@ def test_every_topic_belongs_to_a_stage_and_each_is_the_input_of_one_at_most() -
     assert {name for each in found for name in (*each.inputs, *each.outputs, *each.followed)} == set(astuple(topics))
 
 
-def test_a_session_may_come_again_for_as_long_as_the_settings_let_it() -> None:
+def test_the_settings_determine_how_long_a_session_can_be_revised() -> None:
     settings = Settings(idle_gap_s=1, close_linger_s=0.5, grace_s=20, max_future_s=300, guard_s=40)
     closing = Topology.of(settings, read_plan(None), Resources(utc_now, scoring=None)).closing
     assert (closing.revised_within_ms, closing.guard_ms) == (1_000 + 500 + 20_000 + 300_000, 40_000)
 
 
-def test_the_score_stage_is_not_built_without_what_scores() -> None:
+def test_the_score_stage_is_not_built_without_a_scoring_resource() -> None:
     topology = Topology.of(Settings(), read_plan(None), Resources(utc_now, scoring=None))
     assert [spec.name for spec in topology.specs(["assemble", "gate"])] == ["assemble", "gate"]
     with pytest.raises(ValueError, match=r"stage 'score' needs Resources\.scoring"):
@@ -66,8 +66,8 @@ def test_the_score_stage_is_not_built_without_what_scores() -> None:
 
 
 @pytest.mark.slow
-def test_stages_are_built_in_one_place() -> None:
-    """Whoever builds a stage elsewhere builds another product than the worker."""
+def test_only_the_topology_builds_stages() -> None:
+    """A stage that is built elsewhere can differ from the stage of the worker."""
     importers = {
         str(path.relative_to(ROOT))
         for folder in ("schemas", "scorers", "streams", "tests", "benchmarks", "examples")
@@ -86,7 +86,7 @@ def test_stages_are_built_in_one_place() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["traceweir.streams.topology", "traceweir.streams.testing"])
-def test_neither_faust_nor_a_test_runner_is_needed_to_build_stages(module: str) -> None:
+def test_building_stages_imports_neither_faust_nor_pytest(module: str) -> None:
     unwanted = ("faust", "mode", "confluent_kafka", "rocksdict", "pytest")
     code = f"import sys, {module}; print([name for name in {unwanted} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -16,20 +16,12 @@ from traceweir.streams.formats.base import DEFAULT_MAX_SESSION_BYTES
 from traceweir.streams.formats.documents import InputError
 
 RECALL = "retrieval/ground_truth/document_recall"
-
-
 RETRIEVED = {
     "retrieved_context": [{"doc_uri": "d1"}],
     "expected_retrieved_context": [{"doc_uri": "d1"}, {"doc_uri": "d2"}],
 }
-
-
 CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
-
-
 TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)), execution_duration_ms=51)
-
-
 INVALID: list[tuple[dict[str, Any], str]] = [
     (
         {**ROW, "expected_facts": ["f"], "expected_response": "r"},
