@@ -1,4 +1,4 @@
-"""Tests the names of exceptions: an error ends in Error; an outcome that the caller handles has a comment in its place."""
+"""Tests the names of exceptions: an error ends in Error; an outcome that the caller handles has a comment."""
 
 from __future__ import annotations
 

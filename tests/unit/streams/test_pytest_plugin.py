@@ -31,8 +31,8 @@ def project(tmp_path: Path) -> Path:
 def run(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
     """Runs pytest in this folder in a separate process, and returns its exit code and its output.
 
-    The variables `CI` and `BUILD_NUMBER` are removed, because pytest would repeat each failure in its summary, and the tests
-    would count the failure twice.
+    The variables `CI` and `BUILD_NUMBER` are removed, because pytest would repeat each failure in its
+    summary, and the tests would count the failure twice.
     """
     ours = ("PYTEST_", "TRACEWEIR_", "CI", "BUILD_NUMBER")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}

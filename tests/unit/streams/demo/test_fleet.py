@@ -1,4 +1,4 @@
-"""Tests the demo's fleet of agents: equal for equal seeds, with every kind of record, within the embedded broker's limits."""
+"""Tests the fleet of the demo: equal for equal seeds, every kind of record, within the embedded broker's limits."""
 
 from __future__ import annotations
 
