@@ -140,6 +140,7 @@ def test_an_unusable_row_is_reported_and_other_rows_are_read(columns: dict[str, 
     assert [event["invocation_id"] for event in found] == ["r2"]
 
 
+@pytest.mark.slow
 def test_logs_have_no_row_limit_and_can_be_parquet(tmp_path: Path) -> None:
     rows = [LOGGED | {"databricks_request_id": f"{number}"} for number in range(10_001)]
     found = read(parquet(tmp_path / "payload.parquet", rows), "databricks-inference-table")

@@ -108,6 +108,7 @@ async def test_an_empty_list_of_expected_documents_counts_as_missing(tmp_path: P
     assert result.problems == []
 
 
+@pytest.mark.slow
 async def test_rows_beyond_ten_thousand_are_reported_and_not_scored(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "rows.jsonl", *([{**ROW, "request_id": f"{number}"} for number in range(MAX_ROWS + 2)]))
     found = read(path)
