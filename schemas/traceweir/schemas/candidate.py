@@ -1,4 +1,4 @@
-"""Candidate: a trace on its way to the gate, with all that the gate needs to decide."""
+"""Defines Candidate: a trace with all data that the gate needs for its decision."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Embedding(WireModel):
-    """A vector: which embedder made it, its length, and its little-endian float32 values in base64."""
+    """A vector: the id of its embedder, its length, and its values as little-endian float32 in base64."""
 
     embedder: str
     dimensions: Annotated[int, Field(ge=1)]
     data: str
 
     @model_validator(mode="after")
-    def _has_its_length(self) -> Embedding:
+    def _check_length(self) -> Embedding:
         size = len(base64.b64decode(self.data, validate=True))
         if size != 4 * self.dimensions:
-            raise ValueError(f"data holds {size} bytes; {self.dimensions} float32 values take {4 * self.dimensions}")
+            raise ValueError(
+                f"data has {size} bytes; {self.dimensions} float32 values take {4 * self.dimensions} bytes"
+            )
         return self
 
     @classmethod
     def of(cls, embedder: str, vector: NDArray[np.float32]) -> Embedding:
-        """The wire form of a vector of shape (dimensions,)."""
+        """Returns the wire form of a vector of shape (dimensions,)."""
         data = base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
         return cls(embedder=embedder, dimensions=len(vector), data=data)
 
@@ -43,17 +45,17 @@ class Embedding(WireModel):
 
 
 class Verdict(WireModel):
-    """How a criterion that the gate requires came out."""
+    """The outcome of a criterion that the gate requires."""
 
     status: Status
     not_evaluated_because: NotEvaluated | None = None
 
 
 class Candidate(WireModel):
-    """A trace for the gate, one a trace, on `candidates` under its novelty scope.
+    """A trace for the gate, on the topic `candidates`; the record's key is the novelty scope.
 
-    Of one trace the highest (`segment`, `revision`, `attempt`) counts. Without an embedding, `novelty_missing` says why: there is no
-    embedder, or it failed on this text.
+    Among the candidates of a trace, the one with the highest (`segment`, `revision`, `attempt`) counts. Without an
+    embedding, `novelty_missing` contains the reason: there is no embedder, or the embedder failed on this text.
     """
 
     candidate_id: str
@@ -61,7 +63,7 @@ class Candidate(WireModel):
     segment: Count
     revision: Count
     attempt: Count = 0
-    # `decisive_part` relies on the order of the next four.
+    # `decisive_part` depends on the order of the next four fields.
     scope: NonEmpty
     trace: ReasoningTrace
     required: dict[str, Verdict]
@@ -70,7 +72,7 @@ class Candidate(WireModel):
     occurred_at: Timestamp
 
     def wire(self) -> bytes:
-        """The candidate as JSON, the way it stands on `candidates`."""
+        """Returns the candidate as JSON, as on the topic `candidates`."""
         return _CANDIDATE.dump_json(self, by_alias=True, exclude_unset=True)
 
 
@@ -78,17 +80,18 @@ _CANDIDATE = TypeAdapter(Candidate)
 
 
 def decisive_part(wire: bytes) -> bytes:
-    """What the gate decides by: the fields `scope`, `trace` and `required` of a candidate, as a JSON object.
+    """Returns the inputs of the gate's decision: the fields `scope`, `trace` and `required` of a candidate, as JSON.
 
-    The part is cut out of the candidate, because to serialise the trace a second time costs as much as the first time. In JSON a
-    quotation mark inside a string is escaped. So the first `,"scope":` and the last `,"embedding":` are the candidate's own fields: only
-    strings and numbers stand before the one, and nothing after the other has a field of that name.
+    The function cuts these fields out of the serialised candidate, because a second serialisation of the trace costs
+    as much as the first. JSON escapes quotation marks inside strings. So the first `,"scope":` and the last
+    `,"embedding":` are the candidate's own fields: only strings and numbers precede the first, and no field after the
+    last has the same name.
 
     Args:
-        wire: The candidate as `Candidate.wire` writes it, with every field given.
+        wire: The candidate as written by `Candidate.wire`, with every field set.
 
     Raises:
-        ValueError: the candidate has no such fields.
+        ValueError: The candidate lacks these fields.
     """
     start, end = wire.index(b',"scope":') + 1, wire.rindex(b',"embedding":')
     return b"{" + wire[start:end] + b"}"

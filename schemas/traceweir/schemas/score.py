@@ -1,4 +1,4 @@
-"""Score: one measured number about one subject, or why there is none."""
+"""Defines Score: the value of a metric for one subject, or the reason why there is no value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMESPACE = bytes.fromhex("5fca0bcb2d9f5c6a8f3a1b7e4d2c9e10")
 
 
 class Cost(WireModel):
-    """What measuring cost. `cached` says that a stored verdict was used and nothing was paid."""
+    """The cost of a measurement. With `cached`, a stored verdict was used and nothing was paid."""
 
     input_tokens: Count = 0
     output_tokens: Count = 0
@@ -31,11 +31,11 @@ class Cost(WireModel):
 class Score(WireModel):
     """One measurement, on the `results` topic.
 
-    `value` is null exactly when `status` is NOT_EVALUATED, and then `not_evaluated_because` says why.
+    `value` is null exactly when `status` is NOT_EVALUATED; `not_evaluated_because` then contains the reason.
 
-    (`result_id`, `revision`, `attempt`) is unique unless dead letters are replayed. Of one `result_id` the highest (`revision`,
-    `attempt`) counts: a later revision of a session has the same ids and a higher revision, and a retry of a revision whose judge
-    could not be asked has the same revision and a higher attempt.
+    (`result_id`, `revision`, `attempt`) is unique unless dead letters are replayed. Among the scores with the same
+    `result_id`, the one with the highest (`revision`, `attempt`) counts: a later revision of a session has the same ids
+    and a higher revision, and a retry after a judge was unavailable has the same revision and a higher attempt.
     """
 
     result_id: str
@@ -60,19 +60,19 @@ class Score(WireModel):
     evaluated_at: Timestamp
 
     def wire(self) -> bytes:
-        """The Score as JSON, the way it stands on `results`."""
+        """Returns the Score as JSON, as on the topic `results`."""
         try:
             return orjson.dumps(self.__dict__, default=_fields, option=orjson.OPT_UTC_Z)
-        except TypeError:  # a whole number beyond 64 bits in `details`
+        except TypeError:  # an integer of more than 64 bits in `details`
             return self.model_dump_json().encode()
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Score:
+    def _check_value_matches_status(self) -> Score:
         missing = self.status == "NOT_EVALUATED"
         if missing != (self.value is None) or missing != (self.not_evaluated_because is not None):
             raise ValueError(
                 f"{self.metric}: status {self.status} with value {self.value} and reason {self.not_evaluated_because}; "
-                "value is null, and a reason given, exactly when the status is NOT_EVALUATED"
+                "value must be null and a reason must be present exactly when the status is NOT_EVALUATED"
             )
         return self
 
@@ -82,7 +82,7 @@ def _fields(model: BaseModel) -> dict[str, Any]:
 
 
 def uuid5(*parts: str | int) -> str:
-    """A UUIDv5 (RFC 9562) of the parts, each told apart from the next.
+    """Returns a UUIDv5 (RFC 9562) of the parts; the boundaries between the parts count.
 
     >>> uuid5("a", 0) == uuid5("a", 0), uuid5("ab", "c") == uuid5("a", "bc")
     (True, False)
@@ -94,8 +94,9 @@ def uuid5(*parts: str | int) -> str:
 
 
 def result_id(session_id: str, segment: int, level: Level, subject_id: str, metric: str, metric_digest: str) -> str:
-    """The id of a result, the same in every run that measures the same subject in the same way.
+    """Returns the id of a result; runs that measure the same subject in the same way have equal ids.
 
-    `metric_digest` covers the metric, the scorer's version, its options without the threshold, the judge's model and the embedder's id.
+    `metric_digest` covers the metric, the scorer's version, its options without the threshold, the judge's model and
+    the embedder's id.
     """
     return uuid5(session_id, segment, level, subject_id, metric, metric_digest)

@@ -1,10 +1,12 @@
-"""Text that is safe to show: in a log line, a message or a terminal."""
+"""Makes text safe for log lines, messages and terminals."""
 
 from __future__ import annotations
 
 
 def printable(text: str, limit: int = 500) -> str:
-    """Text that is safe in a log line: control and invisible characters escaped, cut at `limit` characters.
+    """Returns text that is safe in a log line: control and invisible characters are escaped.
+
+    The result has at most `limit` characters; truncated text ends in an ellipsis.
 
     >>> printable("one\\ntwo")
     'one\\\\ntwo'
