@@ -60,13 +60,15 @@ async def test_a_custom_stage_keeps_its_state_over_a_crash() -> None:
 async def test_an_output_to_an_undeclared_topic_fails() -> None:
     flow = Flow(stages=(counting(outputs=()),))
     flow.send("in", b"a")
-    with pytest.raises(AssertionError, match="no stage names 'counts' among its outputs"):
+    with pytest.raises(AssertionError, match="no running stage declares the topic 'counts' as an output"):
         await flow.settle()
 
 
 async def test_an_output_larger_than_a_batch_fails() -> None:
     flow = Flow()
-    with pytest.raises(AssertionError, match=r"a record of 1000003 bytes for 'traceweir\.network' does not fit"):
+    with pytest.raises(
+        AssertionError, match=r"a record of 1000003 bytes for the topic 'traceweir\.network' does not fit"
+    ):
         flow.commit(Cut([], [Output(flow.topics.network, 0, b"key", b"x" * 1_000_000)], {}))
 
 

@@ -1,7 +1,8 @@
-"""Runs the stages without Kafka, for tests of scorers, gates and stages of your own: send records, let time pass, crash, read outputs.
+"""Runs the stages without Kafka, for tests of custom scorers, gates and stages.
 
-A `Flow` holds topics, tables and a clock in memory; Kafka Streams calls such a tool a TopologyTestDriver. It needs no pytest. Begin with
-`Flow`; `event` and `trace` make valid records, `plan_of` makes a plan for a scorer that is not installed.
+A test sends records, lets time pass, simulates crashes and reads outputs. A `Flow` keeps topics, tables and a clock in
+memory; Kafka Streams calls such a class a TopologyTestDriver. The package does not need pytest. Begin with `Flow`;
+`event` and `trace` return valid records, and `plan_of` returns a plan for a scorer that is not installed.
 """
 
 from traceweir.streams.testing.builders import START_S, event, instant, plan_of, trace

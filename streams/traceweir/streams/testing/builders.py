@@ -1,4 +1,4 @@
-"""Valid records and plans, of which a test names only what matters."""
+"""Builds valid records and plans, so that a test names only the fields that matter to the test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceweir.scorers.evaluation.metric import Metric, digest_of
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 
 START_S = 1_767_225_600.0
-"""2026-01-01T00:00:00Z in seconds since 1970, when every flow begins."""
+"""The start time of every flow, 2026-01-01T00:00:00Z, in seconds since 1970."""
 
 _REQUIRED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "model.called": {"model": "m"},
@@ -22,13 +22,14 @@ _REQUIRED_FIELDS: Mapping[str, Mapping[str, Any]] = {
 
 
 def event(kind: str = "model.called", session_id: str = "s", at: float = 0, **fields: Any) -> dict[str, Any]:
-    """Give an invocation event of the invocation `i`; what its type requires is filled in.
+    """Returns an event of the invocation `i`, with default values for the fields that its type requires.
 
     Args:
-        kind: Its `type`, as on the wire.
-        session_id: Its session.
-        at: When it occurred, in seconds after the start of a flow. `occurred_at` orders events and closes no session.
-        fields: Further fields; they replace those that are filled in.
+        kind: The `type` of the event, as on the wire.
+        session_id: The session of the event.
+        at: Time of `occurred_at`, in seconds after the start of a flow. `occurred_at` only orders the events of a
+            session; the closing of a session depends on the timestamps of the records.
+        fields: Further fields; they replace default values.
 
     >>> event("tool.called", at=1.5)
     {'type': 'tool.called', 'session_id': 's', 'invocation_id': 'i', 'occurred_at': '2026-01-01T00:00:01.500000Z', 'name': 'find'}
@@ -46,14 +47,14 @@ def event(kind: str = "model.called", session_id: str = "s", at: float = 0, **fi
 def trace(
     number: int | str = 1, session_id: str | None = "s", at: float = 0, domain: str = "travel", **changes: Any
 ) -> dict[str, Any]:
-    """Give a reasoning trace that the gate accepts by default.
+    """Returns a reasoning trace that the gate accepts by default.
 
     Args:
-        number: What tells it from other traces: part of its id and of its texts.
-        session_id: Its session; None: the metadata name none.
-        at: When it was created, in seconds after the start of a flow.
-        domain: `metadata.task_domain`, by which novelty is measured.
-        changes: Other top-level fields; objects such as `metadata` and `outcome` are merged, anything else is replaced.
+        number: Part of the trace's id and texts, to distinguish the trace from other traces.
+        session_id: The session of the trace; with None, the metadata has no session id.
+        at: Creation time, in seconds after the start of a flow.
+        domain: `metadata.task_domain`, the scope in which novelty is measured.
+        changes: Other top-level fields. Objects such as `metadata` and `outcome` are merged, other values are replaced.
 
     >>> trace(7, outcome={"confidence": 0.5})["outcome"]
     {'result_summary': 'Booked', 'confidence': 0.5}
@@ -86,7 +87,7 @@ def trace(
 
 
 def instant(at: float) -> str:
-    """Give the moment `at` seconds after the start of a flow, as a UTC date-time that ends in Z.
+    """Returns the time `at` seconds after the start of a flow, as a UTC date-time that ends in Z.
 
     >>> instant(90)
     '2026-01-01T00:01:30Z'
@@ -103,17 +104,17 @@ def plan_of(
     *,
     required: bool = False,
 ) -> Plan:
-    """Give a plan that measures `scorer`, which need not be installed, on all sessions.
+    """Returns a plan that runs `scorer` on all sessions; the scorer can be one that is not installed.
 
     Args:
         name: The metric's name in scores.
-        scorer: What measures it.
-        threshold: From which value on a score is PASSED; None: the metric is informational.
-        config: An eval config with further criteria and sections.
-        required: Whether the gate accepts only traces for which this metric is PASSED.
+        scorer: The scorer of the metric.
+        threshold: The minimum value of a PASSED score; with None, the metric is informational.
+        config: An evaluation config with further criteria and sections.
+        required: Whether the gate requires that this metric is PASSED.
 
     Raises:
-        ConfigError: the config cannot be used.
+        ConfigError: The config is invalid.
     """
     plan = read_plan(config)
     gate = plan.gate

@@ -1,4 +1,4 @@
-"""The stages without Kafka: topics, table and transactions in memory, and time as an argument."""
+"""Runs the stages without Kafka: topics, the table and transactions are in memory, and the test sets the time."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from traceweir.streams.topics import STAGES, StageName, Topics
 from traceweir.streams.topology import Resources, ScoringResources, Topology
 
 _BATCH_OVERHEAD_BYTES = 100
-_FETCH = 500
-_FULL = 20_000
-"""Records of a partition that wait for a checkpoint before it takes no more."""
+_FETCH_RECORDS = 500
+"""Maximum number of records of a topic that the stages take in one batch."""
+_MAX_WAITING_RECORDS = 20_000
+"""Number of records waiting for a checkpoint at which a partition stops fetching."""
 
 
-class _OwnSettings(Settings):
-    """The documented defaults and what the test changes: a test must not depend on the environment."""
+class _IsolatedSettings(Settings):
+    """Contains the documented defaults and the changes of the test; the environment has no effect."""
 
     @classmethod
     def settings_customise_sources(
@@ -46,20 +47,20 @@ class _OwnSettings(Settings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read what is handed in, and nothing else."""
+        """Returns the arguments of the constructor as the only source of settings."""
         return (init_settings,)
 
 
 class Flow:
-    """The stages of a worker, over topics in memory. Make it inside a running event loop.
+    """Runs the stages of a worker on topics in memory. Create a flow inside a running event loop.
 
-    Real are the stages, how they are built (`Topology`), the order in which they get records, the scoring, and the checkpoint: rows,
-    outputs and offsets become visible together, and a record that does not fit a batch fails the test.
+    The flow uses the worker's own stages, wiring (`Topology`), order of records, scoring and checkpoints: rows, outputs
+    and offsets become visible together, and a record that is too large for a batch fails the test.
 
-    Not simulated are: consumer groups, rebalances and fencing; retention, compaction, and the holes that transactions leave between
-    offsets; the local state directory; the process that scoring runs in, and its end by a scorer; the topic `references` (put the
-    reference into the event). Each partition has work pools of its own, as if each were owned by a worker of its own. Timeouts of scorers
-    are those of the settings, in real time.
+    The flow does not simulate consumer groups, rebalances and fencing; retention, compaction, and the gaps that
+    transactions leave between offsets; the local state directory; the scoring process and a scorer that ends it; the
+    topic `references` (put the reference into the event). Each partition has its own work pools, as if a separate
+    worker owned each partition. Timeouts of scorers are those of the settings, in real time.
 
     >>> import asyncio
     >>> from traceweir.streams.testing import Flow, event, trace
@@ -87,33 +88,35 @@ class Flow:
         hold: Callable[[Measure], Measure] | None = None,
         **settings: Any,
     ) -> None:
-        """Begin at `START_S` with empty topics and tables.
+        """Starts at the time `START_S` with empty topics and tables.
 
         Args:
-            plan: What is measured, and what the gate asks for; by default that of no config.
-            stages: The stages that run, in the order of the path: names of shipped ones, or a `StageSpec` for one of your own.
-            embedder: Makes the vectors that novelty is measured by; None: novelty is 0.5.
-            judging: Given the flow's clock, makes what asks judges; None: what asks a judge is NOT_EVALUATED `error`.
-            hold: Wraps the scoring of a session; `HeldScoring` lets the test decide when a session is scored.
-            settings: Settings by the names of their fields, such as `idle_gap_s=60`; for all others their defaults hold, whatever
-                the environment says, but for `partitions`, which is 1.
+            plan: The metrics and the conditions of the gate; by default those of an empty config.
+            stages: The stages that run, in the order of processing: names of Traceweir's stages, or a `StageSpec` for a
+                custom stage.
+            embedder: Returns the vectors for novelty; with None, novelty is 0.5.
+            judging: Returns the judge service for the flow's clock; with None, metrics that ask a judge are
+                NOT_EVALUATED `error`.
+            hold: Wraps the scoring of a session; with `HeldScoring` the test decides when a session is scored.
+            settings: Settings by the names of their fields, such as `idle_gap_s=60`. Other settings have their
+                defaults, independent of the environment, except `partitions`, which is 1.
 
         Raises:
-            pydantic.ValidationError: a setting does not exist or is out of its range.
+            pydantic.ValidationError: A setting does not exist, or its value is out of range.
         """
-        self.settings: Settings = _OwnSettings(**({"partitions": 1} | settings))
+        self.settings: Settings = _IsolatedSettings(**({"partitions": 1} | settings))
         self.partitions = self.settings.partitions
         self.plan = plan if plan is not None else read_plan(None)
         self.topics = Topics.of(self.settings.topic_prefix)
         self.now = START_S
-        """Seconds since 1970."""
+        """The flow's time, in seconds since 1970."""
         self.logs: dict[tuple[str, int], list[Message]] = defaultdict(list)
-        """By topic and partition, the records that lie there; the index is the offset."""
+        """The records by topic and partition; the index of a record is its offset."""
         self.table = MemoryTable()
         self.lanes: dict[int, Lane] = {}
-        """By partition, what runs the stages there."""
+        """The lanes, which run the stages, by partition."""
         self.failures: list[BaseException] = []
-        """What would have ended the worker."""
+        """The errors that would have stopped a worker."""
         self._stages = tuple(stages)
         self._judging = judging(self.clock) if judging is not None else None
         scoring: Measure = SessionScoring(
@@ -125,16 +128,16 @@ class Flow:
             judge_timeout_s=self.settings.judge_timeout_s,
         )
         self.scoring = hold(scoring) if hold is not None else scoring
-        """What scores a session."""
+        """The scoring of a session."""
         self._pools: dict[int, list[WorkPool]] = {}
         for partition in range(self.partitions):
-            self._begin(partition)
+            self._start_partition(partition)
 
     def clock(self) -> datetime:
-        """The flow's time, as it stands in `evaluated_at`."""
+        """Returns the flow's time; scores contain this time in `evaluated_at`."""
         return datetime.fromtimestamp(self.now, UTC)
 
-    # What the world outside does
+    # Events outside the worker
 
     def send(
         self,
@@ -146,15 +149,16 @@ class Flow:
         headers: Headers = (),
         at: float | None = None,
     ) -> Message:
-        """Append a record to a topic. No stage has read it yet.
+        """Appends a record to a topic and returns the record; the stages read the record later.
 
         Args:
             topic: The full name of the topic, such as `flow.topics.traces`.
-            value: Bytes, an object to be written as JSON, or None for a tombstone.
+            value: Bytes, an object that is serialised as JSON, or None for a tombstone.
             key: The record's key.
-            partition: Where it lies. A record whose session lives elsewhere is forwarded by assemble, as in a worker.
+            partition: The partition of the record. As in a worker, the assemble stage forwards a record to the
+                partition of its session.
             headers: The record's headers.
-            at: Its timestamp, in seconds after the start; None: now.
+            at: The record's timestamp, in seconds after the start; by default the current time of the flow.
         """
         log = self.logs[topic, partition]
         timestamp = round(((self.now - START_S if at is None else at) + START_S) * 1000)
@@ -163,20 +167,23 @@ class Flow:
         return log[-1]
 
     def pass_time(self, seconds: float) -> None:
-        """Move the clock on, and tell every stage the time and how far its inputs are read. `settle` then takes what came of it."""
+        """Advances the clock, and passes the time and the read positions to every stage.
+
+        Call `settle` afterwards to process the effects.
+        """
         self.now += seconds
         for partition in self.lanes:
             self.tick(partition)
 
     def crash(self, partition: int = 0) -> None:
-        """Lose what a partition has in memory, and begin again from its last finished checkpoint."""
+        """Drops the in-memory state of a partition, and restarts the partition from its last finished checkpoint."""
         self.lanes[partition].drop()
-        self._begin(partition)
+        self._start_partition(partition)
 
-    # What a worker does, step by step
+    # Single steps of a worker
 
     def tick(self, partition: int = 0) -> None:
-        """Tell the stages of a partition the time, and which inputs are read to their end, as after a fetch."""
+        """Passes the time and the end offsets of the inputs to the stages of a partition, as after a fetch."""
         lane = self.lanes[partition]
         ends = {
             (topic, partition): End(position, len(self.logs[topic, partition]), self.now)
@@ -185,18 +192,18 @@ class Flow:
         lane.fetched(ends, self.now)
 
     async def take(self, topic: str, count: int | None = None, partition: int = 0) -> int:
-        """Give the next records of a topic to its stage, in one batch, as a fetch does.
+        """Passes the next records of a topic to its stage, in one batch, as after a fetch.
 
         Args:
             topic: The topic.
-            count: At most so many; None: all that are there.
+            count: Maximum number of records; by default all records.
             partition: The partition.
 
         Returns:
-            How many there were.
+            The number of records.
         """
         lane = self.lanes[partition]
-        lane.pending_seeks()  # a consumer would seek; here `position` is where it reads
+        lane.pending_seeks()  # a consumer would seek; the flow reads from `position`
         start = lane.position[topic]
         batch = self.logs[topic, partition][start:][:count]
         if batch:
@@ -205,14 +212,14 @@ class Flow:
         return len(batch)
 
     async def run_scoring(self) -> None:
-        """Let sessions be scored until all that are left wait for something else than a turn of the event loop.
+        """Runs the event loop until scoring makes no more progress without external events.
 
         Raises:
-            BaseException: the first of what would have ended the worker.
+            BaseException: The first error that would have stopped a worker.
         """
         before: object = None
         unchanged = 0
-        while unchanged < 5:  # work that gives way to others goes on one turn of the loop later
+        while unchanged < 5:  # a task that yields to other tasks continues in a later iteration of the loop
             await asyncio.sleep(0)
             counters = [
                 dict(getattr(stage, "counters", {})) for lane in self.lanes.values() for stage in lane.stages.values()
@@ -223,12 +230,12 @@ class Flow:
         self._raise_failure()
 
     async def finish_scoring(self) -> None:
-        """Wait until no session is being scored: for scorers and judges that wait for a thread, a socket or real time.
+        """Waits until no session is being scored. Use this for scorers and judges that need threads, sockets or time.
 
-        It never returns while `HeldScoring` holds a session.
+        This method does not return while `HeldScoring` holds a session.
 
         Raises:
-            BaseException: the first of what would have ended the worker.
+            BaseException: The first error that would have stopped a worker.
         """
         for pools in self._pools.values():
             for pool in pools:
@@ -236,77 +243,80 @@ class Flow:
         self._raise_failure()
 
     def cut(self, partition: int = 0) -> Cut:
-        """The first half of a checkpoint: what came about since the last one. Nothing of it is visible before `commit`."""
+        """Starts a checkpoint: returns the changes since the last checkpoint, which become visible with `commit`."""
         return self.lanes[partition].cut()
 
     def commit(self, cut: Cut, partition: int = 0) -> list[Message]:
-        """The second half of a checkpoint: rows and outputs become visible at once.
+        """Finishes a checkpoint: rows and outputs become visible together.
 
         Returns:
-            The outputs, as they lie in their topics.
+            The outputs as records of their topics.
 
         Raises:
-            AssertionError: an output does not fit a batch, or goes to a topic that no running stage names among its outputs.
+            AssertionError: An output is too large for a batch, or no running stage declares its topic as an output.
         """
         for output in cut.outputs:
             if output.topic not in self._outputs:
-                raise AssertionError(f"no stage names {output.topic!r} among its outputs: {sorted(self._outputs)}")
+                raise AssertionError(
+                    f"no running stage declares the topic {output.topic!r} as an output; "
+                    f"declared: {sorted(self._outputs)}; add the topic to `outputs` of the stage's StageSpec"
+                )
         for output in [*(Output("rows", partition, *row) for row in cut.rows), *cut.outputs]:
-            _require_that_it_fits(output)
+            _require_fits_batch(output)
         self.table.write(partition, cut.rows)
         return [self._publish(output) for output in cut.outputs]
 
     def checkpoint(self, partition: int = 0) -> list[Message]:
-        """Both halves of a checkpoint, with nothing in between."""
+        """Makes a whole checkpoint, `cut` and `commit`, and returns its outputs."""
         return self.commit(self.cut(partition), partition)
 
     async def settle(self) -> None:
-        """Read, score and checkpoint until no partition has anything left to do. Time stands still."""
+        """Reads, scores and makes checkpoints until no partition has any work left. The clock does not move."""
         busy = True
         while busy:
             busy = False
             for partition, lane in self.lanes.items():
                 for topic in lane.position:
-                    if not lane.full(topic, _FULL):
-                        busy = bool(await self.take(topic, _FETCH, partition)) or busy
+                    if not lane.full(topic, _MAX_WAITING_RECORDS):
+                        busy = bool(await self.take(topic, _FETCH_RECORDS, partition)) or busy
                 await self.run_scoring()
                 busy = bool(self.checkpoint(partition)) or busy
 
     async def finish(self) -> None:
-        """Settle, let time pass until every open session has closed, and settle again."""
+        """Settles, advances the clock until every open session has closed, and settles again."""
         await self.settle()
         self.pass_time(self.settings.idle_gap_s + self.settings.close_linger_s + 1)
         await self.settle()
 
     async def read_record(self, topic: str, partition: int, offset: int) -> Message | None:
-        """Returns a record again, as the score stage reads it for `judge.retry_later`; None if the topic has no such record.
+        """Returns a record for a retry of the score stage (`judge.retry_later`); None if the topic has no such record.
 
-        Override this method to let records disappear, or brokers fail.
+        Override this method to simulate deleted records or failures of brokers.
         """
         log = self.logs[topic, partition]
         return log[offset] if offset < len(log) else None
 
-    # What a reader sees
+    # Committed outputs
 
     def read(self, topic: str) -> list[Message]:
-        """All records of a topic, partition by partition."""
+        """Returns all records of a topic, ordered by partition and offset."""
         return [message for partition in range(self.partitions) for message in self.logs[topic, partition]]
 
     def sessions(self) -> list[Any]:
-        """The closed sessions, each revision of each, parsed from JSON."""
+        """Returns the closed sessions in all revisions, parsed from JSON."""
         return [message.json for message in self.read(self.topics.sessions)]
 
     def results(self, metric: str | None = None) -> list[Any]:
-        """The scores of one metric or of all, parsed from JSON, each revision of each."""
+        """Returns the scores of one metric or of all metrics in all revisions, parsed from JSON."""
         scores = [message.json for message in self.read(self.topics.results)]
         return [score for score in scores if metric in (None, score["metric"])]
 
     def dead_letters(self) -> list[DeadLetter]:
-        """The dead letters: why which record could not be used."""
+        """Returns the dead letters, each with its record and the reason."""
         return [message.dead_letter for message in self.read(self.topics.dead_letters)]
 
     def counters(self, stage: str) -> dict[str, int]:
-        """The counts of a stage as of the last checkpoint, over all partitions."""
+        """Returns the counters of a stage at the last checkpoint, summed over all partitions."""
         total: dict[str, int] = defaultdict(int)
         for partition in range(self.partitions):
             row = self.table.read(partition, stage.encode() + b"/" + COUNTERS_ROW)
@@ -315,7 +325,10 @@ class Flow:
         return dict(total)
 
     def rows(self, prefix: bytes = b"", partition: int = 0) -> dict[bytes, bytes]:
-        """The rows of a partition whose keys begin with this prefix, as of the last checkpoint. A stage's rows begin with its name."""
+        """Returns the rows of a partition with this key prefix at the last checkpoint.
+
+        The keys of a stage's rows begin with the stage's name.
+        """
         return {key: row for key, row in self.table.rows(partition).items() if key.startswith(prefix)}
 
     def _publish(self, output: Output) -> Message:
@@ -324,7 +337,7 @@ class Flow:
             output.topic, output.value, output.key, partition=output.partition, headers=output.headers, at=at
         )
 
-    def _begin(self, partition: int) -> None:
+    def _start_partition(self, partition: int) -> None:
         pool = WorkPool(self.settings.score_concurrency, self.failures.append)
         scoring = ScoringResources(score_bytes(self.scoring), pool, self._record_spend, self.read_record)
         topology = Topology.of(self.settings, self.plan, Resources(self.clock, scoring))
@@ -344,11 +357,11 @@ class Flow:
             raise self.failures[0]
 
 
-def _require_that_it_fits(output: Output) -> None:
+def _require_fits_batch(output: Output) -> None:
     size = len(output.key or b"") + len(output.value or b"")
     size += sum(len(name) + len(content or b"") for name, content in output.headers)
     if size > MAX_BATCH_BYTES - _BATCH_OVERHEAD_BYTES:
         raise AssertionError(
-            f"a record of {size} bytes for {output.topic!r} does not fit a batch of {MAX_BATCH_BYTES} bytes: its stage must divide it, or "
-            "put the record that it comes from aside as a dead letter"
+            f"a record of {size} bytes for the topic {output.topic!r} does not fit a batch of {MAX_BATCH_BYTES} bytes; "
+            "the stage must split the record, or write a dead letter for the input record"
         )

@@ -1,4 +1,4 @@
-"""Scoring whose end a test decides."""
+"""Holds the scoring of sessions until a test releases them."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ from traceweir.streams.scoring.session_scoring import Measure
 
 
 class HeldScoring:
-    """Scores each session only when the test releases it: so a test decides in which order sessions finish.
+    """Scores each session when the test releases the session, so that a test decides the order in which sessions finish.
 
-    Hand the class itself to `Flow(hold=HeldScoring)`; the object is then `flow.scoring`.
+    Pass the class itself to `Flow(hold=HeldScoring)`; the object is then `flow.scoring`.
     """
 
     def __init__(self, inner: Measure) -> None:
         self._inner = inner
         self._waiting: list[tuple[str, asyncio.Event]] = []
         self.begun: list[str] = []
-        """Ids of the sessions that were begun, each as often as it was."""
+        """Ids of the sessions for which scoring was requested, once per request."""
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
-        """Score a session once it is released."""
+        """Scores a session after its release."""
         self.begun.append(session.session_id)
-        go = asyncio.Event()
-        place = (session.session_id, go)
-        self._waiting.append(place)
+        released = asyncio.Event()
+        entry = (session.session_id, released)
+        self._waiting.append(entry)
         try:
-            await go.wait()
+            await released.wait()
         finally:
-            self._waiting.remove(place)
+            self._waiting.remove(entry)
         return await self._inner(session, known, attempt)
 
     @property
     def waiting(self) -> list[str]:
-        """Ids of the sessions that wait, in the order in which they began."""
-        return [name for name, go in self._waiting if not go.is_set()]
+        """Ids of the waiting sessions, in the order of the requests."""
+        return [name for name, released in self._waiting if not released.is_set()]
 
     def release(self, session_id: str) -> None:
-        """Let all waiting sessions of this id be scored. They are scored when the test awaits next, as in `flow.run_scoring()`."""
-        for name, go in self._waiting:
+        """Releases all waiting sessions with this id.
+
+        The event loop scores them when the test awaits next, for example in `flow.run_scoring()`.
+        """
+        for name, released in self._waiting:
             if name == session_id:
-                go.set()
+                released.set()

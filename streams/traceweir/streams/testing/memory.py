@@ -1,4 +1,4 @@
-"""Topics and tables in memory."""
+"""Defines records of topics and tables in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceweir.schemas.dead_letter import DeadLetter, Headers
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record that lies in a topic."""
+    """A record of a topic."""
 
     topic: str
     partition: int
@@ -32,30 +32,30 @@ class Message:
 
     @property
     def dead_letter(self) -> DeadLetter:
-        """Key, value and headers of a record of `dead-letters`, read as one object."""
+        """The dead letter in a record of the topic `dead-letters`, parsed from its key, value and headers."""
         return DeadLetter.read(self.key, self.value, self.headers)
 
 
 class MemoryTable:
-    """An application's table: rows by partition, as of the last finished checkpoint."""
+    """Holds the rows of an application's table by partition, as of the last finished checkpoint."""
 
     changelog = "changelog"
 
     def __init__(self) -> None:
         self._rows: dict[int, dict[bytes, bytes]] = defaultdict(dict)
         self.written: list[tuple[bytes, bytes | None]] = []
-        """Every row that was ever written, in order."""
+        """All written rows, in order."""
 
     def rows(self, partition: int) -> dict[bytes, bytes]:
-        """All rows of a partition."""
+        """Returns all rows of a partition."""
         return dict(self._rows[partition])
 
     def read(self, partition: int, key: bytes) -> bytes | None:
-        """One row; None if there is none."""
+        """Returns a row; None if the row does not exist."""
         return self._rows[partition].get(key)
 
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Write rows; None deletes."""
+        """Writes rows; a value of None deletes a row."""
         for key, value in rows:
             self.written.append((key, value))
             if value is None:
