@@ -358,7 +358,7 @@ def test_a_killed_scoring_process_is_replaced(tmp_path: Path) -> None:
                     (scoring,) = worker.children()
                     os.kill(scoring, signal.SIGKILL)
         assert worker.terminate(30) == 0
-    assert "the scoring process ended on its own (signal 9); another takes its place" in worker.log.read_text()
+    assert "the scoring process ended unexpectedly (signal 9); another process replaces it" in worker.log.read_text()
 
 
 def test_a_worker_without_its_broker_exits_with_0_after_sigterm(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""How one session is scored, and the subprocess in which that happens.
+"""Scores sessions in a subprocess.
 
-It may know scorers, judges and embedders, and neither a stage nor Kafka topics. Begin with `session_scoring` for
-what is done with a session; `supervisor` starts and replaces the subprocess (`process`, `child`, `protocol`), and
-`quarantine` tries sessions that killed one.
+This package knows scorers, judges and embedders, but no stage and no Kafka topic. Begin with `session_scoring`, which
+scores a session; `supervisor` starts and replaces the subprocess (`process`, `child`, `protocol`), and `quarantine`
+retries the sessions that were in flight when a subprocess died.
 """

@@ -79,12 +79,14 @@ class _Child(asyncio.Protocol):
 
 
 def _fail(error: BaseException) -> None:
-    log.error("scoring failed in a way that no session explains: %s: %s", type(error).__name__, error)
+    log.error(
+        "the scoring process stops after an unexpected error outside any session: %s: %s", type(error).__name__, error
+    )
     os._exit(EXIT_FAILED)
 
 
 def _end_with(lifeline: int) -> None:
-    """Lets the kernel end this process and its children when the worker's end of the pipe closes.
+    """Makes the kernel end this process and its children when the worker's end of the pipe closes.
 
     A thread could not do this: a scorer can hold the interpreter lock, for example in a regular expression.
     """
@@ -108,7 +110,7 @@ def loading(connection: socket.socket) -> Iterator[None]:
 
     def say() -> None:
         while not over.is_set():
-            with suppress(OSError):  # the worker is gone, so this process ends, too
+            with suppress(OSError):  # the worker has ended, so this process ends too
                 protocol.send_object(connection, protocol.Loading())
             over.wait(BEAT_S)
 
@@ -118,16 +120,16 @@ def loading(connection: socket.socket) -> Iterator[None]:
         yield
     finally:
         over.set()
-        telling.join()  # the next object must not be sent in between
+        telling.join()  # the caller sends the next object; two threads must not send at the same time
 
 
 def main() -> None:
-    """Serves the worker until the worker is gone."""
+    """Serves the worker until the worker ends."""
     for received in (
         signal.SIGINT,
         signal.SIGTERM,
-    ):  # sent to whole process groups; the worker decides when this process ends
-        signal.signal(received, lambda number, frame: None)  # children of scorers would inherit SIG_IGN
+    ):  # terminals send them to whole process groups, but the worker decides when this process ends
+        signal.signal(received, lambda number, frame: None)  # child processes of scorers would inherit SIG_IGN
     log_to_stderr()
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     _end_with(lifeline)

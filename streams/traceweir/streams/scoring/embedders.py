@@ -1,7 +1,7 @@
-"""The embedder that a setting names, and the way in which many sessions share one.
+"""Loads the embedder of a setting, and batches the requests of many sessions.
 
-A sentence-transformers model is an extra (`pip install '.[embeddings]'`) and is imported only when one is asked for:
-the import alone takes seconds and some hundred megabytes.
+The sentence-transformers library is an extra (`pip install '.[embeddings]'`) and is imported only for a model that
+needs the library, because the import takes seconds and some hundred megabytes.
 """
 
 import asyncio
@@ -25,22 +25,20 @@ INSTALL = "pip install '.[embeddings]' in a clone of Traceweir"
 
 
 class EmbedderUnavailableError(RuntimeError):
-    """The embedder that was asked for cannot be had; the message says what would help."""
+    """The requested embedder is unavailable; the message contains the reason and a solution."""
 
 
 def load_embedder(name: str) -> Embedder | None:
-    """The embedder of a setting.
+    """Returns the embedder of a setting; None if novelty is 0.5 for every trace.
 
     Args:
-        name: `none`; `hashing` (shared words, no model); `auto` (all-MiniLM-L6-v2 if it lies on this machine, else none, with a
-            line in the log: nothing is downloaded unasked); or a sentence-transformers model, by path or by a name, which is
-            downloaded if it is not here yet.
-
-    Returns:
-        None where novelty is to be 0.5 for every trace.
+        name: `none`; `hashing` (compares words, without a model); `auto`; or the path or the name of a
+            sentence-transformers model, which is downloaded by its name if it is not on this machine. `auto` is
+            all-MiniLM-L6-v2 if this machine has the model, otherwise no embedder and a log line; `auto` downloads
+            nothing.
 
     Raises:
-        EmbedderUnavailableError: The model named cannot be loaded.
+        EmbedderUnavailableError: The named model cannot be loaded.
     """
     match name:
         case "none":
@@ -51,20 +49,20 @@ def load_embedder(name: str) -> Embedder | None:
             try:
                 return SentenceTransformerEmbedder(DEFAULT_MODEL, local_only=True)
             except EmbedderUnavailableError as reason:
-                log.info("novelty stays at 0.5, as no embedding model is at hand: %s", reason)
+                log.info("novelty stays at 0.5, because no embedding model is available: %s", reason)
                 return None
         case _:
             return SentenceTransformerEmbedder(name)
 
 
 class SentenceTransformerEmbedder:
-    """A model of the sentence-transformers library, on whichever device the library picks.
+    """A model of the sentence-transformers library, on the device that the library selects.
 
-    Texts longer than the model's window are cut by the model (256 word pieces for all-MiniLM-L6-v2).
+    The model truncates texts longer than its window (256 word pieces for all-MiniLM-L6-v2).
 
     Args:
         model: Name on the Hugging Face hub, or path of a folder.
-        local_only: Never reach for the network.
+        local_only: Whether to use local files only, without network access.
 
     Raises:
         EmbedderUnavailableError: The library is not installed, or the model does not load.
@@ -79,17 +77,18 @@ class SentenceTransformerEmbedder:
             from sentence_transformers import SentenceTransformer
 
             self._model: Any = SentenceTransformer(model, local_files_only=local_only)
-        except Exception as error:  # a foreign library, a file system and a network: anything may come
+        except Exception as error:  # the library, the file system and the network raise errors of many types
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise EmbedderUnavailableError(
                 f"embedder {model!r} could not be loaded: {reason} "
-                f"(give the path of a model's folder, or its name on a machine with network; {INSTALL} installs the library)"
+                "(use the path of the model's folder, or the model's name on a machine with network access; "
+                f"{INSTALL} installs the library)"
             ) from error
         self.id = f"{Path(model).name}@{_digest(self._model)}"
         self.dimensions: int = len(self.embed([""])[0])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row per text, in batches of the library's size."""
+        """Returns one row per text, computed in batches of the library's default size."""
         rows = self._model.encode(
             list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
@@ -98,14 +97,14 @@ class SentenceTransformerEmbedder:
 
 
 class Batching:
-    """Lets many coroutines share an embedder: what they ask for while one batch runs becomes the next.
+    """Shares an embedder between coroutines: the requests that arrive during a batch form the next batch.
 
-    Nobody waits for a batch to fill. The embedder runs in one thread of its own, unless it says that it is quick enough to
-    run inline.
+    A request never waits for a batch to fill. The embedder runs in a thread of its own, or inline if its `runs_inline`
+    is true.
 
     Args:
-        embedder: What embeds; never called from two threads at once.
-        max_batch: Most texts of one call.
+        embedder: The embedder; it is never called from two threads at the same time.
+        max_batch: Maximum number of texts in one call.
     """
 
     def __init__(self, embedder: Embedder, max_batch: int = 64) -> None:
@@ -116,10 +115,10 @@ class Batching:
         self._runner: asyncio.Task[None] | None = None
 
     async def embed(self, text: str) -> Vectors:
-        """The vector of a text.
+        """Returns the vector of a text.
 
         Raises:
-            Exception: Whatever the embedder raised for the batch that this text was in; other batches are not touched.
+            Exception: The error that the embedder raised for the batch of this text; other batches are unaffected.
         """
         if self.embedder.runs_inline:
             vector: Vectors = self._embed([text])[0]
@@ -131,7 +130,7 @@ class Batching:
         return await future
 
     async def close(self) -> None:
-        """Cancel who still waits, and return when the thread has ended the batch that it is at."""
+        """Cancels the waiting requests, and returns after the running batch has ended."""
         while self._waiting:
             self._waiting.popleft()[1].cancel()
         if self._runner is not None:
@@ -144,7 +143,7 @@ class Batching:
             while batch := self._next_batch():
                 try:
                     vectors = await loop.run_in_executor(self._thread, self._embed, [text for text, _ in batch])
-                except Exception as error:  # noqa: BLE001 (it belongs to the callers, each of whom gets it)
+                except Exception as error:  # noqa: BLE001  # every caller of the batch receives the error
                     for future in (future for _, future in batch if not future.done()):
                         future.set_exception(error)
                 else:
@@ -158,7 +157,7 @@ class Batching:
         batch: list[tuple[str, asyncio.Future[Vectors]]] = []
         while self._waiting and len(batch) < self._max_batch:
             text, future = self._waiting.popleft()
-            if not future.done():  # its caller has gone
+            if not future.done():  # otherwise its caller was cancelled
                 batch.append((text, future))
         return batch
 
@@ -166,15 +165,15 @@ class Batching:
         vectors = self.embedder.embed(texts)
         if vectors.shape != (len(texts), self.embedder.dimensions):
             raise ValueError(
-                f"embedder {self.embedder.id} gave an array of shape {vectors.shape} for {len(texts)} texts, "
-                f"not one vector of {self.embedder.dimensions} for each"
+                f"embedder {self.embedder.id} returned an array of shape {vectors.shape} for {len(texts)} texts; "
+                f"it must return one vector of {self.embedder.dimensions} values per text"
             )
         return vectors
 
 
 def _digest(model: Any) -> str:
-    """Twelve hex digits of the weights: the same model has one id wherever it lies, and other weights under its name another."""
-    # Of the values alone, in an order of their own: releases of the library name and order the same tensors differently.
+    """Returns twelve hex digits of the weights: equal weights have equal digests in any folder and under any name."""
+    # The digest ignores names and order, because releases of the library name and order the same tensors differently.
     tensors = [
         hashlib.sha256(tensor.detach().cpu().float().numpy().tobytes()) for tensor in model.state_dict().values()
     ]

@@ -1,4 +1,4 @@
-"""The worker's side of a scoring process: its start, its requests and answers, and its end."""
+"""Starts a scoring process, exchanges requests and answers with the process, and ends it; this is the worker's side."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ScoringProcess(asyncio.Protocol):
         self.silence_s = 0.0
         """Seconds of silence, counted in checks: a clock would go on while the worker itself is frozen."""
         self.lost: Callable[[str], object] = lambda how: None
-        """Called with the way it ended after an unexpected end, when all waiting requests have failed."""
+        """Called after an unexpected end, with its cause, when all waiting requests have failed."""
         self.paid: Callable[[Sequence[Paid]], object] = lambda paid: None
         """Called with the cost of a session, even if no task waits for its answer."""
         try:
@@ -94,12 +94,12 @@ class ScoringProcess(asyncio.Protocol):
             self._socket.settimeout(None)
         except TimeoutError:
             raise ScoringProcessDiedError(
-                f"the scoring process said nothing for {SILENT_START_S:g} s before it was ready"
+                f"the scoring process sent nothing for {SILENT_START_S:g} s before it was ready"
             ) from None
         except (EOFError, OSError):
             how = self._ended()
             raise ScoringProcessDiedError(
-                f"the scoring process ended before it was ready ({how}); what it said stands above"
+                f"the scoring process ended before it was ready ({how}); its log lines are above"
             ) from None
         if ready.unavailable:
             raise (JudgeUnavailableError if ready.judge else EmbedderUnavailableError)(ready.unavailable)
@@ -134,7 +134,7 @@ class ScoringProcess(asyncio.Protocol):
 
         Raises:
             SessionRejected: through the future; the session cannot be scored.
-            ScoringProcessDiedError: through the future; the process died with this session in flight, and maybe others.
+            ScoringProcessDiedError: through the future; the process died with this session in flight, possibly with others.
             NotStarted: through the future; the process died before it started with this session.
         """
         if self._closed:
@@ -153,7 +153,7 @@ class ScoringProcess(asyncio.Protocol):
         self._send(protocol.UpdateReference(reference_id, reference))
 
     def record_spend(self, paid: Paid) -> None:
-        """Adds spending of others for judges; negative when a partition has moved away."""
+        """Adds spending of other processes on judges; negative when a partition has moved away."""
         self._send(protocol.RecordSpend(paid))
 
     def set_budget_share(self, share: Share) -> None:
@@ -164,7 +164,10 @@ class ScoringProcess(asyncio.Protocol):
         """Kills the process if it is busy and was silent for `limit_s` seconds. Call this every `LOOK_EVERY_S`."""
         self.silence_s += LOOK_EVERY_S
         if self.busy and self.silence_s > limit_s:
-            log.warning("the scoring process has said nothing for %g s: a scorer holds it; it is ended", limit_s)
+            log.warning(
+                "the scoring process is killed: it has sent nothing for %g s, so a scorer blocks its event loop",
+                limit_s,
+            )
             self.kill()
 
     def kill(self) -> None:
@@ -208,7 +211,11 @@ class ScoringProcess(asyncio.Protocol):
         for place, each in enumerate(waiting.values()):
             if not each.done():
                 begun = place < self._setup.concurrency
-                each.set_exception(ScoringProcessDiedError(f"it ended on its own ({how})") if begun else NotStarted())
+                each.set_exception(
+                    ScoringProcessDiedError(f"the scoring process ended unexpectedly ({how})")
+                    if begun
+                    else NotStarted()
+                )
         self.lost(how)
 
     def _answered(self, answer: protocol.Answer | protocol.Refusal) -> None:
@@ -225,7 +232,7 @@ class ScoringProcess(asyncio.Protocol):
         self, frame: protocol.Ask | protocol.UpdateReference | protocol.RecordSpend | protocol.SetBudgetShare
     ) -> None:
         if self._transport is None:
-            raise RuntimeError("the scoring process is asked before it is connected")
+            raise RuntimeError("the scoring process got a request before `connect`; await `connect` first")
         self._transport.write(protocol.packed(frame))
 
     def _ended(self) -> str:

@@ -1,4 +1,4 @@
-"""Messages between the worker and its scoring process, over a socket that only they share."""
+"""Defines the messages between the worker and its scoring process, over a socket that only these two share."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def receive_object(connection: socket.socket) -> Setup | Loading | Ready:
         while len(found) < size:
             more = connection.recv(size - len(found))
             if not more:
-                raise EOFError("the other end of the socket is gone")
+                raise EOFError("the other side closed the socket")
             found += more
         return found
 

@@ -29,14 +29,14 @@ STARTS = 3
 """Start at which a session is given up, if the process died with this session in flight at each earlier start."""
 _POISON = (
     "the scoring process died or hung each time that this session was started, "
-    "the last time with it alone in a process that had served no other"
+    "the last time alone in a process that had served no other session"
 )
 
 
 class DeathCounts:
     """Counts, by session, how often a scoring process died with this session in flight.
 
-    A file keeps the counts, because the worker can end, too.
+    A file keeps the counts, because the worker can end too.
     """
 
     def __init__(self, file: Path) -> None:
@@ -46,7 +46,7 @@ class DeathCounts:
         except FileNotFoundError:
             self._deaths = {}
         except ValidationError as error:
-            log.warning("%s cannot be read, so the counts start again: %s", file, explain(error))
+            log.warning("%s cannot be read, so the counts of deaths start at 0: %s", file, explain(error))
             self._deaths = {}
 
     def of(self, raw: bytes) -> int:
@@ -98,7 +98,9 @@ class Quarantine:
         """The process for suspects; None while there is no suspect."""
 
     async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int = 0) -> ScoringResult:
-        """Scores a suspect under an attempt number, after the suspects before it; `known` are the stored verdicts on this session.
+        """Scores a suspect under an attempt number, after the suspects before it.
+
+        `known` are the stored verdicts on this session.
 
         Raises:
             SessionRejected: the session cannot be scored.
@@ -110,7 +112,7 @@ class Quarantine:
         return await answer
 
     def stop(self) -> None:
-        """Stops to try suspects."""
+        """Stops trying suspects."""
         if self._task is not None:
             self._task.cancel()
 
@@ -126,7 +128,7 @@ class Quarantine:
                     continue
                 if self.quarantine_process is None:
                     self.quarantine_process = await self._another()
-                self._death_counts.save()  # written first, because the session can end the worker, too
+                self._death_counts.save()  # written first, because the session can also end the worker
                 fresh = self.quarantine_process.fresh
                 found = await self._alone(self.quarantine_process, raw, known, attempt)
                 if isinstance(found, ScoringProcessDiedError | NotStarted):

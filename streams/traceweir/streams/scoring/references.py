@@ -1,4 +1,4 @@
-"""What was expected, from the compacted `references` topic: found by reference id, or by the question within an app."""
+"""Finds the references of the compacted `references` topic by reference id, or by question within an app."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Question = tuple[str, str]
 
 
 class References:
-    """All references that there are now. The latest of an id counts; a tombstone takes it away."""
+    """Holds the current references. The latest reference of an id counts; a tombstone removes the reference."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Reference] = {}
         self._by_question: dict[Question, str] = {}
 
     def put(self, reference_id: str, reference: Reference | None) -> None:
-        """Take a reference, or with None take it away."""
+        """Stores a reference; None removes the reference with this id."""
         former = self._by_id.pop(reference_id, None)
         if former is not None and self._by_question.get(_question(former)) == reference_id:
             del self._by_question[_question(former)]
@@ -29,7 +29,7 @@ class References:
                 self._by_question[_question(reference)] = reference_id
 
     def resolve(self, turns: Sequence[Turn]) -> list[Turn]:
-        """The turns with what is expected of them: inline before by id, by id before by question."""
+        """Returns the turns with their references: inline, otherwise by reference id, otherwise by question."""
         return [turn if turn.reference is not None or not self._by_id else self._resolved(turn) for turn in turns]
 
     def _resolved(self, turn: Turn) -> Turn:

@@ -1,4 +1,4 @@
-"""What scoring a session gives back: one type, from where the session is measured to where its scores are published."""
+"""Defines ScoringResult, the result of scoring a session, from the scoring process to the score stage."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeUsage, JudgeV
 
 
 class OfferedCandidate(NamedTuple):
-    """A candidate that the score stage may send."""
+    """A candidate that the score stage can publish."""
 
     scope: str
     trace: bytes
-    """16 bytes that stand for the trace's id."""
+    """Digest of the trace's id, 16 bytes."""
     digest: bytes
-    """16 bytes that stand for everything the gate decides by. They are the same for each revision in which none of it changed."""
+    """Digest of everything that the gate's decision depends on, 16 bytes.
+
+    Revisions with the same gate inputs have the same digest.
+    """
     value: bytes
-    """The candidate as it stands on its topic."""
+    """The candidate as on the topic `candidates`."""
 
 
 class ScoringResult(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The scores and candidates of one revision of a session, serialised. It crosses the socket of the scoring process as it is."""
+    """The serialised scores and candidates of one revision of a session; the scoring process sends this object as it is."""
 
     segment: int
     revision: int
     attempt: int
     """0 for the first scoring of the revision; each successful retry publishes under the next number."""
     last_record_ms: int
-    """Timestamp of the session's last record, in milliseconds since 1970, as the session itself says it."""
+    """The session's `last_record_at`, in milliseconds since 1970."""
     scores: Sequence[bytes]
-    """The scores as they stand on the topic `results`."""
+    """The scores as on the topic `results`."""
     candidates: Sequence[OfferedCandidate]
-    """One for each trace."""
+    """One candidate per trace."""
     outcomes: dict[str, int]
-    """How many scores had each outcome: `PASSED`, `NOT_EVALUATED.timeout` and so on."""
+    """Number of scores by outcome: `PASSED`, `NOT_EVALUATED.timeout` and so on."""
     judged: JudgeUsage = NOTHING_JUDGED
     unanswered: int = 0
-    """How many scores have no value because a judge could not be asked or gave no usable answer."""
+    """Number of scores without a value because a judge was unavailable or returned no usable answer."""
 
 
 class Scoring(Protocol):
     """Scores sessions."""
 
     def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> Awaitable[ScoringResult]:
-        """Score a session.
+        """Returns the scores and candidates of a session.
 
         Args:
-            raw: The session as it stands on its topic.
-            known: Verdicts that judges gave on it before.
-            attempt: The attempt number that its scores and candidates get.
+            raw: The session as on the topic `sessions`.
+            known: Stored verdicts of judges on this session.
+            attempt: The attempt number of its scores and candidates.
 
         Raises:
             SessionRejected: the session cannot be scored.

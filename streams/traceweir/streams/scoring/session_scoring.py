@@ -37,7 +37,10 @@ Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResu
 
 
 def score_bytes(measure: Measure) -> Scoring:
-    """Returns a scoring of serialised sessions in this process. Every failure that a session causes becomes `SessionRejected`."""
+    """Returns a function that scores serialised sessions in this process.
+
+    Every failure that a session causes is raised as `SessionRejected`.
+    """
 
     async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
         try:
@@ -52,7 +55,7 @@ def score_bytes(measure: Measure) -> Scoring:
             raise SessionRejected("scoring_failed", f"{type(error).__name__}: {error}") from error
         largest = max(map(len, [*result.scores, *(each.value for each in result.candidates)]), default=0)
         if largest > MAX_OUTPUT_BYTES:
-            detail = f"a score or candidate of it has {largest} bytes; at most {MAX_OUTPUT_BYTES} are sent"
+            detail = f"a score or candidate of the session has {largest} bytes; the maximum of a record is {MAX_OUTPUT_BYTES}"
             raise SessionRejected("too_large", detail, result.judged)
         return result
 
@@ -159,7 +162,7 @@ class SessionScoring:
                 async with asyncio.timeout(self._timeout_s):
                     vector = await self._embedder.embed(text)
                 embedding, missing = Embedding.of(self._embedder_id, vector), None
-            except Exception:  # noqa: BLE001  # one text that cannot be embedded must not stop the session's scores
+            except Exception:  # noqa: BLE001  # a failed embedding must not prevent the session's scores
                 missing = "embedder_error"
         return Candidate(
             candidate_id=uuid5(session.session_id, session.segment, "candidate", trace.id),

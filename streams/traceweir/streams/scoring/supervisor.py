@@ -27,19 +27,22 @@ from traceweir.streams.stages.errors import SessionRejected
 log = logging.getLogger(__name__)
 
 SILENT_S = 10.0
-"""Silence in seconds after which a busy process counts as stuck. The process sends a heartbeat every second unless a scorer blocks it."""
+"""Silence in seconds after which a busy process counts as stuck.
+
+The process sends a heartbeat every second unless a scorer blocks its event loop.
+"""
 TRIES = 3
-"""Number of starts of a process that does not become ready; the cause that ended the former process can also end the next one."""
+"""Maximum number of starts until a process is ready: the cause that ended a process can also end the next process."""
 
 
 class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Scores sessions in a subprocess, and starts another one when it dies.
+    """Scores sessions in a subprocess, and starts another process when the subprocess dies.
 
     Args:
         setup: What the subprocess needs.
         death_counts: File that counts the deaths of the process by session.
         silent_s: Seconds of silence after which a process counts as stuck.
-        start: Starts a process, and returns it when it is ready; called in a thread for each that comes later.
+        start: Starts a process and returns it when it is ready; called in a thread for each later process.
 
     Raises:
         EmbedderUnavailableError: the embedder cannot be loaded.
@@ -70,7 +73,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         """Called when no process can be started any more."""
 
     def _fail(self, error: BaseException) -> None:
-        self.failed(error)  # which is set later
+        self.failed(error)  # read at the call, because the attribute is set after the constructor
 
     async def on_start(self) -> None:
         """Connects to the process."""
@@ -180,7 +183,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
             error = start.exception()
             if not (more and isinstance(error, ScoringProcessDiedError)):
                 break
-            log.warning("%s; it is started again", error)
+            log.warning("%s; the start is repeated", error)
         return start.result()
 
     async def _connect(self, process: ScoringProcess) -> None:
@@ -206,7 +209,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
 
     def _lost(self, how: str) -> None:
         self._ready.clear()
-        log.warning("the scoring process ended on its own (%s); another takes its place", how)
+        log.warning("the scoring process ended unexpectedly (%s); another process replaces it", how)
         self.add_future(self._replace())
 
     async def _replace(self) -> None:

@@ -11,7 +11,10 @@ from tests.support.openai_server import Say, openai_server
 
 from traceweir.schemas.score import Cost
 
-pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]  # loading litellm takes seconds, so one process runs these tests
+pytestmark = [
+    pytest.mark.xdist_group("litellm"),
+    pytest.mark.slow,
+]  # loading litellm takes seconds, so one process runs these tests
 
 
 async def test_a_reply_contains_its_cost() -> None:

@@ -16,7 +16,10 @@ from traceweir.scorers.judge import BudgetSpent
 from traceweir.streams.judges.budget import JudgeBudget, Paid, Reservation
 from traceweir.streams.judges.models import Use
 
-pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]  # loading litellm takes seconds, so one process runs these tests
+pytestmark = [
+    pytest.mark.xdist_group("litellm"),
+    pytest.mark.slow,
+]  # loading litellm takes seconds, so one process runs these tests
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,10 @@ from traceweir.schemas.judge_config import VerdictCache
 from traceweir.schemas.score import Cost
 from traceweir.streams.judges.verdict_file import JudgeFile
 
-pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]  # loading litellm takes seconds, so one process runs these tests
+pytestmark = [
+    pytest.mark.xdist_group("litellm"),
+    pytest.mark.slow,
+]  # loading litellm takes seconds, so one process runs these tests
 
 
 async def test_an_equal_question_is_answered_from_the_cache() -> None:

@@ -10,7 +10,10 @@ from tests.support.judge_errors import error_message
 from tests.support.judged import judging, question
 from tests.support.openai_server import Say, busy, openai_server
 
-pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]  # loading litellm takes seconds, so one process runs these tests
+pytestmark = [
+    pytest.mark.xdist_group("litellm"),
+    pytest.mark.slow,
+]  # loading litellm takes seconds, so one process runs these tests
 
 
 async def test_the_open_breaker_refuses_questions_to_its_model_and_not_to_other_models() -> None:

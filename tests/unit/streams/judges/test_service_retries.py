@@ -9,7 +9,10 @@ from tests.support.judge_errors import error_message
 from tests.support.judged import Pauses, judging, question
 from tests.support.openai_server import Say, busy, openai_server
 
-pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]  # loading litellm takes seconds, so one process runs these tests
+pytestmark = [
+    pytest.mark.xdist_group("litellm"),
+    pytest.mark.slow,
+]  # loading litellm takes seconds, so one process runs these tests
 
 
 @pytest.mark.parametrize(

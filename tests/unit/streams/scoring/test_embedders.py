@@ -108,7 +108,7 @@ async def test_an_exception_reaches_the_callers_of_its_batch_and_no_other_caller
 async def test_an_embedder_that_returns_too_few_vectors_is_an_error(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     gated.gate.release(1)
-    with pytest.raises(ValueError, match=r"gated@1 gave an array of shape \(0, 1\) for 1 texts"):
+    with pytest.raises(ValueError, match=r"gated@1 returned an array of shape \(0, 1\) for 1 texts"):
         await batching.embed("short")
     await batching.close()
 

@@ -153,7 +153,7 @@ async def test_every_waiting_request_fails_when_the_process_dies(process: Scorin
     waiting = [process.ask(session()) for _ in range(3)]
     os.kill(process.pid, signal.SIGKILL)
     for each in waiting:
-        with pytest.raises(ScoringProcessDiedError, match=r"ended on its own \(signal 9\)"):
+        with pytest.raises(ScoringProcessDiedError, match=r"ended unexpectedly \(signal 9\)"):
             await each
 
 

@@ -253,7 +253,7 @@ async def test_a_process_that_freezes_during_its_start_is_replaced(
         os.kill(processes[0].pid, signal.SIGKILL)
         await until_ended(processes[0])
         assert await outcomes(supervisor, ["s"]) == {"s": "scored"}
-    assert "the scoring process said nothing for 8 s before it was ready; it is started again" in caplog.text
+    assert "the scoring process sent nothing for 8 s before it was ready; the start is repeated" in caplog.text
     with pytest.raises(ProcessLookupError):
         os.kill(frozen[0], 0)
 
@@ -269,7 +269,7 @@ async def test_unreadable_attempts_are_counted_from_zero(tmp_path: Path, caplog:
     (tmp_path / "state" / "attempts.json").write_text("[1]")
     async with scoring(tmp_path) as supervisor:
         assert await outcomes(supervisor, ["s"]) == {"s": "scored"}
-    assert "attempts.json cannot be read, so the counts start again" in caplog.text
+    assert "attempts.json cannot be read, so the counts of deaths start at 0" in caplog.text
 
 
 async def test_the_worker_fails_when_no_replacement_process_can_start(tmp_path: Path) -> None:
