@@ -1,5 +1,5 @@
-"""The assemble stage: joins events and traces into sessions, and closes each session once.
+"""Contains the assemble stage, which joins events and traces into sessions and closes each session once.
 
-It knows bytes, rows and time as an argument, and no Kafka. Begin with `stage`; `parse` says what a record must
-look like, `open_session` and `closed_sessions` hold what `stage` joins.
+The package works on bytes, table rows and a time that callers pass in, and does not know Kafka. Begin with `stage`;
+`parse` validates records, `open_session` and `closed_sessions` hold the sessions.
 """

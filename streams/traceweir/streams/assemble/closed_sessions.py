@@ -1,4 +1,7 @@
-"""Keeps closed sessions: their content for the grace, during which a late event reopens them, and their guards for longer."""
+"""Keeps the closed sessions of a partition.
+
+Their contents are kept for the grace period, in which a late event reopens the session; their guards are kept longer.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,9 @@ class ClosedSessions:
 
     Args:
         read: Reads a row as of the last finished checkpoint.
-        grace: Time after the due close during which a session can be reopened, in milliseconds.
-        guard: Time after the close for which a session is remembered, in milliseconds. At least the grace: content without a guard
-            looks like the content of an open session.
+        grace: Time after the due close in which a session can be reopened, in milliseconds.
+        guard: Time after the close for which the guard of a session is kept, in milliseconds. The guard must be kept at
+            least as long as the content: content without a guard looks like the content of an open session.
     """
 
     def __init__(self, read: Read, grace: int, guard: int) -> None:
@@ -58,7 +61,10 @@ class ClosedSessions:
             self._keep(session)
 
     def add(self, session: OpenSession, watermark: int) -> None:
-        """Adds a session that has closed. A session that closed at the size limit cannot be reopened, so its content is not kept."""
+        """Adds a closed session.
+
+        A session that closed at the size limit cannot be reopened, so its content is not kept.
+        """
         name, closed_at = session.id, max(watermark, session.last_record)
         former = self.guard_of(name) if session.segment or session.revision else None
         before = self._fresh_guards.get(name)
@@ -75,7 +81,7 @@ class ClosedSessions:
             self._keep(session)
 
     def guard_of(self, name: bytes) -> Guard | None:
-        """Returns the guard of a session, if the session is remembered."""
+        """Returns the guard of a session; None if there is no guard."""
         if name not in self._guarded:
             return None
         guard = self._fresh_guards.get(name) or self._settling_guards.get(name)
@@ -85,7 +91,9 @@ class ClosedSessions:
         return guard
 
     def take_back(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
-        """Undoes a close that is not published yet. Without this, a backlog would publish a revision at every pause of a session.
+        """Undoes a close that is not published yet.
+
+        Without this method, a backlog would publish a revision at every pause of a session.
 
         Arguments and result are those of `reopen`.
         """
@@ -104,14 +112,14 @@ class ClosedSessions:
         Args:
             name: The session.
             moment: The later of the watermark and the timestamp of the record that reopens the session.
-            max_events: Maximum number of events that the session may have.
-            max_bytes: Maximum number of bytes that the session may have.
+            max_events: Maximum number of events in the session.
+            max_bytes: Maximum number of bytes in the session.
 
         Returns:
-            None if the session has more, if its grace is over, or if the session is unknown.
+            None if the session exceeds a maximum, if its grace period is over, or if the session is unknown.
 
         Raises:
-            RuntimeError: a row is missing from the table.
+            RuntimeError: A row is missing from the table.
         """
         if not self._may_open(name, moment, max_events, max_bytes):
             return None
@@ -131,7 +139,7 @@ class ClosedSessions:
         )
 
     def drop_content(self, name: bytes) -> None:
-        """Deletes the content of a session, which can then not be reopened."""
+        """Deletes the content of a session, so that the session cannot be reopened."""
         content = self._contents.pop(name, None)
         if content is not None:
             self._fresh.pop(name, None)
@@ -139,7 +147,7 @@ class ClosedSessions:
             self._delete(name, content.segment, content.chunks)
 
     def forget(self, watermark: int) -> None:
-        """Deletes contents and guards whose time is over."""
+        """Deletes expired contents and guards."""
         while self._contents and (first := next(iter(self._contents.items())))[1].until < watermark:
             self.drop_content(first[0])
         while self._guarded and (oldest := next(iter(self._guarded.items())))[1] < watermark - self._guard:
@@ -154,12 +162,18 @@ class ClosedSessions:
         return fresh is not None and fresh.session is session
 
     def documents(self) -> list[tuple[bytes, bytes]]:
-        """Returns ids and documents of the sessions that closed since the last cut, in order. Call this before `rows`."""
+        """Returns ids and documents of the sessions that closed since the last cut, in order.
+
+        Call this method before `rows`.
+        """
         published, self._published = self._published, {}
         return [(session.id, session.document(self._read)) for session in published]
 
     def rows(self) -> Rows:
-        """Returns changed rows since the last cut, without the contents. Call this after the contents were written."""
+        """Returns the changed rows since the last cut, without the contents.
+
+        Call this method after the contents were written.
+        """
         rows, self._rows = self._rows, []
         for name, fresh in self._fresh.items():
             self._contents[name] = self._contents[name]._replace(chunks=fresh.session.saved)

@@ -1,4 +1,4 @@
-"""When a session closes, and for how long a closed session can be reopened."""
+"""Defines when a session closes, and how long a closed session can be reopened."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from traceweir.streams.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ClosingRules:
-    """Session settings in the unit of the stages: milliseconds of record time, as in Kafka's timestamps."""
+    """The session settings in the unit of the stages: milliseconds of record time, as in Kafka's timestamps."""
 
     idle_gap_ms: int
     """Time without a record after which a session closes."""
     linger_ms: int
     """Time from `session.ended` to the close."""
     grace_ms: int
-    """Time after the due close during which a late record reopens the session as its next revision."""
+    """Time after the due close in which a late record reopens the session as its next revision."""
     guard_ms: int
-    """Time for which the identities of a closed session are kept. A record further behind the watermark is rejected as late."""
+    """Time for which the identities of a closed session are kept.
+
+    A record that is further behind the watermark is rejected as late.
+    """
     max_future_ms: int
     """Maximum distance of a record's timestamp ahead of the clock."""
     max_events: int
@@ -28,7 +31,7 @@ class ClosingRules:
 
     @classmethod
     def of(cls, settings: Settings) -> ClosingRules:
-        """Returns the rules of these settings; fractions of a millisecond are cut off.
+        """Returns the rules of these settings; fractions of a millisecond are truncated.
 
         >>> from traceweir.streams.settings import Settings
         >>> ClosingRules.of(Settings(idle_gap_s=1.5)).idle_gap_ms
@@ -46,7 +49,7 @@ class ClosingRules:
 
     @property
     def revised_within_ms(self) -> int:
-        """Maximum distance in record time behind the latest session at which a session can still get another revision."""
+        """Maximum record time between a session and the latest session at which the session can get another revision."""
         return self.idle_gap_ms + self.linger_ms + self.grace_ms + self.max_future_ms
 
 

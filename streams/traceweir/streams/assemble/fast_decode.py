@@ -1,9 +1,11 @@
 """Decodes valid documents with msgspec, and leaves all other documents to pydantic.
 
-Nearly every record is valid, and pydantic's validation is most of the cost of joining it. This module derives a msgspec type from a
-model. The type accepts no document that the model refuses, at a fraction of the cost. A document that the type does not accept can still be
-valid: keys in camelCase, `3.0` for an integer, a union of models. Only the model decides about such a document, and only the model says
-what is wrong. A model with a rule over several keys lists in `plain_with` the keys whose presence fulfils the rule, whatever their values,
+Nearly every record is valid, and pydantic's validation is most of the cost of joining a record. This module derives a
+msgspec type from a model. The type accepts no document that the model rejects, at a fraction of the cost. A document
+that the type rejects can still be valid: it can contain keys in camelCase, `3.0` for an integer, or a union of models.
+Only the model decides about such a document, and only the model reports the problems.
+
+A model with a rule over several keys lists in `plain_with` the keys whose presence satisfies the rule with any values,
 if the keys that this module does not read are absent.
 """
 
@@ -28,7 +30,7 @@ from traceweir.schemas.trace import utc_text
 TAG = "type"
 """The key that identifies the model in a union."""
 SHORT = 4_000
-"""Bytes. A longer document can contain a number with more digits than pydantic reads, in an unknown key as well."""
+"""Length in bytes above which a document can contain a number with more digits than pydantic reads, in any key."""
 
 _LIMITS = ((Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
 
@@ -41,14 +43,18 @@ class Decode(Protocol):
     """Decodes a document's bytes to an object with the attributes of the model."""
 
     def __call__(self, raw: bytes, parsed: object = None, /) -> Any:
-        """Decodes `raw`. `parsed` is orjson's result for the same bytes, if available; then `raw` is not parsed again."""
+        """Returns the object in `raw`.
+
+        With `parsed`, which is orjson's result for the same bytes, `raw` is not parsed again.
+        """
 
 
 def fast_decoder(*models: type[BaseModel]) -> Decode:
-    """Returns a function that decodes a document to an object with the attributes of the model; `type` selects one of several models.
+    """Returns a function that decodes a document to an object with the attributes of its model.
 
-    The function raises `NeedsFullValidation` for every document that the model refuses, and for some valid ones. Times are rounded to
-    the microsecond. For keys that no model knows, only the JSON grammar is checked, so that a number there can be of any size.
+    Among several models, the key `type` of the document selects the model. The function raises `NeedsFullValidation`
+    for every document that the model rejects, and for some valid documents. Times are rounded to the microsecond. In
+    unknown keys only the JSON grammar is checked, so that a number there can have any size.
 
     >>> from traceweir.schemas.events import SessionEnded, ToolCalled
     >>> decode = fast_decoder(SessionEnded, ToolCalled)
@@ -65,11 +71,12 @@ def fast_decoder(*models: type[BaseModel]) -> Decode:
 
     def decode(raw: bytes, parsed: object = None, /) -> Any:
         try:
-            # msgspec parses a short document faster, even if orjson must parse it, too; a longer document is converted faster.
+            # msgspec parses a short document faster, even if orjson must parse the document too. For a longer document
+            # it is faster to convert orjson's result.
             if len(raw) > SHORT:
                 return msgspec.convert(orjson.loads(raw) if parsed is None else parsed, kind, dec_hook=_decode)
             found = decode_json(raw)
-            # In unknown keys msgspec checks only the grammar, and accepts bytes that are not UTF-8.
+            # In unknown keys msgspec checks only the grammar and accepts bytes that are not UTF-8.
             if not raw.isascii():
                 raw.decode()
         except (ValueError, RecursionError) as why:
@@ -80,7 +87,7 @@ def fast_decoder(*models: type[BaseModel]) -> Decode:
 
 
 class _Untranslatable(Exception):  # noqa: N818  # an outcome that the caller handles
-    """This part of a model cannot be derived."""
+    """Raised if no msgspec type can be derived from this part of a model."""
 
 
 class _UtcText(str):
@@ -92,7 +99,7 @@ class _UtcText(str):
 def _decode(kind: type, value: object) -> object:
     if kind is _UtcText and isinstance(value, str):
         return kind(utc_text(value))
-    raise ValueError(f"not plainly a {kind.__name__}")
+    raise ValueError(f"the type {kind.__name__} needs full validation")
 
 
 @cache
@@ -122,7 +129,8 @@ def _struct(model: type[BaseModel], tagged: bool = False) -> type[msgspec.Struct
                 raise
         fields.append((name, kind, msgspec.NODEFAULT if required else None))
         names[name] = name if issubclass(model, AdkModel) else field.alias or name
-    # An ADK shape has two names a key: one that is not in snake_case is unknown here, and left to the model.
+    # A field of an ADK model has two names. A document with the camelCase name has an unknown key here, and is left to
+    # the model.
     forbid = issubclass(model, AdkModel)
     return msgspec.defstruct(
         model.__name__,

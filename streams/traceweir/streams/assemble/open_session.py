@@ -1,4 +1,4 @@
-"""An open session: its state in memory, its rows, and the document that it becomes."""
+"""Defines an open session: its state in memory, its rows, and its document after the close."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from traceweir.streams.stages.base import Read
 
 
 class OpenSession:
-    """An open session: the identities of all joined records, and the bytes that are not yet in a sealed chunk."""
+    """Holds an open session: the identities of all joined records, and the records outside sealed chunks."""
 
     __slots__ = (
         "bytes",
@@ -57,7 +57,7 @@ class OpenSession:
 
     @property
     def held_bytes(self) -> int:
-        """Size of the records in memory: those that are in no sealed chunk."""
+        """Size in bytes of the records in memory, which are those outside sealed chunks."""
         return len(self.tail) + sum(map(len, self.new))
 
     def knows(self, identity: bytes) -> bool:
@@ -65,7 +65,15 @@ class OpenSession:
         return is_among(identity, self.identities)
 
     def add(self, kind: bytes, identity: bytes, at: float, raw: bytes, timestamp: int) -> None:
-        """Joins a record. `at` orders it in the session, in seconds; `timestamp` is the record's own, in milliseconds."""
+        """Joins a record.
+
+        Args:
+            kind: `EVENT` or `TRACE`.
+            identity: The record's identity, 16 bytes.
+            at: Time that orders the record in the session, in seconds since 1970.
+            raw: The record's value.
+            timestamp: The record's timestamp, in milliseconds since 1970.
+        """
         self.new += (entry_head(kind, identity, at, raw), raw)
         self.identities += identity
         self.count += 1
@@ -80,7 +88,10 @@ class OpenSession:
         return chunk_key(self.id, self.segment, chunk)
 
     def row(self) -> tuple[bytes, bytes]:
-        """Returns the last chunk row, with all new records. A chunk that is large enough is sealed and leaves memory."""
+        """Returns the last chunk row, including all new records.
+
+        A chunk of at least `CHUNK` bytes is sealed, and its records leave memory.
+        """
         self.tail = b"".join([self.tail, *self.new])
         self.new.clear()
         head = ChunkHeader(
@@ -94,7 +105,7 @@ class OpenSession:
         return key, value
 
     def restore(self, number: int, head: ChunkHeader, body: bytes) -> None:
-        """Restores a chunk row; rows must come in order."""
+        """Restores a chunk row; rows must be restored in order."""
         self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
         self.identities += b"".join(identities(body))
         self.saved = number + 1
@@ -105,7 +116,7 @@ class OpenSession:
         """Returns a chunk row as of the last finished checkpoint.
 
         Raises:
-            RuntimeError: the row is missing from the table.
+            RuntimeError: The row is missing from the table.
         """
         row = read(self.key(chunk))
         if row is None:
@@ -113,7 +124,9 @@ class OpenSession:
         return row
 
     def document(self, read: Read) -> bytes:
-        """Returns the Session as JSON: events ordered by `occurred_at`, traces by `created_at` and id; of each trace the last content.
+        """Returns the Session as JSON: events ordered by `occurred_at`, traces by `created_at` and id.
+
+        For each trace id, the document contains the trace that arrived last.
 
         Raises:
             RuntimeError: a sealed row is missing from the table.
@@ -144,7 +157,7 @@ _DOCUMENT = (
 
 
 def _last_contents(traces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
-    """Returns one content per trace id, ordered by creation and id."""
+    """Returns the last content of each trace id, ordered by creation time and id."""
     if len(traces) < 2:
         return traces
     last = {str(orjson.loads(raw)["id"]): (at, raw) for at, raw in traces}

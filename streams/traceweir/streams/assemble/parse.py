@@ -23,17 +23,17 @@ _EVENT = fast_decoder(*TYPES.values())
 _TRACE = fast_decoder(ReasoningTrace)
 
 MAX_NAME = 1_024
-"""Maximum length in characters of a name that becomes a key or a part of other documents; the same as for other identifiers."""
+"""Maximum number of characters of a name that becomes a key or part of other documents, as for other identifiers."""
 
 _EXPONENT = re.compile(re.escape(orjson.dumps(1e18).strip(b"0123456789")))
-"""What orjson writes between the digits of a float beyond the 64-bit integers. A pattern is twice as fast as `in`."""
+"""The exponent that orjson writes for a float beyond the 64-bit integers. A pattern is twice as fast as `in`."""
 _LONG = re.compile(rb"\d{19}")
-"""Minimum number of digits of an integer beyond 64 bits: -9223372036854775809."""
+"""Matches integers beyond 64 bits, such as -9223372036854775809, which have at least 19 digits."""
 
 _WRAPPED = 8
-"""Levels of nesting that the stages can add to a document when they put it into other documents."""
+"""Levels of nesting that the stages can add to a document when they embed it in other documents."""
 _HARMLESS = 180
-"""Number of opening brackets up to which the depth need not be checked: pydantic reads 200 levels."""
+"""Number of opening brackets up to which the depth is not checked: pydantic reads 200 levels."""
 
 
 JoinKey = tuple[bytes, float, bytes, bool]
@@ -46,10 +46,12 @@ times as long to build.
 
 
 def read_event(record: Record, value: bytes) -> JoinKey:
-    """Parses an invocation event. The identity is the `event_id`, else the CloudEvents id, else a digest of the content.
+    """Parses an invocation event.
+
+    The identity is the `event_id`; without one, the CloudEvents id; without both, a digest of the content.
 
     Raises:
-        RecordRejected: the bytes are not a JSON object, or not an event.
+        RecordRejected: The bytes are not a JSON object, or not an event.
     """
     parsed = _loaded(value) if len(value) > SHORT else None
     try:
@@ -66,10 +68,13 @@ def read_event(record: Record, value: bytes) -> JoinKey:
 
 
 def read_trace(record: Record, value: bytes) -> JoinKey:
-    """Parses a reasoning trace. The session is the named one, else the record's key, else the trace's id; the identity is the content.
+    """Parses a reasoning trace.
+
+    The session id is `metadata.session_id`; without one, the record's key; without both, the trace's id. The identity
+    is a digest of the content.
 
     Raises:
-        RecordRejected: the bytes are not a JSON object, or not a trace, or a name in the trace is too long.
+        RecordRejected: The bytes are not a JSON object, or not a trace, or a name in the trace is too long.
     """
     parsed = _loaded(value) if len(value) > SHORT else None
     try:
@@ -88,19 +93,20 @@ def read_trace(record: Record, value: bytes) -> JoinKey:
 
 
 def checked_value(record: Record, limit: int) -> bytes:
-    """Returns the value of a record; it has at most `limit` bytes.
+    """Returns the value of a record, which has at most `limit` bytes.
 
     Raises:
-        RecordRejected: a tombstone, an empty value, a value too large for a session, or a key and headers too large to forward.
+        RecordRejected: The record is a tombstone, its value is empty or too large for a session, or its key and headers
+            are too large to be forwarded.
     """
     value, key = record.value, record.key
     if not value:
         raise RecordRejected("empty", "the record has no value" if value is None else "the record's value is empty")
     if len(value) > limit:
-        raise RecordRejected("too_large", f"the record has {len(value)} bytes; a session takes {limit} at most")
+        raise RecordRejected("too_large", f"the record has {len(value)} bytes; a session can have at most {limit}")
     if (size := envelope_size(key, record.headers)) > KEPT_BYTES:
         raise RecordRejected(
-            "too_large", f"the record's key and headers have {size} bytes; at most {KEPT_BYTES} are taken"
+            "too_large", f"the record's key and headers have {size} bytes; the maximum is {KEPT_BYTES}"
         )
     return value
 
@@ -116,7 +122,7 @@ def _validated(validate: Callable[[bytes], Any], value: bytes, parsed: object) -
 
 def _cloud_event_identity(record: Record) -> bytes | None:
     for name, content in record.headers:
-        if name == "ce_id" and content:  # a header can have no value, and an empty id identifies nothing
+        if name == "ce_id" and content:  # headers can lack a value, and an empty id identifies nothing
             return _digest(b"c" + content)
     return None
 
@@ -126,16 +132,19 @@ def _digest(data: bytes) -> bytes:
 
 
 def _content(value: bytes, parsed: object) -> bytes:
-    """Returns the content in a canonical form, independent of the order of keys. `parsed` is the parsed value, if available."""
+    """Returns the content in a canonical form, independent of the order of keys.
+
+    `parsed` is the parsed value, if available.
+    """
     canonical = orjson.dumps(_loaded(value) if parsed is None else parsed, option=orjson.OPT_SORT_KEYS)
-    # orjson reads an integer beyond 64 bits as the nearest float, so that two different integers can look equal.
-    # Then only equal bytes count.
-    # orjson writes such a float with an exponent. Searching for the exponent first takes a tenth of the time of searching for digits.
+    # orjson reads an integer beyond 64 bits as the nearest float, so that different integers can look equal. In this
+    # case the function returns the bytes unchanged. orjson writes such a float with an exponent, and a search for the
+    # exponent takes a tenth of the time of a search for digits.
     return value if _EXPONENT.search(canonical) and _LONG.search(value) else canonical
 
 
 def _loaded(value: bytes) -> Any:
-    """Parses strict JSON. pydantic would accept NaN, and read 1e999 as infinity."""
+    """Parses strict JSON; pydantic would accept NaN and read 1e999 as infinity."""
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError as error:
@@ -143,12 +152,12 @@ def _loaded(value: bytes) -> Any:
 
 
 def _refuse_deep(value: bytes) -> None:
-    """Rejects a document that can be read alone, but is nested too deep to be read as part of a session or a candidate."""
+    """Rejects a document that can be read alone, but is nested too deeply inside a session or a candidate."""
     if value.count(b"{") + value.count(b"[") > _HARMLESS:
         try:
             from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
         except ValueError as error:
-            raise RecordRejected("not_json", f"the value is nested too deep: {error}") from None
+            raise RecordRejected("not_json", f"the value is nested too deeply: {error}") from None
 
 
 def _refuse_long(field: str, name: str) -> None:

@@ -1,7 +1,7 @@
-"""The rows of a session in the table: chunk rows with packed entries, and a guard after the close.
+"""Defines the rows of a session in the table: chunk rows with packed entries, and a guard after the close.
 
-A chunk row is rewritten until it holds `CHUNK` bytes. Then the chunk is sealed and leaves memory, and the next chunk starts. The cost of
-an event therefore does not grow with the session, and a row always fits a batch.
+A chunk row is rewritten until it contains `CHUNK` bytes. Then the chunk is sealed and leaves memory, and the next chunk
+starts. Therefore the cost of an event does not grow with the session, and every row fits a batch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 VERSION = 3
-"""Since version 3 the content of a closed session stays for the grace; rows of version 2 belong to open sessions. The form is the same."""
+"""Since version 3, rows of closed sessions are kept for the grace period; rows of version 2 belong to open sessions.
+
+The row format of both versions is the same.
+"""
 GUARD_VERSION = 2
 CHUNK = 2_048
 GUARDED = 4_000
@@ -57,7 +60,7 @@ def identities(chunk: bytes) -> Iterator[bytes]:
 
 
 class ChunkHeader(NamedTuple):
-    """State of the whole session, kept in its last chunk. Times in milliseconds since 1970."""
+    """State of the whole session, stored in its last chunk. Times are in milliseconds since 1970."""
 
     first_record: int
     last_record: int
@@ -76,7 +79,7 @@ def split(row: bytes) -> tuple[ChunkHeader, bytes]:
     """Returns header and body of a chunk row.
 
     Raises:
-        ValueError: this version does not read the format of the row.
+        ValueError: This version cannot read the format of the row.
     """
     version, first, last, deadline, count, size, revision, ended = _HEAD.unpack_from(row)
     if version not in (VERSION, VERSION - 1):
@@ -96,9 +99,9 @@ def split_chunk_key(key: bytes) -> tuple[bytes, int, int]:
 
 
 def is_among(identity: bytes, identities: bytes | bytearray) -> bool:
-    """Returns whether `identities`, 16 bytes each, contain this one.
+    """Returns whether `identities`, 16 bytes each, contain an identity.
 
-    The bytes take a sixth of a set's memory. Up to some hundred identities the search is as fast as in a set.
+    The bytes take a sixth of a set's memory. Up to some hundred identities, the search is as fast as in a set.
     """
     at = identities.find(identity)
     while at >= 0 and at % 16:
@@ -107,10 +110,10 @@ def is_among(identity: bytes, identities: bytes | bytearray) -> bool:
 
 
 class Guard(NamedTuple):
-    """What is remembered of a closed session: last segment and revision, time of the close, and joined identities.
+    """Holds the last segment and revision of a closed session, the time of the close, and the joined identities.
 
-    The guard holds all `own` identities of the last segment, and the latest ones of earlier segments, `GUARDED` in total. A session that
-    lasts for days therefore still has a small guard.
+    The guard contains all `own` identities of the last segment and the latest identities of earlier segments, `GUARDED`
+    in total. Therefore even a session that lasts for days has a small guard.
     """
 
     segment: int

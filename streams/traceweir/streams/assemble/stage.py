@@ -1,4 +1,7 @@
-"""The assemble stage: joins events and traces into sessions, and closes a session at its end, when it is idle, or at a size limit."""
+"""Defines the assemble stage, which joins events and traces into sessions.
+
+A session closes after `session.ended`, when it is idle, or at a size limit.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ Later they have no effect: otherwise one sender with a slow clock would keep all
 
 
 class AssembleStage:
-    """Joins the records of the sessions whose home is one partition."""
+    """Joins the records of the sessions of one home partition."""
 
     def __init__(self, partition: int, partitions: int, topics: Topics, read: Read, closing: ClosingRules) -> None:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
@@ -64,12 +67,12 @@ class AssembleStage:
 
     @property
     def held_bytes(self) -> int:
-        """Size of the records in memory. The table holds all others."""
+        """Size in bytes of the records in memory; the table contains all other records."""
         return sum(session.held_bytes for session in self._open.values()) + self._closed.held_bytes
 
     @property
     def planned_looks(self) -> int:
-        """Number of moments at which it will look whether a session is to be closed, outdated ones included."""
+        """Number of scheduled checks of sessions, including outdated checks."""
         return len(self._due)
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
@@ -96,8 +99,8 @@ class AssembleStage:
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Joins records to their sessions, forwards misrouted records, and turns unusable records into dead letters.
 
-        Every incoming record passes this loop, so the loop is written for speed. A record that is not simply the next record of an open
-        session is handled by `_place`.
+        This loop handles every incoming record, so it is written for speed. `_place` handles the records that are not
+        simply the next record of an open session.
         """
         self._next[topic] = records[-1].offset + 1
         opened, dirty, closing = self._open, self._dirty, self._closing
@@ -155,11 +158,12 @@ class AssembleStage:
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Moves the watermark, and closes due sessions.
 
-        While inputs are behind, the watermark is the lowest of their highest timestamps, so that a fast input closes no session early.
-        After all inputs are read to their end, the clock moves the watermark; late records hold the watermark back for a while.
+        While inputs are behind, the watermark is the lowest of their highest timestamps, so that a fast input does not
+        close a session early. After all inputs are read to their end, the watermark follows the clock; late records
+        hold the watermark back for a while.
         """
         self._now = int(now * 1000)
-        if self._restored:  # while this partition had no worker, the strays of other partitions became late, too
+        if self._restored:  # while this partition had no worker, the strays of other partitions became late too
             self._restored, self._backlog_at = False, self._now
             self._note_lateness(max(self._watermark, *self._high.values()))
         if behind:
@@ -183,8 +187,8 @@ class AssembleStage:
     def _note_lateness(self, timestamp: int) -> None:
         """Notes how late records arrive, and holds the watermark back by this lateness for a while.
 
-        After a backlog the strays of other partitions arrive as late as our own records did. Without this delay the clock would close
-        sessions before their strays arrive.
+        After a backlog the strays of other partitions arrive as late as the partition's own records. Without this
+        delay, the clock would close sessions before their strays arrive.
         """
         if self._now - self._backlog_at > _AFTER_BACKLOG_MS:
             return
@@ -194,7 +198,7 @@ class AssembleStage:
             self._lateness, self._settled_at = lateness, self._now + settling
 
     def full(self) -> bool:
-        """Returns False: joining is faster than fetching."""
+        """Returns False, because joining is faster than fetching."""
         return False
 
     def cut(self) -> Cut:
@@ -217,14 +221,15 @@ class AssembleStage:
         return cut
 
     def drop(self) -> None:
-        """Does nothing: this stage has no running work."""
+        """Does nothing, because this stage has no running work."""
 
     def _place(
         self, session: OpenSession | None, session_id: bytes, identity: bytes, topic: str, record: Record
     ) -> OpenSession | None:
-        """Returns the session that a record joins: the open session, the next revision of a closed session, or the next segment.
+        """Returns the session that a record joins, or None.
 
-        Returns None for a duplicate, and for a record that was forwarded to its home partition.
+        The session is the open session, the next revision of a closed session, or the next segment. The result is None
+        for a duplicate and for a record that is forwarded to its home partition.
         """
         if session is None and topic != self._topics.strays:
             home = partition_of(session_id, self._partitions)
@@ -235,7 +240,7 @@ class AssembleStage:
             raise RecordRejected(
                 "late",
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard_ms} ms behind the "
-                f"watermark {self._watermark}; its session may be closed and forgotten",
+                f"watermark {self._watermark}; its session can be closed and forgotten",
             )
         guard = self._closed.guard_of(session_id) if session is None or session.segment else None
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
@@ -265,7 +270,7 @@ class AssembleStage:
         origins = [content for name, content in stray.headers if name == ORIGIN]
         return origins[-1:] == [
             self._topics.traces.encode()
-        ]  # the last header is ours; a producer can have sent one, too
+        ]  # a producer can have sent the same header; the worker appends its own header as the last
 
     def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
         self.counters["forwarded"] += 1
@@ -283,7 +288,7 @@ class AssembleStage:
                 return None
             self.counters["reopened"] += 1
         self._open[session_id] = session
-        self._await(session, moment + closing.linger_ms)  # further late records can follow
+        self._await(session, moment + closing.linger_ms)  # more late records can follow
         if session.ended:
             session.deadline = max(session.deadline, timestamp + closing.linger_ms)
         return session
@@ -294,7 +299,7 @@ class AssembleStage:
         self._closed.drop_content(session_id)
         session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
         closing = self._closing
-        # Further records can be as late as this one, so the session stays open for the linger at least.
+        # More records can be as late as this record, so the session stays open for at least the linger.
         self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark + closing.linger_ms))
         return session
 
@@ -319,7 +324,7 @@ class AssembleStage:
 
 
 def _has_closed(session: OpenSession, guard: Guard | None) -> bool:
-    """Returns whether the loaded rows belong to a closed session; the session's guard says so."""
+    """Returns whether loaded rows belong to a closed session, according to the session's guard."""
     return guard is not None and guard.segment == session.segment and guard.revision >= session.revision
 
 

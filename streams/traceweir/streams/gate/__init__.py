@@ -1,5 +1,5 @@
-"""The gate stage: decides about every candidate, in the order of its novelty scope, and publishes the accepted traces.
+"""Contains the gate stage, which decides on every candidate in the order of its novelty scope, and publishes traces.
 
-It knows the scorers for novelty, trace value and redaction, and no Kafka. Begin with `stage`; `novelty_scopes`
-holds the vectors and decisions of each scope.
+The package knows the scorers for novelty, trace value and redaction, and does not know Kafka. Begin with `stage`;
+`novelty_scopes` holds the vectors and decisions of each scope.
 """

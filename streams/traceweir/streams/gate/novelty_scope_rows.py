@@ -1,4 +1,4 @@
-"""The rows of a novelty scope in the table: one for its name and last use, one per vector, one per decided trace."""
+"""Defines the rows of a novelty scope: one for its name and last use, one per vector, one per decided trace."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def unpack_vector(row: bytes) -> tuple[int, str, Vectors]:
 
 
 Version = tuple[int, int, int]
-"""Segment, revision and attempt of a trace; the highest one counts."""
+"""Segment, revision and attempt of a trace; the highest version counts."""
 
 
 class Decided(NamedTuple):
-    """The gate's decision on a trace: the session, the decision, its number in the scope, and the decided version."""
+    """Holds the gate's decision on a trace, its number in the scope, and the session and version of the trace."""
 
     trace_id: str
     session_id: str
@@ -61,14 +61,14 @@ class Decided(NamedTuple):
 
     @property
     def version(self) -> Version:
-        """The version of the trace that was decided."""
+        """The decided version of the trace."""
         return self.segment, self.revision, self.attempt
 
     def pack(self) -> bytes:
-        """Returns the row of the decision. Attempt 0 is left out."""
+        """Returns the row of the decision; attempt 0 is omitted."""
         return orjson.dumps(list(self) if self.attempt else list(self)[:-1])
 
     @classmethod
     def unpack(cls, row: bytes) -> Decided:
-        """Returns the decision from its row; older rows have no attempt, and the oldest no segment and revision."""
+        """Returns the decision in a row; older rows have no attempt, and the oldest rows no segment and revision."""
         return cls(*orjson.loads(row))

@@ -1,4 +1,4 @@
-"""Keeps the novelty scopes of one partition: vectors and decided traces of each scope. The least recently used scope is dropped."""
+"""Keeps the novelty scopes of one partition with their vectors and decided traces; drops the least recently used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from traceweir.streams.stages.base import Rows
 
 
 class NoveltyScope:
-    """The vectors and decisions of one scope, and the rows that changed since the last call of `rows`."""
+    """Holds the vectors and decisions of one scope, and the rows that changed since the last call of `rows`."""
 
     def __init__(self, name: str, capacity: int) -> None:
         self.name, self.digest, self.capacity = name, scope_digest(name), capacity
@@ -39,7 +39,7 @@ class NoveltyScope:
         """Returns the novelty of each vector, in order. A known trace is a revision and replaces its own vector.
 
         Raises:
-            ValueError: the vectors' length differs from the scope's, or a value is not finite. Then no vector is added.
+            ValueError: The vectors' length differs from the scope's, or a value is not finite. No vector is then added.
         """
         cache = self.vectors or NoveltyCache(self.capacity, vectors.shape[1])
         measured = cache.measure_and_add(vectors, trace_ids, replace=True)
@@ -50,12 +50,18 @@ class NoveltyScope:
         return measured
 
     def supersedes(self, trace_id: str, version: Version) -> bool:
-        """Returns whether a later version of this trace was decided before: a replayed session can be scored long after its successor."""
+        """Returns whether a later version of this trace is already decided.
+
+        This happens if a replayed session is scored long after its next revision.
+        """
         known = self.decided.get(trace_id)
         return known is not None and known.version > version
 
     def remember(self, trace_id: str, session_id: str, version: Version, accepted: bool) -> None:
-        """Keeps a decision, and forgets the oldest one beyond the capacity. A new decision does not change the age of a trace."""
+        """Stores a decision, and drops the oldest decision beyond the capacity.
+
+        A new decision on a known trace does not change the trace's age.
+        """
         old = self.decided.get(trace_id)
         number = old.number if old else self.numbers
         self.numbers = max(self.numbers, number + 1)
@@ -95,7 +101,7 @@ class NoveltyScope:
 
 
 class NoveltyScopes:
-    """All scopes of a partition; at most `limit`."""
+    """Holds the scopes of a partition; at most `limit`."""
 
     def __init__(self, capacity: int, limit: int) -> None:
         self._capacity, self._limit = capacity, limit

@@ -1,4 +1,4 @@
-"""The gate stage: decides, in the order of its partition, which traces are published, and reports the reasons for every trace."""
+"""Defines the gate stage, which decides on traces in the order of the partition and reports the reasons per trace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Waiting = dict[str, tuple[Record, Candidate]]
 
 
 class GateStage:
-    """Decides on the candidates of one partition: all traces of the novelty scopes that belong to it."""
+    """Decides on the candidates of one partition: all traces of the partition's novelty scopes."""
 
     def __init__(
         self,
@@ -58,10 +58,11 @@ class GateStage:
         self._scopes.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Decides on the candidates. Novelty is computed for many candidates of a scope at once.
+        """Decides on the candidates, computing novelty for many candidates of a scope at once.
 
-        The result is the same as candidate by candidate: waiting candidates are decided before a trace id comes again, and before a scope
-        is dropped. Outputs are sent in the order of the candidates, so a trace that came in two scopes is on `network` as it came last.
+        The result is the same as for one candidate after the other: waiting candidates are decided before a trace id
+        is repeated, and before a scope is dropped. Outputs keep the order of the candidates. Therefore `network` has
+        the last content of a trace that arrives in two scopes.
         """
         self._next[topic] = records[-1].offset + 1
         self.counters["consumed"] += len(records)
@@ -93,10 +94,10 @@ class GateStage:
             self._outputs += self._decided.pop(offset)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
-        """Does nothing: decisions do not depend on the time."""
+        """Does nothing, because decisions do not depend on the time."""
 
     def full(self) -> bool:
-        """Returns False: deciding is faster than fetching."""
+        """Returns False, because deciding is faster than fetching."""
         return False
 
     def cut(self) -> Cut:
@@ -106,7 +107,7 @@ class GateStage:
         return cut
 
     def drop(self) -> None:
-        """Does nothing: this stage has no running work."""
+        """Does nothing, because this stage has no running work."""
 
     def _decide_all(self, waiting: dict[NoveltyScope, Waiting]) -> None:
         for scope, items in waiting.items():
@@ -129,13 +130,13 @@ class GateStage:
         published = b""
         if not reasons:
             document = network_record(self._plan, trace, measured.value)
-            published = to_json(document)  # any integer, unlike orjson
+            published = to_json(document)  # serialises integers of any size, unlike orjson
             reasons = _unpublishable(trace.id, document, published)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:
             outputs.append(self._network_output(trace.id, published))
-        # A trace that this scope does not know (any more) can have been accepted before, here or in another scope.
+        # A trace that this scope does not know can have been accepted earlier, in this or in another scope.
         elif before.accepted if before is not None else any(_version(candidate)):
             outputs.append(self._network_output(trace.id, None))
         scope.remember(trace.id, candidate.session_id, _version(candidate), accepted)
@@ -147,7 +148,7 @@ class GateStage:
     def _record_decision(
         self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
     ) -> list[Output]:
-        """Counts a decision, and returns its outputs; the caller can append to them."""
+        """Counts a decision, and returns the list of its outputs, to which the caller can append."""
         now, accepted = self._clock(), not reasons
         self.counters["accepted" if accepted else "rejected"] += 1
         for reason in reasons:
@@ -191,7 +192,8 @@ def _version(candidate: Candidate) -> Version:
 
 def _unpublishable(trace_id: str, document: JsonObject, published: bytes) -> list[str]:
     reasons = []
-    # The id is also the key of the record and of its tombstone. Two redacted ids could share a key; the unredacted id contains the secret.
+    # The id is also the key of the record and of its tombstone. Two redacted ids could be the same key, and the
+    # unredacted id contains the secret.
     if document["id"] != trace_id:
         reasons.append("id_not_publishable")
     if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:  # redaction can make a text longer
@@ -203,13 +205,14 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     """Checks that a candidate can be compared with its scope.
 
     Raises:
-        RecordRejected: the trace belongs to another session, or its vector has another length or a value that is not finite.
+        RecordRejected: The trace belongs to another session, its vector has another length, or a value is not finite.
     """
     known = scope.decided.get(candidate.trace.id)
     if known is not None and known.session_id != candidate.session_id:
         raise RecordRejected(
             "trace_id_conflict",
-            f"trace {candidate.trace.id} already belongs to session {known.session_id}, and came again in {candidate.session_id}",
+            f"trace {candidate.trace.id} belongs to session {known.session_id} and cannot be in session "
+            f"{candidate.session_id} too; send the trace with its first session id, or under another id",
         )
     if candidate.embedding is None:
         return
@@ -219,5 +222,6 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     if len(vector) != expected or not np.isfinite(vector).all():
         raise RecordRejected(
             "unreadable_candidate",
-            f"embedding: must have {expected} values, as its scope has, all of them finite; it has {len(vector)}",
+            f"embedding: must have {expected} finite values, like the other vectors of its scope; it has {len(vector)} "
+            "values",
         )

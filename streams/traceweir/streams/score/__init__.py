@@ -1,6 +1,6 @@
-"""The score stage: scores every closed session by the config, out of order, and hands its traces on as candidates.
+"""Contains the score stage, which scores closed sessions in any order and sends their traces to the gate as candidates.
 
-It knows no Kafka and no scorer; what scores a session is a function that it is given
-(`traceweir.streams.scoring`). Begin with `stage`; `offset_tracker` and `revision_queue` keep order,
-`judge_retries` asks a judge again later.
+The package knows neither Kafka nor a scorer: the stage gets the function that scores a session as an argument
+(`traceweir.streams.scoring`). Begin with `stage`; `offset_tracker` and `revision_queue` keep the order, and
+`judge_retries` schedules sessions again after a judge was unavailable.
 """

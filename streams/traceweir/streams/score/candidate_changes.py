@@ -1,4 +1,4 @@
-"""Remembers the candidates of a session, so that its next revision or attempt sends only the changed ones."""
+"""Remembers the candidates of a session, so that its next revision or attempt sends only the changed candidates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from traceweir.streams.scoring.result import OfferedCandidate, ScoringResult
 from traceweir.streams.stages.base import Rows
 
 _KEY = b"t"
-_HEAD = struct.Struct(">BqI")  # format 1, of attempt 0: format, last record, revision
-_HEAD_2 = struct.Struct(">BqII")  # format 2, of the attempts after it: the same, and the attempt
+_HEAD = struct.Struct(">BqI")  # format 1, for attempt 0: format, last record, revision
+_HEAD_2 = struct.Struct(">BqII")  # format 2, for later attempts: the same fields, then the attempt
 _DIGEST = 16
 
 
@@ -21,7 +21,7 @@ class _Sent(NamedTuple):
     revision: int
     attempt: int
     digests: bytes
-    """Digest of the id, and digest of the content, of each trace."""
+    """For each trace, the digest of its id and the digest of its content."""
 
     def pack(self) -> bytes:
         """Returns the row."""
@@ -42,14 +42,15 @@ class _Sent(NamedTuple):
         if row[0] == 2:
             _, last_record_ms, revision, attempt = _HEAD_2.unpack_from(row)
             return cls(last_record_ms, revision, attempt, row[_HEAD_2.size :])
-        raise ValueError(f"row of sent candidates of format {row[0]}; this version reads 1 and 2")
+        raise ValueError(f"a row of sent candidates has the format {row[0]}; this version reads the formats 1 and 2")
 
 
 class CandidateChanges:
-    """The candidates of sessions that can get another revision.
+    """Holds the sent candidates of the sessions that can get another revision.
 
     Args:
-        revised_within_ms: Maximum distance in record time behind the latest session at which another revision can come.
+        revised_within_ms: Maximum record time between a session and the latest session at which the session can
+            get another revision.
     """
 
     def __init__(self, revised_within_ms: int) -> None:
@@ -75,7 +76,8 @@ class CandidateChanges:
     ) -> Sequence[OfferedCandidate]:
         """Returns the candidates that are new or changed for this segment.
 
-        Returns all of them if a later revision or attempt sent candidates before: the gate then rejects them as `superseded`.
+        If a later revision or attempt has sent candidates before, the method returns all candidates: the gate then
+        rejects them as `superseded`.
 
         Args:
             session: The session id.

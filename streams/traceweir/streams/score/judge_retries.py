@@ -1,8 +1,8 @@
-"""Sessions whose judge could not be asked, because it was down or its budget was spent, and when each is scored again.
+"""Schedules retries of sessions whose judge was unavailable or whose budget was spent.
 
-A successful retry publishes the scores of the same revision again, under the next attempt number. Each session that
-waits has a row in the stage's table. The row changes in the checkpoint that publishes the scores, so that a crash
-neither loses a retry nor publishes it twice.
+A successful retry publishes the scores of the same revision again, under the next attempt number. Each waiting session
+has a row in the stage's table. The row changes in the checkpoint that publishes the scores, so that a crash neither
+loses a retry nor publishes it twice.
 """
 
 from __future__ import annotations
@@ -26,22 +26,25 @@ _SEGMENT_BYTES = 4
 AT_ONCE = 16
 """Maximum number of sessions of a partition that are retried, or wait for a place in the pool, at the same time."""
 PAUSE_S = 10.0
-"""Seconds until the next try of a session that could not be read, or was being scored for another reason."""
+"""Seconds until the next try for a session that could not be read, or that was being scored for another reason."""
 
 
 ReadRecord = Callable[[str, int, int], Awaitable[Any]]
-"""Reads a record again, by topic, partition and offset; returns None if the record is gone. Raises `RecordUnavailable`."""
+"""Reads a record again, by topic, partition and offset; returns None if the topic no longer contains the record.
+
+Raises `RecordUnavailable`.
+"""
 
 
 class RetryPolicy(NamedTuple):
-    """How sessions are retried whose judge could not be asked."""
+    """Defines how sessions are retried after a judge was unavailable."""
 
     config: RetryLater
     read: ReadRecord
     pool: WorkPool
-    """Limits how many sessions are retried at the same time, over all partitions. It is smaller than the pool of first scorings."""
+    """Limits how many sessions of all partitions are retried at the same time; smaller than the pool of first scorings."""
     regates: bool
-    """Whether the gate requires a judged criterion, so that a retry can change what the gate decides."""
+    """Whether the gate requires a judged criterion, so that a retry can change the gate's decision."""
 
     @classmethod
     def of(cls, plan: Plan, read: ReadRecord, pool: WorkPool) -> RetryPolicy | None:
@@ -51,21 +54,21 @@ class RetryPolicy(NamedTuple):
 
 
 class PendingRetry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The latest revision of a segment, some of whose scores wait for a judge."""
+    """The latest revision of a segment that has scores waiting for a judge."""
 
     offset: int
     """Offset of the revision on the topic `sessions`."""
     revision: int
     attempt: int
-    """The latest attempt at this revision whose scores are published: 0 for its first scoring."""
+    """The latest published attempt of this revision; 0 for its first scoring."""
     last_record_ms: int
-    """Timestamp of its last record, as the session itself says it: never less than that of an earlier revision."""
+    """The session's `last_record_at`, in milliseconds since 1970; never less than that of an earlier revision."""
     due_ms: int
     """Time of the next retry, in milliseconds since 1970."""
     unanswered: int
-    """Number of scores that wait."""
+    """Number of waiting scores."""
     left: int
-    """Number of retries that are left."""
+    """Number of remaining retries."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -73,10 +76,10 @@ _decode = msgspec.msgpack.Decoder(PendingRetry).decode
 
 
 class JudgeRetries:
-    """The sessions of one partition that wait for a judge.
+    """Holds the sessions of one partition that wait for a judge.
 
     Args:
-        config: When a session is scored again, and how often; None: never.
+        config: The interval and the number of retries; with None, no session is retried.
     """
 
     def __init__(self, config: RetryLater | None) -> None:
@@ -89,7 +92,9 @@ class JudgeRetries:
         self._now_ms = 0
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Restores the waiting sessions from the rows of the last finished checkpoint. Without a config no session waits any more.
+        """Restores the waiting sessions from the rows of the last finished checkpoint.
+
+        Without a config, no session waits any more.
 
         Raises:
             ValueError: this version does not read the format of a row.
@@ -110,24 +115,24 @@ class JudgeRetries:
         """Notes that a revision was scored for the first time.
 
         Args:
-            session: The key of its record.
-            offset: The offset of its record.
-            result: The result of scoring it.
+            session: The key of the session's record.
+            offset: The offset of the session's record.
+            result: The result of scoring the session.
 
         Returns:
-            Whether the session will be scored again, because some of its scores wait for a judge.
+            Whether the session will be retried because some of its scores wait for a judge.
         """
         if self._config is None:
             return False
         row_key = _KEY + session + result.segment.to_bytes(_SEGMENT_BYTES)
         before = self._pending.get(row_key)
         if before and (result.last_record_ms, result.revision) <= (before.last_record_ms, before.revision):
-            return False  # a replay brought an earlier revision, or the same one again: what waits goes on waiting
+            return False  # a replay of an earlier or the same revision leaves the schedule unchanged
         if not result.unanswered:
             self._remove(row_key)
             return False
         due_ms = self._now_ms + round(self._config.after_s * 1000)
-        self._pending.pop(row_key, None)  # the order of offsets
+        self._pending.pop(row_key, None)  # so that the order of offsets is kept
         left = self._config.attempts
         self._keep(
             row_key,
@@ -137,9 +142,10 @@ class JudgeRetries:
         return True
 
     def take_due(self, now: float) -> list[bytes]:
-        """Returns the row keys of the sessions that are due.
+        """Returns the row keys of the due sessions.
 
-        Each key is returned once, until `put_back`, `give_up` or `retried` is called for it. At most `AT_ONCE` are out at a time.
+        A returned key is not returned again until `put_back`, `give_up` or `retried` is called for the key. At most
+        `AT_ONCE` keys are in progress at the same time.
 
         Args:
             now: Seconds since 1970.
@@ -148,18 +154,18 @@ class JudgeRetries:
         due = []
         while self._queue and self._queue[0][0] <= self._now_ms and len(self._taken) < AT_ONCE:
             due_ms, row_key = heapq.heappop(self._queue)
-            if self._due.get(row_key) == due_ms:  # otherwise it was scheduled again
+            if self._due.get(row_key) == due_ms:  # otherwise the session was scheduled again
                 del self._due[row_key]
                 self._taken.add(row_key)
                 due.append(row_key)
         return due
 
     def get(self, row_key: bytes) -> PendingRetry | None:
-        """Returns the waiting session of a row key; None if it does not wait any more."""
+        """Returns the waiting session of a row key; None if the session no longer waits."""
         return self._pending.get(row_key)
 
     def put_back(self, row_key: bytes) -> None:
-        """Schedules a session again that could not be scored now, or whose later revision waits instead."""
+        """Schedules a session again because it could not be scored now, or because a later revision waits instead."""
         self._taken.discard(row_key)
         if (pending := self._pending.get(row_key)) is not None:
             self._schedule(row_key, max(pending.due_ms, self._now_ms + round(PAUSE_S * 1000)))
@@ -170,7 +176,7 @@ class JudgeRetries:
         self._remove(row_key)
 
     def retried(self, row_key: bytes, unanswered: int, *, published: bool) -> None:
-        """Notes that a session was scored again.
+        """Notes that a retry has ended.
 
         Args:
             row_key: The row key of the session.
@@ -224,15 +230,17 @@ def _read(row: bytes) -> PendingRetry | None:
         return _read_version_1(row[1:])
     if row[0] != _VERSION:
         raise ValueError(
-            f"row of a session that waits for a judge, of format {row[0]}; this version reads 1 and {_VERSION}"
+            f"a row of a session that waits for a judge has the format {row[0]}; "
+            f"this version reads the formats 1 and {_VERSION}"
         )
     return _decode(row[1:])
 
 
 def _read_version_1(row: bytes) -> PendingRetry | None:
-    """Reads a row of the version that published a successful retry as one more revision.
+    """Reads a row of the version that published a successful retry under the next revision number.
 
-    A session with such a retry is not scored again: its scores already have a higher revision than the session.
+    A session with such a retry is not retried again, because its scores already have a higher revision than the
+    session.
     """
     revision, _, retried_revisions, waits, last_record_ms = msgspec.msgpack.decode(row)
     if retried_revisions or waits is None:

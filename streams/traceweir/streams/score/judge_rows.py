@@ -23,15 +23,15 @@ _paid = msgspec.msgpack.Decoder(list[Paid]).decode
 
 
 class JudgeRows:
-    """The verdicts of the sessions of a partition, and their cost.
+    """Holds the verdicts on the sessions of a partition, and their cost.
 
-    The row of a verdict is written in the same checkpoint as the results that use it. A session that is scored again, after a rebalance,
-    with another threshold or as a later revision, therefore pays for no question twice.
+    The row of a verdict is written in the same checkpoint as the results that use the verdict. Therefore a session that
+    is scored again, after a rebalance, with another threshold or as a later revision, pays for no question twice.
 
     Args:
         limits: Maximum age and number of verdicts.
-        record_spend: Called with spending that counts against the budget of this process: of restored rows, and negative when the
-            partition is given up.
+        record_spend: Called with spending that counts against the budget of this process: positive for restored rows,
+            negative when the partition is revoked.
     """
 
     def __init__(self, limits: VerdictCache, record_spend: Callable[[Paid], object] = lambda paid: None) -> None:
@@ -50,7 +50,9 @@ class JudgeRows:
         found = []
         for key, row in rows.items():
             if key[:1] in (_VERDICT, _PAID) and row[:1] != _VERSION:
-                raise ValueError(f"row of a judge of format {row[0]}; this version reads {_VERSION[0]}")
+                raise ValueError(
+                    f"a row of verdicts or spending has the format {row[0]}; this version reads the format {_VERSION[0]}"
+                )
             if key.startswith(_VERDICT):
                 found.append((key, JudgeVerdict(key[-_KEY:], *_verdict(row[1:]))))
             elif key == _PAID:
@@ -82,7 +84,7 @@ class JudgeRows:
         self._make_room()
 
     def tick(self, now: float) -> None:
-        """Forgets old verdicts; `now` is in seconds since 1970."""
+        """Deletes expired verdicts; `now` is in seconds since 1970."""
         oldest = (now - self._limits.max_age_s) * 1000
         while self._found and next(iter(self._found.values())).at < oldest:
             self._drop_first()

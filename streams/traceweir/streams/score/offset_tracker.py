@@ -1,7 +1,7 @@
-"""Tracks how far a partition is done when its records finish in any order.
+"""Tracks the progress of a partition whose records finish in any order.
 
-The committed offset is the one below which all records are done. A row keeps the records that are done above it as ranges, so a record
-that takes minutes does not let the row grow with every record that is done meanwhile.
+All records below the committed offset are done. A row stores the finished records above this offset as ranges, so that
+the row stays small while one record takes minutes and many later records finish.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Iterator
 
 _VERSION = 2
-_NUMBER = struct.Struct("@q")  # of version 1, whose rows contain only the offsets
+_NUMBER = struct.Struct("@q")  # version 1, in which a row contains only offsets
 _RANGE = struct.Struct(">qq")
 
 
 class OffsetTracker:
-    """The offsets of one input partition.
+    """Holds the offsets of one input partition.
 
     >>> progress = OffsetTracker()
     >>> [progress.begin(offset) for offset in (4, 5, 7)]
@@ -40,20 +40,22 @@ class OffsetTracker:
         return len(self._open)
 
     def load(self, row: bytes) -> None:
-        """Start from what a former reader had done above the offset that it committed.
+        """Restores the finished records above the committed offset.
 
         Raises:
-            ValueError: the row was written by a version that this one does not read.
+            ValueError: this version does not read the format of the row.
         """
         if len(row) % _NUMBER.size == 0:
             self._before = deque((number, number + 1) for (number,) in _NUMBER.iter_unpack(row))
         elif row[0] == _VERSION:
             self._before = deque(_RANGE.iter_unpack(row[1:]))
         else:
-            raise ValueError(f"row of offsets that are done of format {row[0]}; this version reads 1 and {_VERSION}")
+            raise ValueError(
+                f"a row of finished offsets has the format {row[0]}; this version reads the formats 1 and {_VERSION}"
+            )
 
     def begin(self, offset: int) -> bool:
-        """Starts the next record, whose offset is above all former ones. Returns whether it must still be done."""
+        """Starts the next record and returns whether it is not done yet; the offset must exceed all earlier offsets."""
         self._next = offset + 1
         while self._before and self._before[0][1] <= offset:
             self._before.popleft()
@@ -68,11 +70,11 @@ class OffsetTracker:
 
     @property
     def mark(self) -> int | None:
-        """Returns the offset below which all records are done; None before the first record."""
+        """The offset below which all records are done; None before the first record."""
         return next(iter(self._open), self._next)
 
     def row(self) -> bytes:
-        """Returns the row of the ranges that are done above the mark; empty if there are none."""
+        """Returns the row of the finished ranges above the mark; empty if there are none."""
         ranges = b"".join([_RANGE.pack(*each) for each in self._done()])
         return ranges and bytes([_VERSION]) + ranges
 

@@ -1,7 +1,7 @@
-"""Scores one revision of a session at a time, because the last revision must reach the gate last.
+"""Orders the revisions of a session: one revision is scored at a time, because the last revision must reach the gate last.
 
-Only the newest waiting revision of a segment is scored: it holds everything that the others hold. A hanging session that is reopened
-several times therefore keeps one record waiting.
+Only the newest waiting revision of a segment is scored, because it contains everything that the others contain.
+Therefore a hanging session that is reopened several times keeps one record waiting.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from traceweir.streams.stages.base import Record
 
 
 class RevisionQueue:
-    """The sessions in progress, and the revisions that wait for them."""
+    """Holds the sessions in progress and their waiting revisions."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, dict[object, tuple[int, Record]]] = {}
@@ -24,7 +24,8 @@ class RevisionQueue:
         """Admits a record.
 
         Returns:
-            Whether the record can be scored now. If not: the record, maybe this one, that a newer revision supersedes, or None.
+            Whether the record can be scored now; and the record that a newer revision supersedes, or None. The
+            superseded record can be the admitted record.
         """
         if record.key is None:  # assemble writes no record without a key
             return True, None
@@ -33,20 +34,20 @@ class RevisionQueue:
             self._waiting[record.key] = {}
             return True, None
         head = read_header(record.value)
-        if head is None:  # scoring will report what is wrong with it
+        if head is None:  # scoring will report the problem of the record
             waiting[record.offset] = 0, record
             return False, None
-        # The time of the first record is part of the key: an id that is used again starts at segment 0 with other content.
+        # The time of the first record is part of the key, because a reused session id starts at segment 0 again.
         segment = head.segment, head.first_record_at
         before = waiting.get(segment)
-        if before is not None and before[0] > head.revision:  # a replay can bring it
+        if before is not None and before[0] > head.revision:  # a replay can send an earlier revision
             return False, record
         waiting.pop(segment, None)
         waiting[segment] = head.revision, record
         return False, before and before[1]
 
     def release(self, record: Record) -> Record | None:
-        """Releases a record that is done. Returns the next waiting record of its session, if any."""
+        """Releases a finished record, and returns the next waiting record of its session, if any."""
         if record.key is None:
             return None
         waiting = self._waiting[record.key]

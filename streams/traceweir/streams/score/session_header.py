@@ -15,15 +15,17 @@ class SessionHeader(msgspec.Struct, frozen=True, gc=False):
     segment: Annotated[int, msgspec.Meta(ge=0, lt=MOST_SEGMENTS)]
     revision: Annotated[int, msgspec.Meta(ge=0, lt=MOST_REVISIONS)]
     first_record_at: str
-    """The same in all revisions of a segment, unless a late record is older than all others. A session whose id is used again after
-    the guard starts at segment 0 again, with another time."""
+    """Equal in all revisions of a segment, unless a late record is older than all other records.
+
+    If a session id is reused after the guard has expired, the session starts at segment 0 again, with another time.
+    """
 
 
 _decode = msgspec.json.Decoder(SessionHeader).decode
 
 
 def read_header(value: bytes | None) -> SessionHeader | None:
-    """Returns the header of a session; None for invalid bytes, about which scoring gives a better message.
+    """Returns the header of a session; None for invalid bytes, for which scoring reports a better message.
 
     >>> read_header(b'{"segment": 0, "revision": 2, "first_record_at": "2026-01-01T00:00:00Z", "events": []}')
     SessionHeader(segment=0, revision=2, first_record_at='2026-01-01T00:00:00Z')

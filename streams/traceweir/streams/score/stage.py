@@ -1,7 +1,8 @@
-"""The score stage: scores every closed session by the configured criteria, and sends its traces to the gate as candidates.
+"""Defines the score stage, which scores every closed session and sends its traces to the gate as candidates.
 
-Sessions finish in any order (`offset_tracker`), so a slow judge delays only its own session. The revisions of one session are scored one
-after the other (`revision_queue`). Sessions whose judge could not be asked are scored again later (`judge_retries`).
+Sessions finish in any order (`offset_tracker`), so that a slow judge delays only its own session. The revisions of one
+session are scored one after the other (`revision_queue`). Sessions are retried later if a judge was unavailable
+(`judge_retries`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from traceweir.streams.topics import Topics
 
 _DONE = b"d"
 WINDOW_BYTES = 64 << 20
-"""Maximum bytes of sessions in flight; `window` sessions of the largest size would take gigabytes."""
+"""Maximum number of bytes of sessions in flight; `window` sessions of the largest size would take gigabytes."""
 
 
 class ScoreStage:
@@ -53,11 +54,12 @@ class ScoreStage:
             topics: Names of the topics.
             scoring: Scores the bytes of a session.
             pool: Limits how many sessions are scored at the same time, over all partitions.
-            changed: Called when there is something to cut.
+            changed: Called when there are changes to cut.
             window: Maximum number of sessions in flight, including those that wait for an earlier revision.
-            revised_within_ms: Maximum distance in record time behind the latest session at which another revision can come.
+            revised_within_ms: Maximum record time between a session and the latest session at which the session can get
+                another revision.
             judge_rows: Stored verdicts and spending of judges.
-            retry_policy: How sessions are retried whose judge could not be asked; None: never.
+            retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
@@ -84,7 +86,7 @@ class ScoreStage:
         self._judge_retries.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Begin to score the sessions that are not done yet."""
+        """Starts to score the sessions that are not done yet."""
         for record in records:
             if not self._offsets.begin(record.offset):
                 continue
@@ -97,18 +99,18 @@ class ScoreStage:
                 self._finish(worthless)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
-        """Old verdicts are forgotten, and what has waited for a judge for long enough is scored once more."""
+        """Deletes expired verdicts, and retries the sessions whose retry is due."""
         self._judge_rows.tick(now)
         if self._retry_policy is not None:
             for row_key in self._judge_retries.take_due(now):
                 self._retry_policy.pool.add(self._retry, row_key)
 
     def full(self) -> bool:
-        """Returns whether as many sessions, or bytes of sessions, are in flight as allowed."""
+        """Returns whether the limit of sessions, or of bytes of sessions, in flight is reached."""
         return len(self._offsets) >= self._window or self._bytes >= WINDOW_BYTES
 
     def cut(self) -> Cut:
-        """Returns new scores and candidates, and the offset below which every session is done."""
+        """Returns new scores and candidates, and the offset below which all sessions are done."""
         offsets, rows = (
             {},
             [
@@ -129,7 +131,7 @@ class ScoreStage:
         return Cut(rows, outputs, offsets)
 
     def drop(self) -> None:
-        """Lets running work publish nothing."""
+        """Prevents running work from publishing, and subtracts the partition's spending from the budget."""
         self._dropped = True
         self._judge_rows.drop()
 
@@ -155,7 +157,7 @@ class ScoreStage:
         self._complete(record)
 
     async def _retry(self, row_key: bytes) -> None:
-        """Scores a session again whose judge could not be asked, if it can be read and no other revision of it is in flight."""
+        """Retries a session, if its record can be read and no revision of the session is in flight."""
         retries, policy, key = self._judge_retries, self._retry_policy, session_of(row_key)
         pending = retries.get(row_key)
         if self._dropped or policy is None or pending is None or self._revision_queue.busy(key):
@@ -179,7 +181,7 @@ class ScoreStage:
         self._changed()
 
     async def _score_again(self, row_key: bytes, pending: PendingRetry, record: Record, regates: bool) -> None:
-        """Publishes the scores under the next attempt number, if more scores have a value than before."""
+        """Scores a session again; publishes under the next attempt number if more scores than before have a value."""
         key, result = record.key or b"", None
         try:
             result = await self._scoring(record.value or b"", self._judge_rows.known(key), pending.attempt + 1)
@@ -227,7 +229,7 @@ class ScoreStage:
             self._pool.add(self._work, following)
 
     def _finish(self, record: Record) -> None:
-        self.counters["consumed"] += 1  # counted only now, because sessions in flight at a crash are read again
+        self.counters["consumed"] += 1  # counted at the end, because sessions in flight at a crash are read again
         if is_replay(record.headers):
             self.counters["replayed"] += 1
         self._bytes -= len(record.value or b"")
@@ -236,6 +238,9 @@ class ScoreStage:
 
 
 def _is_revision(record: Record | None, key: bytes, segment: int, revision: int) -> bool:
-    """Returns whether a record is this revision of a session. A topic that was created again has other records at the same offsets."""
+    """Returns whether a record is this revision of a session.
+
+    A topic that was deleted and created again has other records at the same offsets.
+    """
     header = read_header(record.value) if record is not None and record.key == key else None
     return header is not None and (header.segment, header.revision) == (segment, revision)

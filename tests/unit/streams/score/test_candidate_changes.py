@@ -51,6 +51,6 @@ def test_an_earlier_attempt_is_published_and_does_not_replace_the_stored_candida
         assert not changed(each, b"3", revision=3)
 
 
-def test_a_row_of_a_later_version_is_rejected() -> None:
-    with pytest.raises(ValueError, match="of format 3; this version reads 1 and 2"):
+def test_a_row_of_a_later_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="has the format 3; this version reads the formats 1 and 2"):
         restarted({KEY: b"\x03" + FORMAT_1[1:]})

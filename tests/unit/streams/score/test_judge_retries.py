@@ -112,6 +112,6 @@ def test_without_a_config_every_row_is_deleted() -> None:
     assert (after.rows(), after.take_due(NOW_S + 10_000)) == ([(key, None) for key in rows], [])
 
 
-def test_a_row_of_a_later_version_is_rejected() -> None:
-    with pytest.raises(ValueError, match="of format 3; this version reads 1 and 2"):
+def test_a_row_of_a_later_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="has the format 3; this version reads the formats 1 and 2"):
         retries().load({b"rs" + bytes(4): b"\x03"})

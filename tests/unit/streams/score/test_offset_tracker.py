@@ -15,8 +15,10 @@ def test_a_row_of_single_offsets_from_an_earlier_version_is_read() -> None:
     assert [offset for offset in range(2, 8) if progress.begin(offset)] == [2, 4, 7]
 
 
-def test_a_row_of_a_newer_version_is_rejected_with_its_format() -> None:
-    with pytest.raises(ValueError, match="row of offsets that are done of format 3; this version reads 1 and 2"):
+def test_a_row_of_a_newer_version_is_named() -> None:
+    with pytest.raises(
+        ValueError, match="a row of finished offsets has the format 3; this version reads the formats 1 and 2"
+    ):
         OffsetTracker().load(b"\x03" + bytes(16))
 
 
