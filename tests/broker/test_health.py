@@ -89,7 +89,7 @@ def test_a_stuck_duty_ends_the_worker_and_is_named_in_the_log(stuck: str, senten
     worker = fleet.start("worker", stuck=stuck)
     assert worker.process.wait(STOPS_WITHIN_S) not in (0, None)
     log = worker.log.read_text()
-    assert f"giving up, the process ends: {sentence}" in log
+    assert f"the process ends after a failure: {sentence}" in log
     assert "Traceback" not in log
 
 
@@ -105,7 +105,10 @@ def test_a_stuck_checkpoint_ends_the_worker_and_is_named_in_the_log(
     producer.flush(10)
     assert worker.process.wait(STOPS_WITHIN_S) not in (0, None)
     log = worker.log.read_text()
-    assert "giving up, the process ends: partition 0: the next checkpoint has made no progress for more than 2 s" in log
+    assert (
+        "the process ends after a failure: partition 0: the next checkpoint has made no progress for more than 2 s"
+        in log
+    )
     assert "Traceback" not in log
 
 

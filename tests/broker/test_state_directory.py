@@ -76,7 +76,7 @@ def test_a_worker_keeps_its_rows_on_the_same_broker_and_deletes_them_on_a_new_br
     assert "local rows" not in run_workers(("worker", 20), ("worker", 5))
     log = run_workers(("worker", 5))
     assert all(f"partition {number}: deleted" in log for number in range(4))
-    assert "broker or topic were created again" in log
+    assert "the broker or the topic was created again" in log
 
 
 @pytest.mark.broker
@@ -85,7 +85,7 @@ def test_a_worker_does_not_mix_its_rows_with_rows_of_another_worker_on_a_new_bro
 ) -> None:
     run_workers(("worker", 20))
     log = run_workers(("other", 5), ("worker", 5))
-    assert "broker or topic were created again" in log
+    assert "the broker or the topic was created again" in log
 
 
 @pytest.mark.parametrize(("reached", "end"), [(-1, 0), (-1, 7), (3, 7), (6, 7)])
@@ -119,7 +119,7 @@ def test_a_second_worker_on_the_same_directory_is_refused_and_the_first_continue
         second = fleet.start("b", state_dir=first.state_dir)
         assert second.process.wait(DEADLINE_S) == 1
         log = second.log.read_text()
-        assert f"{first.state_dir / 'traceweir.assemble-score-gate'} is in use by another worker: give each" in log
+        assert f"{first.state_dir / 'traceweir.assemble-score-gate'} is in use by another worker: set a separate" in log
         assert "Traceback" not in log
         first.until_ready()
         first.kill()
@@ -137,6 +137,6 @@ def test_a_changelog_of_a_newer_format_is_refused(tmp_path: Path) -> None:
         worker = fleet.start("worker")
         assert worker.process.wait(DEADLINE_S) not in (0, None)
         log = worker.log.read_text()
-        assert "giving up, the process ends: the state of partition 2" in log
+        assert "the process ends after a failure: the state of partition 2" in log
         assert f"was written by a newer Traceweir (format 99; this version reads up to {FORMAT})" in log
         assert "Traceback" not in log

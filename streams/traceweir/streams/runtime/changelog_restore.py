@@ -18,7 +18,7 @@ FETCH_BYTES = 4 << 20
 
 
 class StopRequested(Exception):  # noqa: N818  # an outcome that the caller handles
-    """The worker ends while state is being restored."""
+    """Raised if the worker stops while state is being restored."""
 
 
 class ChangelogRestore:
@@ -27,27 +27,30 @@ class ChangelogRestore:
     def __init__(
         self, table: Table, options: Mapping[str, Any], stepped: Callable[[], None], should_stop: Callable[[], bool]
     ) -> None:
-        """Connect nothing yet.
+        """Stores the arguments; opens no connection.
 
         Args:
             table: The table to restore.
             options: Connection options of aiokafka's clients.
             stepped: Called after each batch.
-            should_stop: Whether the worker ends.
+            should_stop: Returns whether the worker stops.
         """
         self._table, self._options, self._stepped, self._should_stop = table, options, stepped, should_stop
         self.rows = self.bytes = 0
-        """Rows, and bytes of keys and values, that were read so far."""
+        """Number of rows, and of bytes of keys and values, that were read so far."""
 
     async def read(
         self, numbers: Sequence[int], changelog_id: Awaitable[str], inputs: Collection[str]
     ) -> dict[TopicPartition, int]:
-        """Restores partitions up to the committed end of their changelog. Returns the first available offset of each input.
+        """Restores partitions up to the committed end of their changelog.
 
         Local rows that do not belong to this changelog are deleted first.
 
+        Returns:
+            The first available offset of each input.
+
         Raises:
-            StopRequested: the worker ends; the rows that were read are kept.
+            StopRequested: the worker stops; the rows that were read are kept.
         """
         consumer = AIOKafkaConsumer(
             **self._options,
@@ -107,20 +110,23 @@ class ChangelogRestore:
 
 
 def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str | None:
-    """Returns why local rows cannot be used with this changelog, or None if they can.
+    """Returns the reason why local rows cannot be used with this changelog; None if they can be used.
 
-    The rows themselves cannot be compared: compaction can have removed the records that they were built from.
+    The rows themselves cannot be compared, because compaction can have removed the records from which they were built.
 
     Args:
-        source: Id of the changelog that the rows were read from.
+        source: Id of the changelog from which the rows were read.
         reached: Offset up to which the rows were read; -1: no row.
-        changelog_id: Id of the changelog as it is now.
-        end: End offset of the changelog as it is now.
+        changelog_id: Current id of the changelog.
+        end: Current end offset of the changelog.
     """
     if source is None:
         return f"the changelog that they were read from is unknown; the changelog is now {changelog_id}"
     if source != changelog_id:
-        return f"they were read from the changelog {source}, and the changelog is now {changelog_id}: broker or topic were created again"
+        return (
+            f"they were read from the changelog {source}, and the changelog is now {changelog_id}: the broker or the "
+            "topic was created again"
+        )
     if reached >= end:
         return f"they reach offset {reached} of the changelog, which ends before {end}: the changelog has lost records"
     return None

@@ -1,13 +1,16 @@
 """Commits table rows, outputs and source offsets of a partition in one Kafka transaction: a checkpoint.
 
-Faust keeps the application, the consumer group, the assignor and the table. This module takes partitions over and commits their work:
+Faust manages the application, the consumer group, the assignor and the table. This module takes over partitions and
+commits their work:
 
-- On assignment, before any record is read, the partition's producer fences the former owner. Then the table is restored from the
-  committed changelog, from its beginning if the local rows belong to another changelog. Then the lane is created, so that memory,
-  position and producer start together.
-- While the partition is owned, the next checkpoint starts as soon as something is pending, at least `interval_s` after the last one.
+- On assignment, before any record is read, the partition's producer fences the former owner. Then the table is restored
+  from the committed changelog, from its beginning if the local rows belong to another changelog. Then the lane is
+  created, so that memory, position and producer start together.
+- While the partition is owned, the next checkpoint starts as soon as changes are pending, at least `interval_s` after
+  the last checkpoint.
 - RocksDB gets the rows after the commit, so RocksDB is never ahead of the committed state.
-- After any failure the lanes are dropped first, then the process ends. The next owner starts from the last committed transaction.
+- After any failure the lanes are dropped first, then the process ends. The next owner starts from the last committed
+  transaction.
 """
 
 from __future__ import annotations
@@ -36,14 +39,17 @@ from traceweir.streams.stages.base import End, Record, StageSpec
 log = logging.getLogger(__name__)
 
 FAR_BEHIND = 1_000
-"""Unread records of a partition above which catching up is more important than latency."""
+"""Number of unread records of a partition above which throughput is more important than latency."""
 PATIENCE = 4
-"""Factor on the checkpoint interval while a partition is far behind or a stage is full: large checkpoints cost less per record."""
+"""Factor on the checkpoint interval while a partition is far behind or a stage is full.
+
+Large checkpoints cost less per record.
+"""
 HARD_EXIT_S = 10.0
 EXIT_FAILED = 70
 
 Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
-"""What a worker does: connects, waits for its consumer group, restores partitions, processes records, ends."""
+"""The phases of a worker: it connects, joins its consumer group, restores partitions, processes records, and stops."""
 
 
 class Checkpoints:
@@ -61,14 +67,15 @@ class Checkpoints:
         interval_s: float = 0.05,
         limit: int = 20_000,
     ) -> None:
-        """Attach to the app.
+        """Attaches the checkpoints to the app.
 
         Args:
             app: A Faust app that is not started yet.
             table: The app's only table.
-            specs: The stages, in the order in which a trace passes them.
+            specs: The stages, in the order of processing.
             delivery: Creates the delivery that sends the checkpoints of a partition.
-            changelog_id: Returns the id of the changelog topic. A topic that was deleted and created again has another id.
+            changelog_id: Returns the id of the changelog topic. A topic that was deleted and created again has another
+                id.
             client_options: Connection options of aiokafka's clients.
             interval_s: Minimum time between two checkpoints of a partition, in seconds.
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
@@ -88,7 +95,7 @@ class Checkpoints:
         self.steps_before: Callable[[], int] = lambda: 0
         """Returns a counter of the work that is done before the worker joins its group; for the watchdog."""
         self.problems: list[str] = []
-        """Why the worker gave up; empty before that. The sentence contains no text from records."""
+        """The reason why the worker failed; empty before a failure. The sentence contains no text from records."""
         self.finished: Callable[[Lane], None] | None = None
         """Called after each checkpoint; for measuring."""
         for topic in self.inputs:
@@ -99,7 +106,7 @@ class Checkpoints:
         self._faust_on_rebalance = app.tables.on_rebalance
         app.tables.on_rebalance = self._on_rebalance
 
-    # Taking partitions over, and giving them up
+    # Assignment and revocation of partitions
 
     async def _on_rebalance(self, assigned: set[TP], revoked: set[TP], newly: set[TP], generation: int = 0) -> None:
         """Runs after the assignment is known, and before Faust compares the table with its changelog."""
@@ -125,7 +132,11 @@ class Checkpoints:
             self._taking_over = None
 
     def _owned(self, assigned: set[TP]) -> list[int]:
-        """Returns the partitions whose changelog is active here. The same assignment must contain all their inputs."""
+        """Returns the partitions of which this worker owns the changelog.
+
+        Raises:
+            RuntimeError: The assignment does not contain all inputs of such a partition.
+        """
         numbers = sorted(
             tp.partition for tp in assigned if tp.topic == self._table.changelog and self._app.assignor.is_active(tp)
         )
@@ -133,7 +144,8 @@ class Checkpoints:
             missing = [topic for topic in self.inputs if TP(topic, number) not in assigned]
             if missing:
                 raise RuntimeError(
-                    f"partition {number} was assigned without {', '.join(missing)}; all topics need the same partition count"
+                    f"partition {number} was assigned without {', '.join(missing)}; all topics must have the same "
+                    "partition count; `traceweir topics check` names the wrong topics"
                 )
         return numbers
 
@@ -149,7 +161,7 @@ class Checkpoints:
         self._step()
 
     async def _catch_up(self, numbers: Sequence[int]) -> str:
-        """Restores the table up to the committed end of its changelog, and creates the lanes. Returns a summary for the log."""
+        """Restores the table up to the committed end of its changelog and creates the lanes; returns a log summary."""
         began = monotonic()
         restore = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
         beginnings = await restore.read(numbers, self._changelog_id(), self.inputs)
@@ -159,7 +171,7 @@ class Checkpoints:
             lane = self.lanes[number] = Lane(number, self._specs, self._table, firsts, seconds_now())
             lane.task = asyncio.create_task(self._run(lane))
             self._step()
-            await asyncio.sleep(0)  # loading a large lane takes long
+            await asyncio.sleep(0)  # loading a large lane blocks the event loop for long
             if self.problems or self._app.should_stop:
                 raise StopRequested
         return (
@@ -184,14 +196,17 @@ class Checkpoints:
             self.lanes.pop(number).drop()
 
     def _give_up(self, error: BaseException) -> None:
-        """Drops all lanes and lets the process end. A later checkpoint must not commit offsets beyond the rows of the failed one."""
+        """Drops all lanes and ends the process.
+
+        A later checkpoint must not commit offsets beyond the rows of the failed checkpoint.
+        """
         self._forget()
         if self.problems:
             return
-        self.problems.append(f"the worker gives up: {type(error).__name__}; its log says more")
+        self.problems.append(f"the worker stops after {type(error).__name__}; its log contains the details")
         words = in_words(error)
         log.error(
-            "giving up, the process ends: %s",
+            "the process ends after a failure: %s",
             words or f"{type(error).__name__}: {error}",
             extra={LAST_WORD: words is not None},
         )
@@ -200,19 +215,19 @@ class Checkpoints:
         hard_exit.start()
 
     async def fail(self, error: BaseException) -> None:
-        """Gives all partitions up and ends the process."""
+        """Drops all lanes and ends the process."""
         self._give_up(error)
         await self._app.crash(error)
 
     # Records in
 
     def full(self, tp: TP) -> bool:
-        """Whether the consumer should leave the records of this topic partition at the broker."""
+        """Returns whether the consumer should stop fetching this topic partition for now."""
         lane = self.lanes.get(tp.partition)
         return lane is not None and tp.topic in self.inputs and lane.full(tp.topic, self._limit)
 
     def dropped(self, tp: TP) -> None:
-        """Notes that a batch was dropped because the consumer could not hand it on at that moment."""
+        """Notes that a batch was dropped, because the consumer could not pass the batch on at that moment."""
         lane = self.lanes.get(tp.partition)
         if lane is not None:
             lane.lose(tp.topic)
@@ -226,7 +241,7 @@ class Checkpoints:
         ]
 
     async def take(self, tp: TP, records: Sequence[Record]) -> None:
-        """Hands a batch to its lane."""
+        """Passes a batch to its lane."""
         lane = self.lanes.get(tp.partition)
         if lane is None:
             return
@@ -249,7 +264,7 @@ class Checkpoints:
 
     @property
     def phase(self) -> Phase:
-        """What the worker does at the moment."""
+        """The current phase of the worker."""
         app = self._app
         if self.problems or app.should_stop:
             return "stopping"
@@ -310,10 +325,11 @@ class Checkpoints:
                 return
             try:
                 await self._commit(lane, last)
-            except Exception as error:  # noqa: BLE001  # after any failure nobody knows whether the checkpoint was committed
+            except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
                 await self.fail(error)
             if last:
-                # Otherwise this lane starts another checkpoint while slower partitions finish theirs, and loses its producer during it.
+                # Otherwise this lane would start another checkpoint while slower partitions finish theirs, and would
+                # lose its producer during that checkpoint.
                 self.lanes.pop(lane.number, None)
                 lane.drop()
 

@@ -23,7 +23,7 @@ from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
-"""Time limit for starting a transactional producer. The time includes the end of the former owner's open transaction."""
+"""Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
 
 Offsets = Mapping[TopicPartition, int]
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
@@ -31,7 +31,7 @@ _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes |
 
 
 class NoTransactionsError(WorkerError):
-    """The cluster refuses transactions to this worker. The message says why and what to do."""
+    """The cluster refuses transactions to this worker; the message contains the reason and the way out."""
 
 
 class Delivery(Protocol):
@@ -41,10 +41,13 @@ class Delivery(Protocol):
         """Connects, and fences the former owner of this partition if the broker supports fencing."""
 
     async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
-        """Sends table rows, outputs and source offsets. Returns the changelog offset of the last row, -1 without rows.
+        """Sends table rows, outputs and source offsets.
 
-        After a normal return everything is committed. After an exception the outcome is unknown, and the caller must give the
-        partition up.
+        After a normal return everything is committed. After an exception the outcome is unknown, and the caller must
+        drop the partition.
+
+        Returns:
+            The changelog offset of the last row; -1 without rows.
         """
 
     async def stop(self) -> None:
@@ -54,7 +57,7 @@ class Delivery(Protocol):
 class Transaction:
     """Sends a checkpoint in one transaction: `read_committed` readers see all of it, or nothing.
 
-    A user that sends no rows needs no changelog, and a user that sends no offsets needs no group.
+    A caller that sends no rows needs no changelog, and a caller that sends no offsets needs no group.
     """
 
     def __init__(
@@ -114,7 +117,10 @@ class Transaction:
 
 
 class PlainSends:
-    """Sends a checkpoint without a transaction, for the embedded broker. After a crash some outputs are sent again, with the same ids."""
+    """Sends a checkpoint without a transaction, for the embedded broker.
+
+    After a crash some outputs are sent again, with the same ids.
+    """
 
     def __init__(
         self,
@@ -128,11 +134,14 @@ class PlainSends:
         )
 
     async def start(self) -> None:
-        """Connects. Nothing fences a former owner."""
+        """Connects, without fencing a former owner."""
         await self._producer.start()
 
     async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
-        """Sends outputs, then rows, then offsets. Rows follow the outputs because they hold the offsets to continue from."""
+        """Sends outputs, then rows, then offsets.
+
+        Rows follow the outputs, because the rows contain the offsets from which a new owner continues.
+        """
         await self._send_all(_by_partition(outputs))
         ends = await self._send_all({self._changelog: [(key, value, None, []) for key, value in rows]} if rows else {})
         if offsets and self._commit is not None:
@@ -152,20 +161,24 @@ def _refusal(transactional_id: str, error: BaseException) -> str:
     what = f"Kafka refuses transactions to {transactional_id!r}"
     if isinstance(error, InvalidTransactionTimeout):
         return (
-            f"{what}: the brokers' transaction.max.timeout.ms is below the {TRANSACTION_TIMEOUT_MS} that Traceweir needs; raise "
-            "this setting (Kafka's default is 900000)"
+            f"{what}: the brokers' transaction.max.timeout.ms is below {TRANSACTION_TIMEOUT_MS}, which Traceweir needs; "
+            "raise this setting (Kafka's default is 900000)"
         )
     if isinstance(error, TransactionalIdAuthorizationFailed):
-        return f"{what}: the worker's user needs Write and Describe on the transactional ids that begin with its application id"
+        return (
+            f"{what}: the worker's user needs Write and Describe on the transactional ids that begin with its "
+            "application id"
+        )
     if isinstance(error, TimeoutError):
         return (
             f"{what}: no coordinator answered for {FENCE_WITHIN_S:g} s. A cluster with fewer brokers than its "
-            "transaction.state.log.replication.factor cannot create the topic __transaction_state; the brokers' logs say more"
+            "transaction.state.log.replication.factor cannot create the topic __transaction_state; the brokers' logs "
+            "contain the details"
         )
     if isinstance(error, IncompatibleBrokerVersion | UnsupportedVersionError):
         return (
-            f"{what}: the cluster has no transactions; use a cluster that has them, or accept duplicates after a crash with "
-            "TRACEWEIR_DELIVERY=at_least_once"
+            f"{what}: the cluster does not support transactions; use another cluster, or accept duplicates after a crash "
+            "with TRACEWEIR_DELIVERY=at_least_once"
         )
     return f"{what} ({type(error).__name__}: {error})"
 
@@ -178,7 +191,7 @@ def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Conte
 
 
 async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> int:
-    """Sends records to one partition in order, as batches. Returns the offset of the last record.
+    """Sends records to one partition in order, as batches, and returns the offset of the last record.
 
     Raises:
         ValueError: a record is larger than a batch.

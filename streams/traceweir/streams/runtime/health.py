@@ -22,7 +22,7 @@ LIVE, READY = "/healthz", "/readyz"
 
 
 class PortTakenError(WorkerError):
-    """The web port cannot be bound. The message says why and what to do."""
+    """The web port cannot be bound; the message contains the reason and the way out."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -45,9 +45,9 @@ def bind(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise PortTakenError(
-            f"the worker's web port {port} on {host} cannot be bound ({error.strerror or error}): set TRACEWEIR_WEB_PORT to another "
-            "port, or to 0 for any free port, which the log then names; several workers on one machine need one port each. "
-            "TRACEWEIR_WEB_HOST is the address to listen on"
+            f"the worker's web port {port} on {host} cannot be bound ({error.strerror or error}): set TRACEWEIR_WEB_PORT "
+            "to another port, or to 0 for any free port, which the log then names; several workers on one machine need "
+            "one port each. TRACEWEIR_WEB_HOST is the address to listen on"
         ) from error
     return taken
 
@@ -62,7 +62,7 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         state: Callable[[], Mapping[str, object]],
         **kwargs: Any,
     ) -> None:
-        """Start nothing yet.
+        """Stores the arguments; the service starts later.
 
         Args:
             taken: The bound socket.
@@ -77,14 +77,14 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
 
     async def on_start(self) -> None:
-        """Starts to answer requests."""
+        """Starts answering requests."""
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
         host, port = self._socket.getsockname()[:2]
         log.info("health: http://%s:%d%s and %s", f"[{host}]" if ":" in host else host, port, LIVE, READY)
 
     async def on_stop(self) -> None:
-        """Stops to answer requests."""
+        """Stops answering requests."""
         await self._runner.cleanup()
 
     async def _live(self, request: web.Request) -> web.Response:

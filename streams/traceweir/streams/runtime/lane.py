@@ -1,4 +1,4 @@
-"""A lane: one owned partition, with one object of each stage that runs here, their positions and their checkpoint."""
+"""Defines a lane: one owned partition with its stages, their read positions and their checkpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STALE_S = 1.0
 SLICE = 2_000
 """Number of records that a stage takes before other tasks run."""
 GROUP_OFFSETS_EVERY_S = 1.0
-"""Interval at which offsets are committed to the consumer group. They serve lag monitoring only; the row decides."""
+"""Interval at which offsets are committed to the consumer group, for lag monitoring only; a restart uses `OFFSETS`."""
 QUEUE = 4_000
 """Number of records of an input that can wait for another input that is behind."""
 QUEUE_BYTES = 16 << 20
@@ -32,7 +32,7 @@ QUEUE_BYTES = 16 << 20
 
 
 class StateTable(Protocol):
-    """The rows of an application, by partition, as of the last finished checkpoint."""
+    """Protocol of the rows of an application, by partition, as of the last finished checkpoint."""
 
     @property
     def changelog(self) -> str:
@@ -46,17 +46,17 @@ class StateTable(Protocol):
 
 
 class Inbox:
-    """Orders the records of a stage's inputs. While an input is behind, records come by timestamp, then by input.
+    """Orders the records of a stage's inputs: while an input is behind, by timestamp, then by input.
 
-    A backlog therefore reaches the stage in the same order as live records, even if the broker returns one input faster than another.
-    Records of one topic keep their order, whatever their timestamps. A record from the future is handed on at once: if the record
-    waited for its time, the other inputs would overtake all records behind it.
+    Therefore a backlog reaches the stage in the same order as live records, even if the broker returns one input faster
+    than another. Records of one topic keep their order, with any timestamps. A record from the future is passed on at
+    once: if the record waited for its time, the other inputs would overtake all records behind it.
     """
 
     def __init__(self, stage: Stage, topics: Sequence[str]) -> None:
         self.stage = stage
         self.latest = math.inf
-        """A later timestamp lies in the future. Milliseconds since 1970."""
+        """The current time in milliseconds since 1970; later timestamps count as future."""
         self.behind: Collection[str] = topics
         self.waiting: dict[str, deque[Record]] = {topic: deque() for topic in topics}
         self._seen = dict.fromkeys(topics, 0)
@@ -68,13 +68,17 @@ class Inbox:
             self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
 
     def full(self, topic: str) -> bool:
-        """Returns whether so many records of a topic wait that no more should be fetched."""
+        """Returns whether the queue of a topic is full, so that the consumer should stop fetching the topic."""
         queue = self.waiting[topic]
         # The queue is nearly always empty, so its bytes are counted only here.
         return len(queue) >= QUEUE or (bool(queue) and sum(len(r.value or b"") for r in queue) >= QUEUE_BYTES)
 
     def feed(self) -> int:
-        """Hands a run of at most `SLICE` records of one topic to the stage. Returns their number; 0 if all records must wait."""
+        """Passes a run of at most `SLICE` records of one topic to the stage.
+
+        Returns:
+            The number of records; 0 if all records must wait.
+        """
         turn = min(
             ((self._due(queue), place) for place, queue in enumerate(self.waiting.values()) if queue), default=None
         )
@@ -108,7 +112,7 @@ class Inbox:
 
 
 class Lane:
-    """The stages of one partition and their memory. A lane lives exactly as long as the partition is owned."""
+    """Holds the stages of one partition; a lane lives exactly as long as the worker owns the partition."""
 
     def __init__(
         self, number: int, specs: Sequence[StageSpec], table: StateTable, beginnings: Mapping[str, int], now: float
@@ -117,7 +121,7 @@ class Lane:
 
         Args:
             number: The partition.
-            specs: The stages, in the order in which a trace passes them.
+            specs: The stages, in the order of processing.
             table: The restored table.
             beginnings: The first available offset by input topic.
             now: Seconds since 1970.
@@ -157,17 +161,17 @@ class Lane:
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
-        # Without an offset the position is the first available record; otherwise a gap after a rebalance would not be noticed.
+        # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
         self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
         self._pending_seeks.update(self.position)
 
     def full(self, topic: str, limit: int) -> bool:
-        """Returns whether the consumer should leave this topic's records at the broker."""
+        """Returns whether the consumer should stop fetching this topic for now."""
         inbox = self._inbox_of[topic]
         return self.pending >= limit or inbox.full(topic) or inbox.stage.full()
 
     def busy(self) -> bool:
-        """Returns whether a stage takes no further records."""
+        """Returns whether a stage accepts no further records for now."""
         return any(stage.full() for stage in self.stages.values())
 
     def pending_seeks(self) -> dict[str, int]:
@@ -182,10 +186,11 @@ class Lane:
         self._pending_seeks.add(topic)
 
     def has_gap_before(self, topic: str, first: int) -> bool:
-        """Returns whether records are missing before the offset `first`; the lane then asks for them again.
+        """Returns whether records are missing before the offset `first`; the lane then requests them again.
 
-        Only the first batch after an assignment or a dropped batch is checked. Afterwards the consumer reads in sequence, and
-        transaction markers and compaction leave gaps in the offsets. The same first offset twice is such a gap.
+        Only the first batch after an assignment or a dropped batch is checked. Afterwards the consumer reads in
+        sequence, and gaps in the offsets come from transaction markers and compaction. If a request returns the same
+        first offset again, the gap is of this kind.
         """
         if first > self.position[topic] and topic not in self._trusted and self._asked.get(topic) != first:
             self._asked[topic] = first
@@ -195,9 +200,10 @@ class Lane:
         return False
 
     def observe_clock(self, now: float) -> None:
-        """Passes the time to the stages before records arrive. After a pause of the process records would seem to be from the future.
+        """Passes the time to the stages before records arrive.
 
-        All inputs count as behind, because their ends are not known here. So the clock closes no session.
+        Without this call, records would seem to be from the future after a pause of the process. All inputs count as
+        behind, because their ends are unknown here; therefore the clock closes no session.
         """
         if now - self._ticked > STALE_S:
             self._ticked = now
@@ -206,7 +212,7 @@ class Lane:
                 self.stages[spec.name].tick(now, spec.inputs)
 
     async def take(self, topic: str, records: Sequence[Record]) -> None:
-        """Applies records that need not wait for another input, and lets other tasks run in between."""
+        """Applies the records that need not wait for another input, and lets other tasks run in between."""
         expected = self.position[topic]
         if records[0].offset < expected:
             records = [record for record in records if record.offset >= expected]
@@ -226,8 +232,8 @@ class Lane:
     def fetched(self, ends: Mapping[tuple[str, int], End], now: float) -> None:
         """Passes the time and the read positions of their inputs to the stages, after a fetch.
 
-        If all inputs are read to their end, the stages get the time of the broker's answer instead of the current time: records can have
-        arrived since then.
+        If all inputs are read to their end, the stages get the time of the broker's answer instead of the current time,
+        because records can have arrived since then.
         """
         due = now - self._ticked >= TICK_S
         self._set_latest(now)
@@ -258,7 +264,7 @@ class Lane:
         self.wake.set()
 
     def cut(self) -> Cut:
-        """Cuts all stages at one point in time: this method does not await."""
+        """Cuts all stages at the same point in time; the method does not await."""
         rows: list[tuple[bytes, bytes | None]] = []
         outputs: list[Output] = []
         offsets: dict[str, int] = {}
@@ -278,10 +284,10 @@ class Lane:
         return Cut(rows, outputs, offsets)
 
     def offsets_to_commit(self, now: float, *, last: bool = False) -> dict[str, int]:
-        """Returns the offsets to commit to the consumer group with this checkpoint: the changed ones, once per interval.
+        """Returns the changed offsets, to commit them to the consumer group with this checkpoint, once per interval.
 
-        The interval is `GROUP_OFFSETS_EVERY_S`; the last checkpoint always commits. Committing offsets takes two of the five requests of a
-        small transaction.
+        The interval is `GROUP_OFFSETS_EVERY_S`; the last checkpoint always commits. Committing offsets takes two of the
+        five requests of a small transaction.
 
         Args:
             now: Seconds of a monotonic clock.
@@ -295,7 +301,7 @@ class Lane:
         return found
 
     def drop(self) -> None:
-        """Drops all stages: their memory must not outlive the ownership of the partition."""
+        """Drops all stages, because their memory must not outlive the ownership of the partition."""
         self.dead = True
         if self.task is not None and self.task is not asyncio.current_task():
             self.task.cancel()

@@ -1,7 +1,7 @@
 """Claims a worker's state directory: one process at a time uses the directory, and a file in it describes its rows.
 
-The rows are a copy of the changelog, so a directory that does not fit is never repaired. The error says which directory to delete, or
-which setting to correct.
+The rows are a copy of the changelog, so an unsuitable directory is never repaired. The error names the directory to
+delete, or the setting to correct.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
 
 FORMAT = 2
-"""Format of all rows, on disk and in the changelog. A change that an older worker would misread must raise this number."""
+"""Format of all rows, on disk and in the changelog; raise this number for a change that an older worker would misread."""
 OLDEST = 1
 """Oldest format that this version reads."""
 MARK, LOCK = "state.json", "lock"
@@ -35,7 +35,7 @@ class Mark(BaseModel):
 
 
 class StateDirectoryError(WorkerError):
-    """The state directory cannot be used. The message says why and what to do."""
+    """The state directory cannot be used; the message contains the reason and the way out."""
 
 
 def state_folder(settings: Settings, stages: Collection[StageName]) -> Path:
@@ -47,7 +47,7 @@ def state_folder(settings: Settings, stages: Collection[StageName]) -> Path:
 def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
     """Creates the folder if necessary, and locks it against other processes while the `with` block runs.
 
-    The kernel releases the lock when the process ends, after a kill as well.
+    The kernel releases the lock when the process ends, also after a kill.
 
     Args:
         folder: The application's folder.
@@ -55,7 +55,8 @@ def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
         partitions: Partition count of every topic.
 
     Raises:
-        StateDirectoryError: another process uses the folder, its rows belong to something else, or the folder is not writable.
+        StateDirectoryError: another process uses the folder, its rows belong to another application or partition count,
+            or the folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,8 +66,8 @@ def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
     try:
         if not _locked(lock):
             raise StateDirectoryError(
-                f"the state directory {folder} is in use by another worker: give each worker process its own TRACEWEIR_STATE_DIR, "
-                "or stop the other worker first"
+                f"the state directory {folder} is in use by another worker: set a separate TRACEWEIR_STATE_DIR for each "
+                "worker process, or stop the other worker first"
             )
         try:
             _check_mark(folder, Mark(format=FORMAT, application=application, partitions=partitions))
@@ -81,17 +82,17 @@ def check_format(found: int, whose: str) -> None:
     """Checks that this version can read rows of the format `found`.
 
     Raises:
-        StateDirectoryError: this version cannot; the message starts with `whose`.
+        StateDirectoryError: This version cannot read the format; the message starts with `whose`.
     """
     if found > FORMAT:
         raise StateDirectoryError(
-            f"{whose} was written by a newer Traceweir (format {found}; this version reads up to {FORMAT}): run the newer version, or "
-            "start with new topics under another TRACEWEIR_TOPIC_PREFIX"
+            f"{whose} was written by a newer Traceweir (format {found}; this version reads up to {FORMAT}): run the "
+            "newer version, or start with new topics under another TRACEWEIR_TOPIC_PREFIX"
         )
     if found < OLDEST:
         raise StateDirectoryError(
-            f"{whose} was written by an older Traceweir (format {found}; this version reads from {OLDEST} on): run the version in "
-            "between once, which rewrites the rows"
+            f"{whose} was written by an older Traceweir (format {found}; this version reads from {OLDEST} on): run the "
+            "version in between once, which rewrites the rows"
         )
 
 
@@ -122,8 +123,8 @@ def _check_mark(folder: Path, wanted: Mark) -> None:
     if found is not None and not OLDEST <= found.format <= FORMAT:
         newer = "a newer" if found.format > FORMAT else "an older"
         raise StateDirectoryError(
-            f"the state directory {folder} was written by {newer} Traceweir (format {found.format}; this version reads {_range()}): "
-            f"run that version, {other}, or {delete}"
+            f"the state directory {folder} was written by {newer} Traceweir (format {found.format}; this version reads "
+            f"{_range()}): run that version, {other}, or {delete}"
         )
     if found is not None and found.application != wanted.application:
         raise StateDirectoryError(
@@ -132,9 +133,9 @@ def _check_mark(folder: Path, wanted: Mark) -> None:
         )
     if found is not None and found.partitions != wanted.partitions:
         raise StateDirectoryError(
-            f"the state directory {folder} belongs to topics with {found.partitions} partitions, and TRACEWEIR_PARTITIONS is "
-            f"{wanted.partitions}: the home of every session depends on this number, so set it back; or, if the topics were created "
-            f"again, {delete}"
+            f"the state directory {folder} belongs to topics with {found.partitions} partitions, and TRACEWEIR_PARTITIONS "
+            f"is {wanted.partitions}: the home of every session depends on this number, so set it back; or, if the topics "
+            f"were created again, {delete}"
         )
     if found != wanted:
         fresh = file.with_suffix(".new")
@@ -148,6 +149,6 @@ def _range() -> str:
 
 def _unwritable(folder: Path, error: OSError) -> StateDirectoryError:
     return StateDirectoryError(
-        f"the state directory {folder} cannot be written ({error.strerror or error}): correct its permissions, free disk space, or "
-        "set TRACEWEIR_STATE_DIR to another folder; the worker rebuilds lost state from the changelog"
+        f"the state directory {folder} cannot be written ({error.strerror or error}): correct its permissions, free disk "
+        "space, or set TRACEWEIR_STATE_DIR to another folder; the worker rebuilds lost state from the changelog"
     )

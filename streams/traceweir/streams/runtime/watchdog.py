@@ -1,8 +1,9 @@
-"""Ends the worker when work that must make progress stands still, so that its supervisor restarts the worker.
+"""Ends the worker when work that must make progress makes none, so that its supervisor restarts the worker.
 
-A duty is work that must make progress: a checkpoint, a fetch, a state restore, Kafka's answers. A duty is late if there is something to
-do and the duty has made no progress for too long. The time is counted in checks of `LOOK_EVERY_S` each, and not by a clock: a process
-that was frozen has waited for nothing. A duty that makes progress is never late, however long it takes.
+A duty is work that must make progress: a checkpoint, a fetch, a state restore, Kafka's answers. A duty is late if it
+has work to do and has made no progress for too long. The time is counted in checks of `LOOK_EVERY_S` each instead of
+by a clock, because the time for which a process was frozen must not count. A duty that makes progress is never late,
+however long it takes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
 LOST_AFTER_S = 60.0
-"""Silence of all brokers after which the worker ends. The Kafka clients alone would retry without end."""
+"""Silence of all brokers in seconds after which the worker ends; the Kafka clients would retry without end."""
 ASK_EVERY_S = 5.0
 EXIT_LOST = 1
 EXIT_HELD = 70
@@ -44,15 +45,18 @@ class StuckError(WorkerError):
 
 
 class Watchdogs:
-    """Count how long each duty has been due without progress."""
+    """Counts how long each duty has been due without progress."""
 
     def __init__(self, limit_s: float) -> None:
-        """Give every duty `limit_s` seconds for a step."""
+        """Sets the limit in seconds for a step of a duty."""
         self._limit_s = limit_s
         self._seen: dict[str, tuple[Hashable, float]] = {}
 
     def look(self, duties: Iterable[Duty]) -> list[str]:
-        """Returns a sentence for each late duty. Call it every `LOOK_EVERY_S`; duties that are not passed any more are forgotten."""
+        """Returns a sentence for each late duty; duties that are not passed any more are forgotten.
+
+        Call this method every `LOOK_EVERY_S`.
+        """
         seen, late = {}, []
         for name, due, mark in duties:
             before, waited_s = self._seen.get(name, (None, 0.0))
@@ -79,7 +83,7 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
         limit_s: float,
         **kwargs: Any,
     ) -> None:
-        """Start nothing yet.
+        """Stores the arguments; the service starts later.
 
         Args:
             duties: Returns the current duties.
@@ -110,7 +114,7 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     async def look(self) -> None:
         """Checks all duties once; a late duty ends the worker."""
-        if self._silent_s:  # waits of duties are not counted meanwhile, and go on from their count afterwards
+        if self._silent_s:  # while all brokers are silent, the waiting times of duties do not increase
             self.problems = []
             return
         self.problems = self._dogs.look(self._duties())
@@ -122,24 +126,25 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
         while not self.should_stop:
             await self.sleep(ASK_EVERY_S)
             if self.note_answer(answered=await self._ask()):
-                # Nothing can be committed any more, and an orderly stop would wait for the brokers. This exit is as safe as a kill.
+                # Nothing can be committed any more, and an orderly stop would wait for the brokers. This exit is as
+                # safe as a kill.
                 os._exit(EXIT_LOST)
 
     def note_answer(self, *, answered: bool) -> bool:
-        """Notes whether a broker answered. Returns whether all brokers are lost, which is then logged."""
+        """Notes whether a broker answered; returns whether all brokers are lost, and logs this."""
         self._silent_s = 0.0 if answered else self._silent_s + ASK_EVERY_S
         if self._silent_s <= LOST_AFTER_S:
             return False
         log.error(
-            "no Kafka broker has answered at %s for %g s; check that the brokers run, and start the worker again: it continues from its "
-            "last checkpoint",
+            "no Kafka broker has answered at %s for %g s; check that the brokers run, and start the worker again: it "
+            "continues from its last checkpoint",
             self._where,
             LOST_AFTER_S,
         )
         return True
 
     def _check_event_loop(self) -> None:
-        # In a thread: whatever blocks the event loop, such as a hanging disk, also blocks the checks that run on it.
+        # Runs in a thread, because a block of the event loop, such as a hanging disk, also blocks its checks.
         looks, held_s = self._looks, 0.0
         while not self.should_stop:
             time.sleep(LOOK_EVERY_S)

@@ -175,7 +175,7 @@ def test_the_phase_follows_the_group(given: dict[str, bool], phase: str) -> None
 def test_a_worker_that_gives_up_or_stops_has_the_phase_stopping_and_no_duties() -> None:
     app = app_of()
     given_up, stopped = checkpoints_of_two_partitions(), checkpoints_of(app)
-    given_up.problems.append("the worker gives up: ProducerFenced; its log says more")
+    given_up.problems.append("the worker stops after ProducerFenced; its log contains the details")
     app.should_stop = True
     assert [(each.phase, due(each)) for each in (given_up, stopped)] == [("stopping", {})] * 2
 

@@ -74,7 +74,7 @@ def test_a_state_directory_has_one_process_and_is_free_after_the_process_is_kill
         assert holder.stdout is not None
         assert holder.stdout.readline() == "mine\n"
         with (
-            pytest.raises(StateDirectoryError, match=rf"{tmp_path} is in use by another worker: give each"),
+            pytest.raises(StateDirectoryError, match=rf"{tmp_path} is in use by another worker: set a separate"),
             claimed(tmp_path, APPLICATION, 4),
         ):
             pass
