@@ -86,7 +86,7 @@ def test_files_without_recorded_sessions_are_collected_only_with_the_option_on(p
     write(project / "trip.test.json", eval_set(case("a", TURN)))
     code, output = run(project, "-o", "traceweir_eval=on")
     assert code != 0
-    assert "neither trip.sessions.json nor trip.sessions.jsonl lies beside it" in output
+    assert "neither trip.sessions.json nor trip.sessions.jsonl exists in its folder" in output
 
 
 def test_the_plugin_can_be_turned_off_and_an_invalid_value_is_reported(project: Path) -> None:
@@ -101,7 +101,7 @@ def test_an_unreadable_file_is_a_collection_error_with_a_message(project: Path) 
     write(project / "trip.sessions.json", eval_set())
     code, output = run(project)
     assert code != 0
-    assert "trip.test.json, line 1, column 18: a comma before }; JSON has none, take it out" in output
+    assert "trip.test.json, line 1, column 18: a comma before }; JSON does not allow it, remove it" in output
     assert "Traceback" not in output
 
 
@@ -189,7 +189,7 @@ def test_without_the_judge_extra_each_judged_case_reports_how_to_install_it(proj
     assert "3 failed, 1 passed" in output
     assert (
         output.count(
-            "needs tenacity: install it with pip install '.[judge]' in a clone of Traceweir, or take the criterion out"
+            "needs tenacity: install it with pip install '.[judge]' in a clone of Traceweir, or remove the criterion"
         )
         >= 3
     )

@@ -17,7 +17,10 @@ from traceweir.streams.formats.documents import InputError
 
 Outcome = Literal["added", "replaced", "unchanged", "refused"]
 _ADK_KEYS = {"invocation_id", "user_content", "final_response", "intermediate_data", "creation_timestamp", "rubrics"}
-"""The fields that ADK's Invocation shares with ours: ADK rejects a file with any other key. The app's details are no expectation."""
+"""The fields that ADK's Invocation and Traceweir's Invocation share; ADK rejects a file with any other key.
+
+`app_details` is left out, because it is not an expectation.
+"""
 
 
 def eval_case(recording: Recording, eval_id: str) -> JsonObject:

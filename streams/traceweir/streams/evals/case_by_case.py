@@ -37,7 +37,8 @@ class CaseByCase:
         """Scores the only case of a file and pools its runs.
 
         Raises:
-            JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
+            JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot
+                be used.
         """
         with warnings.catch_warnings():
             ignore_litellms_warnings()  # pytest resets the warning filters after each test

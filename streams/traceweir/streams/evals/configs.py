@@ -46,7 +46,7 @@ def criteria_for(path: Path, given: Path | None, *, alone: bool) -> Criteria:
     thresholds = ", ".join(f"{metric} {threshold}" for metric, threshold in DEFAULT_THRESHOLDS.items())
     why = f"no {CONFIG_NAME} beside it"
     if beside.is_file():
-        why = f"{beside} counts only where one eval set is named, as in ADK; --config names it for all"
+        why = f"{beside} applies only if one eval set is named, as in ADK; --config applies it to all"
     return Criteria(
         read_plan({"criteria": dict(DEFAULT_THRESHOLDS)}), f"Google ADK's default criteria, {thresholds} ({why})"
     )
@@ -77,6 +77,6 @@ def clashing(names: Sequence[tuple[Path, str]]) -> None:
     for path, eval_id in names:
         if (other := first.setdefault(eval_id, path)) != path:
             raise InputError(
-                f"{path}: case {eval_id[:80]!r} has the eval id of a case in {other}, and a recorded session can be matched to one of them "
-                "only. Score the files one at a time, or select cases with FILE:case1,case2."
+                f"{path}: case {eval_id[:80]!r} has the eval id of a case in {other}, and a recorded session can be "
+                "matched to only one of them. Score the files one at a time, or select cases with FILE:case1,case2."
             )

@@ -41,8 +41,8 @@ def evaluate_files(
 
     Args:
         path: A file, `FILE:case1,case2`, a folder of `*.test.json`, or several of these.
-        sessions: Files of recorded sessions, one or more; matched by eval id. None: the file beside each eval set, such as
-            `trip.sessions.json` or `.jsonl` beside `trip.test.json`.
+        sessions: Files of recorded sessions, one or more; matched by eval id. None: the file beside each eval set, such
+            as `trip.sessions.json` or `.jsonl` beside `trip.test.json`.
         num_runs: Number of recorded runs that each case needs and uses. None: all runs, at least one.
         config: Criteria for all files. None: `test_config.json` as ADK finds it, or ADK's default.
         judge: Replaces the judge of the config.
@@ -56,7 +56,8 @@ def evaluate_files(
         InputError: a file cannot be read.
         ConfigError: a config cannot be used.
         InvalidSettingsError: the environment cannot be used.
-        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
+        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be
+            used.
         ValueError: `num_runs` is below 1.
     """
     if num_runs is not None and num_runs < 1:
@@ -113,8 +114,8 @@ def beside(path: Path) -> Runs:
     if found is None:
         stem = path.name.removesuffix(".json").removesuffix(".test").removesuffix(".evalset")
         raise InputError(
-            f"{path}: no recorded sessions are given, and neither {stem}.sessions.json nor {stem}.sessions.jsonl lies beside it. Traceweir "
-            "never runs the agent: record its sessions, and name the file."
+            f"{path}: no recorded sessions are given, and neither {stem}.sessions.json nor {stem}.sessions.jsonl exists "
+            "in its folder. Traceweir never runs the agent: record its sessions, and name the file."
         )
     return read_recordings([str(found)])
 

@@ -45,7 +45,9 @@ class EvalFile:
 
 
 def chosen_files(arguments: Sequence[str]) -> list[Chosen]:
-    """Returns the files that arguments name: a file, a file with cases (`FILE:case1,case2`), or a folder with all `*.test.json` below it.
+    """Returns the files that arguments name.
+
+    An argument is a file, a file with cases (`FILE:case1,case2`), or a folder, for all `*.test.json` in and below it.
 
     Raises:
         InputError: a folder has no test file, or no case is named after a colon.
@@ -70,7 +72,8 @@ def _named_by(argument: str) -> list[Chosen]:
         found = sorted(path.rglob("*" + TEST_SUFFIX))
         if not found:
             raise InputError(
-                f"{argument}: no *{TEST_SUFFIX} file lies in this folder or below it. Name an eval set file itself."
+                f"{argument}: neither this folder nor a folder below it contains a *{TEST_SUFFIX} file. "
+                "Name the file of an eval set instead."
             )
         return [Chosen(each) for each in found]
     name, colon, ids = argument.rpartition(":")
@@ -78,7 +81,7 @@ def _named_by(argument: str) -> list[Chosen]:
         wanted = frozenset(part.strip() for part in ids.split(",") if part.strip())
         if not wanted:
             raise InputError(
-                f"{argument}: no case is named after the colon. Write FILE:case1,case2, or FILE alone for all."
+                f"{argument}: no case is named after the colon. Write FILE:case1,case2, or only FILE for all cases."
             )
         return [Chosen(Path(name), wanted)]
     return [Chosen(path)]
@@ -133,7 +136,7 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read ({error.strerror}). Name a readable JSON file.") from None
     if size > MAX_BYTES or len(raw) > MAX_BYTES:
         raise InputError(
-            f"{path}: is larger than {MAX_BYTES // 1024**2} MiB, which is the most. Divide it into several eval sets."
+            f"{path}: is larger than the maximum of {MAX_BYTES // 1024**2} MiB. Split the file into several eval sets."
         )
     return decoded(raw, str(path))
 
@@ -178,7 +181,7 @@ def _field(document: JsonObject, loc: Sequence[str | int], kind: str) -> str:
 
 def _rule(message: str, kind: str) -> str:
     if kind == "extra_forbidden":
-        return "there is no such key; mind its spelling, or take it out"
+        return "this key does not exist; correct its spelling, or remove the key"
     return printable(message.removeprefix("Value error, "))
 
 

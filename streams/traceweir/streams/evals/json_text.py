@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from traceweir.streams.formats.documents import InputError
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The largest file that is read as one document. Parsing takes about twenty times its size in memory."""
+"""Maximum size of a file that is read as one document. Parsing takes about twenty times the file's size in memory."""
 _NAMED = 5
 _TOO_DEEP = ": is nested too deeply to be read."
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|//[^\n]*|/\*|,|[^\s"#/,]')
@@ -54,7 +54,7 @@ def parsed(text: str, name: str) -> JsonValue:
     except json.JSONDecodeError as error:
         raise InputError(_explained(text, name, error)) from None
     except ValueError as error:
-        raise InputError(f"{name}: {error}; write null, or leave the key out.") from None
+        raise InputError(f"{name}: {error}; write null, or remove the key.") from None
     return document
 
 
@@ -62,7 +62,7 @@ def rendered(document: JsonValue, name: str) -> str:
     """Returns the JSON text of a document.
 
     Raises:
-        InputError: the document is nested too deeply to be written; this can happen although it was read.
+        InputError: the document is nested too deeply to be written, which can happen although it could be read.
     """
     try:
         return json.dumps(document)
@@ -113,13 +113,15 @@ def _explained(text: str, name: str, error: json.JSONDecodeError) -> str:
         is_fixable = bool(found)
     if not is_fixable:
         before = [slip for slip in found if slip.begin <= error.pos][-1:]
-        what = "" if not before else f" ({before[0].what} stands at {_place(text, before[0].begin)}; JSON has none)"
-        return f"{name}, {_place(text, error.pos)}: is not JSON ({error.msg}){what}. Mend it there."
-    places = [f"{name}, {_place(text, slip.begin)}: {slip.what}; JSON has none, take it out" for slip in found[:_NAMED]]
+        what = f" ({before[0].what} is at {_place(text, before[0].begin)}; JSON does not allow it)" if before else ""
+        return f"{name}, {_place(text, error.pos)}: is not JSON ({error.msg}){what}. Correct the file at this place."
+    places = [
+        f"{name}, {_place(text, slip.begin)}: {slip.what}; JSON does not allow it, remove it" for slip in found[:_NAMED]
+    ]
     if len(found) > _NAMED:
         places.append(f"and {len(found) - _NAMED} more")
     file = shlex.quote(name)
-    return "\n".join([*places, f"`traceweir migrate {file} --out {file}` takes them all out."])
+    return "\n".join([*places, f"`traceweir migrate {file} --out {file}` removes all of them."])
 
 
 def _place(text: str, position: int) -> str:
@@ -128,4 +130,4 @@ def _place(text: str, position: int) -> str:
 
 
 def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")

@@ -22,7 +22,7 @@ from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 STALLED_S = 60.0
-"""Seconds without progress after which reading fails: twice the time for which a killed worker's transaction stays open."""
+"""Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
 
 
 class SessionsUnreadableError(Exception):
@@ -59,8 +59,8 @@ async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str
         await _read(consumer, places, keys, parts)
     except (KafkaError, OSError) as error:
         raise SessionsUnreadableError(
-            f"{topic} cannot be read at {settings.kafka_bootstrap_servers}: {error!r}; see that Kafka runs and that this user "
-            "may read the topic"
+            f"{topic} cannot be read at {settings.kafka_bootstrap_servers}: {error!r}; check that Kafka runs and that "
+            "this user is allowed to read the topic"
         ) from error
     finally:
         await consumer.stop()
@@ -85,8 +85,9 @@ async def _read(consumer: Any, places: list[TopicPartition], keys: set[bytes], p
                 offset, progressed_at_s = reached, clock.time()
             elif clock.time() - progressed_at_s > STALLED_S:
                 raise SessionsUnreadableError(
-                    f"{place.topic}[{place.partition}] cannot be read from offset {offset} to {ends[place]} for {STALLED_S:g} s: see that "
-                    "the brokers run and that no transaction hangs (`kafka-transactions.sh find-hanging`), and try again"
+                    f"{place.topic}[{place.partition}] could not be read from offset {offset} to {ends[place]} for "
+                    f"{STALLED_S:g} s: check that the brokers run and that no transaction hangs "
+                    "(`kafka-transactions.sh find-hanging`), and try again"
                 )
         consumer.pause(place)
 
@@ -96,6 +97,6 @@ def _take(parts: SessionParts, place: TopicPartition, record: Any) -> None:
         parts.add(Session.model_validate_json(record.value))
     except ValidationError as error:
         raise SessionsUnreadableError(
-            f"{place.topic}[{place.partition}]@{record.offset} is no session ({printable(explain(error))}); "
-            "a later version may have written it"
+            f"{place.topic}[{place.partition}]@{record.offset} is not a session that this version can read "
+            f"({printable(explain(error))}); if a later version wrote the record, install that version"
         ) from None

@@ -35,7 +35,7 @@ class Recording:
 
 
 Runs = Mapping[str, Sequence[Recording]]
-"""The runs of each conversation, by the id that they were recorded under, in the order in which they were recorded."""
+"""The runs of each conversation by the id under which they were recorded, in the order of recording."""
 
 
 def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) -> dict[str, list[Recording]]:
@@ -84,7 +84,7 @@ class SessionParts:
         self._traces: dict[str, dict[str, ReasoningTrace]] = {}
 
     def add(self, session: Session) -> None:
-        """Adds a segment; the latest revision of a segment replaces earlier ones, and of equal revisions the last one wins."""
+        """Adds a segment; a later revision of a segment replaces an earlier one, and an equal revision replaces it too."""
         segments = self._segments.setdefault(session.session_id, {})
         former = segments.get(session.segment)
         if former is None or session.revision >= former.revision:
@@ -130,7 +130,7 @@ class _Reader:
         place = f"{self._context.source}: document {document.number}"
         if len(document.raw) > MAX_BYTES:
             raise InputError(
-                f"{place}: is larger than {MAX_BYTES // 1024**2} MiB, which is the most. Write one session a line."
+                f"{place}: is larger than the maximum of {MAX_BYTES // 1024**2} MiB. Write one session per line."
             )
         found = _parsed(document.raw, place)
         match found:
@@ -154,8 +154,8 @@ class _Reader:
         input_format = recognized_format(found)
         if input_format is None or input_format.recognition is None:
             raise InputError(
-                f"{place}: is no recorded conversation. It may be an eval set whose conversations are what happened, an "
-                "evalset_result of ADK's, a session, an event, a trace or a chat transcript with messages."
+                f"{place}: is not a recorded conversation. Allowed are an eval set with recorded conversations, an "
+                "evalset_result of ADK, a session, an event, a trace, or a chat transcript with messages."
             )
         return input_format.recognition.records(found, document, self._context)
 
@@ -165,12 +165,12 @@ class _Reader:
         eval_id = case.get("eval_id", case.get("evalId"))
         conversation = case.get("conversation")
         if not isinstance(eval_id, str):
-            raise InputError(f"{place}: eval_id: must be a string; it says which case this is a run of.")
+            raise InputError(f"{place}: eval_id: must be a string, the id of the recorded case.")
         if not self._is_wanted(eval_id):
             return
         where = f"{place} (case {printable(eval_id, 80)!r}): conversation"
         if not isinstance(conversation, list):
-            raise InputError(f"{where}: must be the list of the invocations that happened.")
+            raise InputError(f"{where}: must be a list of the recorded invocations.")
         turns = [
             _validated(Invocation, rendered(turn, place).encode(), f"{where}[{number}]")
             for number, turn in enumerate(conversation)
@@ -202,7 +202,7 @@ def _parsed(raw: bytes, place: str) -> JsonObject:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: is not JSON ({error}).") from None
     if not isinstance(found, dict):
-        raise InputError(f"{place}: is no object; a recorded conversation is one.")
+        raise InputError(f"{place}: is not an object; a recorded conversation must be an object.")
     return found
 
 

@@ -21,7 +21,7 @@ from traceweir.streams.evals.recordings import Recording, Runs
 from traceweir.streams.evals.results import CaseResult, CriterionResult, Report, TurnResult
 
 AT_ONCE = 16
-"""The most cases that are scored concurrently; only judged criteria wait."""
+"""Maximum number of cases that are scored concurrently; only judged criteria wait."""
 TIMEOUT_S = 60.0
 
 
@@ -51,8 +51,9 @@ async def score_files(
 ) -> Report:
     """Scores every case of every file.
 
-    Every case is measured; the config's `sampling` is ignored. With one run, the value of a criterion is its session value.
-    With several runs, or if `pooled`, the value is the mean over all invocations of all runs, as in `AgentEvaluator`.
+    Every case is measured; the config's `sampling` is ignored. With one run, the value of a criterion is its session
+    value. With several runs, or if `pooled`, the value is the mean over all invocations of all runs, as in
+    `AgentEvaluator`.
 
     Args:
         files: The files with their criteria and recordings.
@@ -60,8 +61,8 @@ async def score_files(
         num_runs: The first `num_runs` runs of each case are used; a case with fewer is NOT_EVALUATED. None: all runs.
         pooled: Whether to pool a single run as well.
         judge: The judge for files without a judge of their own.
-        timeout_s: The most seconds of a criterion on one invocation.
-        judge_timeout_s: The most seconds of a judged criterion on one invocation; None: `timeout_s`.
+        timeout_s: Maximum number of seconds for a criterion on one invocation.
+        judge_timeout_s: Maximum number of seconds for a judged criterion on one invocation; None: `timeout_s`.
         progress: Called with the number of cases scored so far, and with the number of all cases.
     """
     cases = [(each, case) for each in files for case in each.file.cases]
@@ -92,7 +93,7 @@ async def _case(
     )
     if len(runs) < (num_runs or 1):
         there = f"there are {len(runs)} recorded runs" if runs else "there is no recorded session"
-        asked = f", and {num_runs} are asked for" if runs else ""
+        asked = f", and {num_runs} are needed" if runs else ""
         return replace(empty, problem=f"{there} under the id {name!r}{asked}")
     plan = replace(scored.plan, sampling=dict.fromkeys(scored.plan.sampling, 1.0))
     problems: list[str] = []
@@ -127,8 +128,8 @@ def _expected(
         return case.conversation
     which = f" of run {number}" if of > 1 else ""
     problems.append(
-        f"conversation: has {len(case.conversation)} invocations, and the recorded session{which} {len(run.invocations)}; they are "
-        "compared one by one, so there must be as many"
+        f"conversation: has {len(case.conversation)} invocations, and the recorded session{which} has "
+        f"{len(run.invocations)}; invocations are compared in pairs, so both must have the same number"
     )
     return nothing
 
@@ -141,7 +142,10 @@ def _turns(case: EvalCase, run: Recording, expected: Sequence[EvalInvocation | N
 
 
 def _with_rubrics(actual: Invocation, case: EvalCase, number: int) -> Invocation:
-    """Adds the rubrics of the case and of the expected invocation, as ADK does; on equal ids they replace the own rubrics."""
+    """Adds the rubrics of the case and of the expected invocation, as ADK does.
+
+    These rubrics replace rubrics of the recorded invocation with the same id.
+    """
     given = case.rubrics_of(number)
     names = {rubric.rubric_id for rubric in given}
     rubrics = [*given, *(rubric for rubric in actual.rubrics or () if rubric.rubric_id not in names)]
@@ -188,17 +192,19 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
     if not values:
         why = next(iter(totals), None)
         because, rationale = (
-            (why.not_evaluated_because, _rationale(why, parts)) if why else ("missing_input", "there is nothing")
+            (why.not_evaluated_because, _rationale(why, parts))
+            if why
+            else ("missing_input", "the recorded session has nothing that this criterion measures")
         )
         return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale)
-    value = mean(values)  # statistics.mean is exact where sum and fmean round; ADK uses it, too
+    value = mean(values)  # statistics.mean is exact, whereas sum and fmean round; ADK uses statistics.mean too
     status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
     rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
     return CriterionResult(metric.name, metric.threshold, value, status, None, rationale)
 
 
 def _rationale(total: Score, parts: Sequence[Score]) -> str:
-    """Returns the rationale; for a session without a value, adds that of the first invocation, which names the cause."""
+    """Returns the rationale; for a session without a value, adds the rationale of the first invocation as the cause."""
     of = (part.rationale for part in parts if part.not_evaluated_because == total.not_evaluated_because)
     first = next(of, "") if total.value is None else ""
     return f"{total.rationale}; the first: {first}" if first else total.rationale

@@ -1,4 +1,4 @@
-"""Formats a report as text like `adk eval`, so that parsers of that output can read it. Agents' text is escaped."""
+"""Formats a report as text like `adk eval`, so that parsers of ADK's output can read it; agents' text is escaped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceweir.streams.evals.results import CaseResult, CriterionResult, Report,
 _VALUES_AT = 30
 _WIDTH = 80
 _LONGEST = 20_000
-"""The most characters of a text that are shown: the longest answers would fill the terminal."""
+"""Maximum number of shown characters of a text, so that a long answer does not fill the terminal."""
 
 
 def summary_lines(report: Report) -> Iterator[str]:
@@ -39,9 +39,9 @@ def failure_lines(case: CaseResult) -> Iterator[str]:
         elif not (case.is_scenario and each.because == "missing_input"):
             yield f"{each.metric} for {name} was not evaluated. {each.because}: {shown(each.rationale)}"
     if case.problem is None and not any(each.threshold is not None for each in case.criteria):
-        yield f"{name}: no criterion with a threshold was given, so there is nothing to pass"
+        yield f"{name}: no criterion has a threshold, so there is nothing to pass"
     elif case.is_scenario and case.status == "NOT_EVALUATED" and case.problem is None:
-        yield f"{name}: every criterion given needs a reference, and a conversation_scenario has none"
+        yield f"{name}: every criterion needs a reference, and a conversation_scenario has none"
 
 
 def detail_lines(case: CaseResult) -> Iterator[str]:

@@ -13,7 +13,7 @@ from traceweir.streams.formats.documents import InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file atomically: a reader sees the old content or the new content. Links are followed, the mode is kept.
+    """Writes a file atomically: a reader sees the old or the new content. Follows links and keeps the file's mode.
 
     Raises:
         InputError: the file cannot be written.
@@ -35,9 +35,7 @@ def write_whole(path: Path, content: bytes) -> None:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}). Name a file in a folder that may be written to."
-        ) from None
+        raise InputError(f"{path}: cannot be written ({error.strerror}). Name a file in a writable folder.") from None
 
 
 def as_file(document: JsonObject) -> bytes:

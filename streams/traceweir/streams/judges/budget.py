@@ -24,7 +24,7 @@ class Paid(NamedTuple):
 
 
 class Share(NamedTuple):
-    """The partitions that a worker holds, of all partitions: the worker may spend this fraction of every limit."""
+    """The share of partitions that a worker owns: the worker can spend this fraction of every limit."""
 
     partitions: int = 1
     of: int = 1
@@ -65,7 +65,7 @@ class Spending:
 
 
 class Reservation:
-    """The amount set aside for a question while the question is asked."""
+    """The amount reserved for a question while the question is asked."""
 
     def __init__(self) -> None:
         self.actual = Use()
@@ -101,7 +101,7 @@ class JudgeBudget:
     def set_share(self, share: Share) -> None:
         """Sets the share of every limit that belongs to this process."""
         self._share = share
-        self._returned.set()  # a waiting question may fit now, or never
+        self._returned.set()  # so that waiting questions are checked against the new share
 
     @asynccontextmanager
     async def reserve(

@@ -1,4 +1,4 @@
-"""A circuit breaker: stops asking a model that keeps failing, so that no question waits for that model."""
+"""Provides a circuit breaker, which stops asking a model that keeps failing, so that no question waits for it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from traceweir.streams.judges.errors import Refused
 class CircuitBreaker:
     """Opens after a number of consecutive failures; after `open_s` one attempt is let through (half-open) and decides.
 
-    This is our own code because each library on PyPI either reads the clock itself, lets all waiting calls through at
-    once when half-open, or has had no release for years.
+    Traceweir has its own code here because each library on PyPI either reads the clock itself, lets all waiting calls
+    through at once when half-open, or has had no release for years.
 
     Args:
         failures: Consecutive failures after which the breaker opens.
@@ -71,16 +71,17 @@ class CircuitBreaker:
         remaining_s = self._opened_at_s + self._open_s - self._clock()
         if remaining_s > 0:
             raise Refused(
-                f"not asked: the circuit breaker opened after {self._consecutive_failures} consecutive failures; next attempt possible in "
-                f"{remaining_s:.0f} s; last failure: {self._last_failure}"
+                f"not asked: the circuit breaker opened after {self._consecutive_failures} consecutive failures; "
+                f"next attempt possible in {remaining_s:.0f} s; last failure: {self._last_failure}"
             )
         if self._probing:
             raise Refused(
-                f"not asked: the circuit breaker is half-open and another question tests the model; last failure: {self._last_failure}"
+                "not asked: the circuit breaker is half-open and another question tests the model; "
+                f"last failure: {self._last_failure}"
             )
 
     def failed(self, reason: str) -> None:
-        """Records an attempt that failed in a way in which other questions would fail, too."""
+        """Records an attempt that failed in a way in which other questions would fail too."""
         self._consecutive_failures += 1
         self._last_failure = reason
         if self._probing or self._consecutive_failures >= self._limit:
@@ -89,11 +90,14 @@ class CircuitBreaker:
         self._probing = False
 
     def succeeded(self) -> None:
-        """Records an attempt that the model answered, including a refusal that concerns only this question; closes the breaker."""
+        """Records an attempt that the model answered, and closes the breaker.
+
+        A refusal that concerns only this question counts as an answer.
+        """
         self._consecutive_failures, self._opened_at_s, self._probing = 0, None, False
 
     def abandoned(self) -> None:
-        """Records an attempt that says nothing about the model, for example because the caller was cancelled."""
+        """Records an attempt without information about the model, for example because the caller was cancelled."""
         self._probing = False
 
     def _expire_waiting(self) -> None:

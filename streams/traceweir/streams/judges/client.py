@@ -1,6 +1,7 @@
 """Sends one question to a model, through litellm, which has a client for each provider.
 
-litellm is an extra (`pip install '.[judge]'`) and is imported only when a criterion asks a judge: the import takes seconds.
+litellm is an extra (`pip install '.[judge]'`) and is imported only when a criterion asks a judge, because the import
+takes seconds.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ NO_KEY = "no-key"
 """The API key sent to a local server that needs no key: the client of OpenAI's API refuses an empty key."""
 _TRANSIENT = {TIMED_OUT, BUSY}
 _FAIL_EVERY_QUESTION = {401, 402, 403, 404}
-"""HTTP statuses that every other question would get as well."""
+"""HTTP statuses that every other question would get too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """The address of the judges' API, and its key.
 
-    None: the provider that the model's name says, with the environment variables of that provider.
+    None: the provider in the model's name, with the environment variables of that provider.
     """
 
     api_base: str | None = None
@@ -66,8 +67,8 @@ def check_judge() -> None:
     missing = [name for name in ("litellm", "tenacity", "aiolimiter") if importlib.util.find_spec(name) is None]
     if missing:
         raise JudgeUnavailableError(
-            f"a criterion of the evaluation config asks a judge, which needs {', '.join(missing)}: install it with {INSTALL}, or take "
-            'the criterion out of the config (those of agent_evaluation with "judged": false)'
+            f"a criterion of the evaluation config asks a judge, which needs {', '.join(missing)}: install it with "
+            f'{INSTALL}, or remove the criterion from the config (those of agent_evaluation with "judged": false)'
         )
 
 
@@ -126,7 +127,7 @@ class JudgeClient:
         return litellm_name(model, self._config.models, self._access.api_base)
 
     def upper_bounds(self, question: Question) -> tuple[int, int, float]:
-        """Returns the upper bounds for a question: estimated input tokens, most output tokens, and the USD of both."""
+        """Returns upper bounds for a question: estimated input tokens, maximum output tokens, and the USD of both."""
         tokens = estimated_tokens(question.prompt), self._config.max_output_tokens
         return *tokens, self._model(self.name_of(question.model)).usd(*tokens)
 
@@ -134,8 +135,8 @@ class JudgeClient:
         """Asks the model of the question once.
 
         Raises:
-            Transient: a later attempt may succeed.
-            Refused: every other attempt would fail, too.
+            Transient: a later attempt can succeed.
+            Refused: every other attempt would fail too.
         """
         model = self._model(self.name_of(question.model))
         limit_s = self._config.timeout_s
@@ -145,7 +146,7 @@ class JudgeClient:
                 response = await self._litellm.acompletion(**self._options(model, question))
         except (Exception, asyncio.CancelledError) as error:
             if limit.expired():
-                raise Transient(f"{model.name} gave no complete answer within {limit_s:g} s", unknown=True) from None
+                raise Transient(f"{model.name} sent no complete answer within {limit_s:g} s", unknown=True) from None
             if isinstance(error, asyncio.CancelledError):
                 raise
             raise self._classify(model.name, error) from None  # the cause quotes the request
@@ -195,7 +196,7 @@ class JudgeClient:
         taken = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         tokens = taken if any(taken) else (estimated_tokens(question.prompt), estimated_tokens(text))
         if not text.strip():
-            raise Refused(f"{model.name} answered with no text", unknown=True)
+            raise Refused(f"{model.name} sent an answer without text", unknown=True)
         return Answered(self.secrets.known(text), *tokens, model.usd(*tokens))
 
     def _classify(self, model: str, error: Exception) -> Transient | Refused:

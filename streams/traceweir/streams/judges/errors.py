@@ -1,4 +1,4 @@
-"""The failures of a question to a judge, and the removal of API keys from their messages."""
+"""Defines the failures of a question to a judge, and removes API keys from their messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from traceweir.schemas.text import printable
 
 MAX_MESSAGE_CHARS = 300
 _SHORTEST = 6
-"""Shorter secrets are ignored: they would match inside ordinary words. Local servers get keys such as `x`."""
+"""Minimum number of characters of a secret. Shorter keys, such as `x` for local servers, would match inside words."""
 _SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-9_-]{6,}|\bAIza[A-Za-z0-9_-]{10,}")
 HIDDEN = "[secret]"
@@ -30,7 +30,7 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         reason: Message for a person.
         after_s: Seconds that the provider asks to wait before the next attempt.
         down: Whether the provider seems to be down, rather than busy.
-        unknown: Whether the provider can nevertheless have processed and charged the attempt.
+        unknown: Whether the provider can have processed and charged the failed attempt.
     """
 
     def __init__(self, reason: str, *, after_s: float | None = None, down: bool = True, unknown: bool = False) -> None:
@@ -53,7 +53,7 @@ class Refused(Exception):  # noqa: N818  # an outcome that the caller handles
 
 
 class Secrets:
-    """Removes API keys from texts: providers repeat in their errors what they received.
+    """Removes API keys from texts, because providers repeat received keys in their error messages.
 
     >>> Secrets(["hunter2-hunter2"]).hide("Incorrect API key: hunter2-hunter2, sent as Bearer abc123")
     'Incorrect API key: [secret], sent as [secret]'
@@ -79,5 +79,5 @@ class Secrets:
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
 
     def hide(self, text: str) -> str:
-        """Returns the text on one line, without known keys or key-like text, cut to the length that fits a result."""
+        """Returns the text on one line, without known keys and key-like text, truncated to `MAX_MESSAGE_CHARS` characters."""
         return printable(_BEARER.sub(HIDDEN, self.known(text)), MAX_MESSAGE_CHARS)

@@ -1,4 +1,4 @@
-"""Names, prices and token estimates of the models that judge."""
+"""Finds names and prices of judge models, and estimates tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAMILIES = (
 Without this table litellm would route Gemini to Vertex AI, which needs a cloud account.
 """
 BYTES_PER_TOKEN = 3
-"""UTF-8 bytes per token. English has about four, Korean about three: the estimate is too high rather than too low."""
+"""UTF-8 bytes per token, a low value so that estimates are rather too high. English has about four, Korean three."""
 OVERHEAD_TOKENS = 16
 """Tokens that a provider adds around a prompt."""
 
@@ -68,7 +68,7 @@ def litellm_name(model: str, aliases: Mapping[str, str], api_base: str | None = 
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimates the tokens of a text, too high rather than too low.
+    """Returns an estimate of the tokens of a text, which is rather too high than too low.
 
     A tokenizer would be more exact, but takes some milliseconds per prompt and differs from the provider's tokenizer.
     """

@@ -1,4 +1,4 @@
-"""The judge of a process that scores without Kafka: a file stores its verdicts and spending."""
+"""Provides the judge of a process that scores without Kafka; a file stores its verdicts and spending."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 PARTS_PER_MINUTE = 10
 """A minute's requests are released in this many parts: most providers refuse a whole minute's requests at once."""
 START_EVERY_S = 0.004
-"""The least seconds between the starts of two questions: about the CPU time of one question.
+"""Minimum number of seconds between the starts of two questions: about the CPU time of one question.
 
-Questions that start at the same moment delay each other and are sent together; their answers arrive together, too, so
-the process alternates between idle waiting and bursts of work.
+Questions that start at the same moment delay each other and are sent together. Their answers arrive together too, so
+that the process alternates between idle waiting and bursts of work.
 """
 
 
@@ -38,7 +38,7 @@ class Limits:
             self._tokens = _bucket(config.tokens_per_minute, 1)  # one part: a long prompt can use much of the minute
 
     async def start(self) -> None:
-        """Waits until the next question may start; the caller must hold a slot."""
+        """Waits until the next question can start; the caller must hold a slot."""
         # A bucket would accumulate delays, because each waiter starts its wait after the previous waiter.
         now = asyncio.get_running_loop().time()
         start_s = max(now, self._next_start_s)

@@ -85,7 +85,7 @@ class Judging:
 
         Raises:
             BudgetSpent: the answer could cost more than the rest of the budget.
-            JudgeFailed: the model gave no answer.
+            JudgeFailed: the model returned no answer.
         """
         key = self.key_of(question)
         while True:
@@ -212,7 +212,7 @@ class SessionJudge:
 
         Raises:
             BudgetSpent: the answer could cost more than the rest of the budget.
-            JudgeFailed: the model gave no answer.
+            JudgeFailed: the model returned no answer.
         """
         verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
         if verdict != self._known.get(verdict.key):

@@ -21,7 +21,7 @@ VERSION = 1
 
 
 class JudgeFile:
-    """A SQLite file that several processes can use at once; as a context manager, closes the file at its end.
+    """A SQLite file that several processes can use at the same time; the context manager closes the file.
 
     Args:
         path: Path of the file; a missing file is created, readable only by its owner, because verdicts quote agents.
@@ -40,8 +40,9 @@ class JudgeFile:
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
                 raise JudgeUnavailableError(
-                    f"the file of verdicts {path} was written by a newer Traceweir (format {version}; this one reads {VERSION}): set "
-                    "TRACEWEIR_JUDGE_CACHE to another file, or delete it and pay for its verdicts again"
+                    f"the file of verdicts {path} was written by a newer Traceweir (format {version}; this version reads "
+                    f"{VERSION}): set TRACEWEIR_JUDGE_CACHE to another file, or delete the file and pay for its verdicts "
+                    "again"
                 )
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
@@ -108,6 +109,6 @@ class JudgeFile:
 
     def _unusable(self, error: Exception) -> JudgeUnavailableError:
         return JudgeUnavailableError(
-            f"the file of verdicts {self._path} cannot be used ({error}): set TRACEWEIR_JUDGE_CACHE to another file, or delete it and "
-            "pay for its verdicts again"
+            f"the file of verdicts {self._path} cannot be used ({error}): set TRACEWEIR_JUDGE_CACHE to another file, or "
+            "delete the file and pay for its verdicts again"
         )

@@ -1,4 +1,4 @@
-"""Verdicts, their keys and their cache in memory, so that no question is paid for twice."""
+"""Defines verdicts, their keys and their in-memory cache, so that no question is paid for twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceweir.scorers.judge import Question
 from traceweir.streams.judges.budget import Paid
 
 MAX_VERDICT_CHARS = 32_768
-"""The most characters of a reply that is stored; a longer reply is no verdict, so its question is asked again."""
+"""Maximum number of characters of a stored reply. A longer reply is not a verdict, and its question is asked again."""
 
 
 class JudgeVerdict(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -68,7 +68,7 @@ class VerdictsInMemory:
 
     Args:
         max_age_s: Seconds after which a verdict expires.
-        limit: The most verdicts; 0 stores none.
+        limit: Maximum number of verdicts; 0 stores none.
     """
 
     def __init__(self, max_age_s: float, limit: int) -> None:

@@ -113,14 +113,17 @@ def test_a_junit_path_in_a_missing_folder_is_rejected_before_any_case_is_scored(
     write_two_cases()
     ended = run("eval", "a.evalset.json", "--sessions", "recorded.json", "--junit", "no/out.xml")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("no/out.xml: there is no folder ")
+    assert ended.err.startswith("no/out.xml: the folder ")
 
 
 def test_the_exit_code_is_1_when_no_case_was_scored(run: Run) -> None:
     write(Path("a.json"), eval_set())
     write(Path("a.sessions.json"), eval_set())
     ended = run("eval", "a.json")
-    assert (ended.code, ended.err.splitlines()[-1]) == (1, "no case was scored: the eval sets have none")
+    assert (ended.code, ended.err.splitlines()[-1]) == (
+        1,
+        "no case was scored, because the eval sets contain no case; name an eval set with cases",
+    )
 
 
 def test_scenarios_are_scored_without_references(run: Run) -> None:
@@ -135,13 +138,16 @@ def test_scenarios_are_scored_without_references(run: Run) -> None:
     ("arguments", "said"),
     [
         (["no.json"], "no.json: cannot be read (No such file or directory)"),
-        (["."], ".: no *.test.json file lies in this folder or below it"),
+        (["."], ".: neither this folder nor a folder below it contains a *.test.json file"),
         (["a.evalset.json:ugly"], "there is no case 'ugly'; there are 'bad', 'good'."),
         (["a.evalset.json"], "a.evalset.json: no recorded sessions are given"),
         (["a.evalset.json", "--sessions", "no.json"], "no.json: cannot be opened"),
         (["a.evalset.json", "--sessions", "broken.json"], "broken.json: document 1: is not JSON"),
         (["a.evalset.json", "--sessions", "recorded.json", "--config", "unknown.json"], "there is no such metric"),
-        (["a.evalset.json", "--sessions", "recorded.json", "--match", "ugly=1"], "--match: there is no case 'ugly'"),
+        (
+            ["a.evalset.json", "--sessions", "recorded.json", "--match", "ugly=1"],
+            "--match: the selected eval sets have no case 'ugly'",
+        ),
         (["a.evalset.json", "b.evalset.json", "--sessions", "recorded.json"], "has the eval id of a case in"),
     ],
 )
@@ -197,12 +203,12 @@ def test_an_existing_case_is_not_added_twice(run: Run) -> None:
 
     again = add_session(run)
     assert (again.code, Path("new.evalset.json").read_bytes()) == (0, before)
-    assert "is there already, unchanged" in again.err
+    assert "already exists, unchanged" in again.err
 
     write(Path("recorded.json"), eval_set(case("good", OTHER)))
     refused = add_session(run)
     assert (refused.code, Path("new.evalset.json").read_bytes()) == (1, before)
-    assert "has a case 'good' already, with another content; --replace replaces it" in refused.err
+    assert "already has a case 'good' with different content; replace the case with --replace" in refused.err
 
     assert add_session(run, "--replace").code == 0
     [only] = EvalSet.model_validate_json(Path("new.evalset.json").read_bytes()).eval_cases

@@ -32,10 +32,10 @@ def problem(path: Path, document: Any) -> str:
 def test_comments_and_trailing_commas_are_reported_with_position_and_remedy(tmp_path: Path) -> None:
     said = problem(tmp_path / "a.test.json", '# trips\n{"eval_set_id": "s", // x\n "eval_cases": [],\n}\n')
     assert said.splitlines() == [
-        "FILE, line 1, column 1: a comment; JSON has none, take it out",
-        "FILE, line 2, column 22: a comment; JSON has none, take it out",
-        "FILE, line 3, column 18: a comma before }; JSON has none, take it out",
-        "`traceweir migrate FILE --out FILE` takes them all out.",
+        "FILE, line 1, column 1: a comment; JSON does not allow it, remove it",
+        "FILE, line 2, column 22: a comment; JSON does not allow it, remove it",
+        "FILE, line 3, column 18: a comma before }; JSON does not allow it, remove it",
+        "`traceweir migrate FILE --out FILE` removes all of them.",
     ]
 
 
@@ -59,7 +59,7 @@ def test_other_syntax_errors_are_reported_with_their_position(tmp_path: Path) ->
 
 def test_nan_is_rejected_because_it_is_not_json(tmp_path: Path) -> None:
     said = problem(tmp_path / "a.test.json", '{"eval_set_id": "s", "eval_cases": [], "creation_timestamp": NaN}')
-    assert said == "FILE: NaN is no JSON; write null, or leave the key out."
+    assert said == "FILE: NaN is not valid JSON; write null, or remove the key."
 
 
 def test_a_file_nested_too_deeply_is_rejected(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_file_beyond_the_size_limit_is_rejected_before_reading(tmp_path: Path)
     path = tmp_path / "a.test.json"
     with path.open("wb") as stream:
         os.truncate(stream.fileno(), MAX_BYTES + 1)
-    with pytest.raises(InputError, match="is larger than 64 MiB"):
+    with pytest.raises(InputError, match="is larger than the maximum of 64 MiB"):
         read_eval_file(Chosen(path))
 
 
@@ -132,7 +132,7 @@ RUBRIC = {"rubric_id": "short", "rubric_content": {"text_property": "It is short
         ),
         (
             eval_set(case("a", TURN, {**TURN, "intermediate_data": {"tool_use": []}})),
-            "FILE: case 'a': conversation.1.intermediate_data.tool_use: there is no such key; mind its spelling, or take it out",
+            "FILE: case 'a': conversation.1.intermediate_data.tool_use: this key does not exist; correct its spelling, or remove the key",
         ),
         (eval_set({"conversation": []}), "FILE: eval_cases.0.eval_id: Field required"),
         ({"eval_cases": []}, "FILE: eval_set_id: Field required"),
@@ -160,7 +160,7 @@ def test_a_folder_selects_all_test_files_below_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_test_files_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no \*\.test\.json file lies in this folder or below it"):
+    with pytest.raises(InputError, match=r"neither this folder nor a folder below it contains a \*\.test\.json file"):
         chosen_files([str(tmp_path)])
 
 
@@ -212,7 +212,7 @@ def test_a_config_beside_the_file_applies_where_adk_reads_it(tmp_path: Path) -> 
     assert metrics(tmp_path / "a.test.json", alone=False) == configured
     assert metrics(tmp_path / "a.evalset.json", alone=True) == configured
     assert len(metrics(tmp_path / "a.evalset.json", alone=False)) == default_count
-    assert "--config names it for all" in criteria_for(tmp_path / "a.evalset.json", None, alone=False).origin
+    assert "--config applies it to all" in criteria_for(tmp_path / "a.evalset.json", None, alone=False).origin
 
 
 def test_the_option_config_applies_to_every_file(tmp_path: Path) -> None:

@@ -131,11 +131,11 @@ def test_a_session_consists_of_the_latest_revision_of_each_segment() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"foo": 1}', "document 1: is no recorded conversation"),
-        ("[1]", "document 1: is no object"),
+        ('{"foo": 1}', "document 1: is not a recorded conversation"),
+        ("[1]", "document 1: is not an object"),
         ("{oops}\n", r"document 1: is not JSON"),
         ('{"eval_cases": [{"eval_id": 1}]}', r"eval_cases\[0\]: eval_id: must be a string"),
-        ('{"eval_cases": [{"eval_id": "a"}]}', r"\(case 'a'\): conversation: must be the list"),
+        ('{"eval_cases": [{"eval_id": "a"}]}', r"\(case 'a'\): conversation: must be a list"),
         (
             '{"eval_cases": [{"eval_id": "a", "conversation": [{"user_content": 1}]}]}',
             r"conversation\[0\]: user_content: ",

@@ -94,8 +94,8 @@ async def test_with_different_numbers_of_invocations_only_metrics_without_a_refe
     )
     first, *_ = failure_lines(result)
     assert first == (
-        f"{tmp_path}/a.test.json:a: conversation: has 2 invocations, and the recorded session 1; they are compared one by one, "
-        "so there must be as many"
+        f"{tmp_path}/a.test.json:a: conversation: has 2 invocations, and the recorded session has 1; invocations are "
+        "compared in pairs, so both must have the same number"
     )
 
 
@@ -108,7 +108,7 @@ async def test_a_scenario_is_scored_by_metrics_without_a_reference(tmp_path: Pat
 
     [result] = (await score(tmp_path, eval_set(scenario("a")), actual)).cases
     assert result.status == "NOT_EVALUATED"
-    assert "every criterion given needs a reference" in next(failure_lines(result))
+    assert "every criterion needs a reference" in next(failure_lines(result))
 
 
 async def test_an_empty_conversation_is_not_evaluated(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ async def test_num_runs_limits_the_pooled_runs_and_missing_runs_are_reported(tmp
     assert status_and_values(first)[0] == "PASSED"
 
     [few] = (await score(tmp_path, expected, actual, num_runs=4)).cases
-    assert few.problem == "there are 3 recorded runs under the id 'a', and 4 are asked for"
+    assert few.problem == "there are 3 recorded runs under the id 'a', and 4 are needed"
     assert few.status == "NOT_EVALUATED"
 
 
@@ -189,7 +189,7 @@ async def test_a_case_with_no_thresholds_is_not_evaluated(tmp_path: Path) -> Non
     config: dict[str, JsonValue] = {"criteria": {"tool_call_count_v1": {}}}
     [result] = (await score(tmp_path, eval_set(case("a", turn)), eval_set(case("a", turn)), config)).cases
     assert result.status == "NOT_EVALUATED"
-    assert "no criterion with a threshold was given" in next(failure_lines(result))
+    assert "no criterion has a threshold" in next(failure_lines(result))
 
 
 async def test_control_characters_in_agent_text_are_escaped_in_the_output(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_runs_of_several_files_are_pooled_and_missing_runs_are_an_error(tmp_path
     sessions = [each.with_name("a.sessions.json") for each in (path, other)]
     with pytest.raises(AssertionError, match=r"Expected 0\.8, but got 0\.5\."):
         evaluate_files(path, sessions, num_runs=2)
-    with pytest.raises(AssertionError, match="2 recorded runs under the id 'a', and 3 are asked for"):
+    with pytest.raises(AssertionError, match="2 recorded runs under the id 'a', and 3 are needed"):
         evaluate_files(path, sessions, num_runs=3)
     with pytest.raises(ValueError, match="at least 1, got 0"):
         evaluate_files(path, sessions, num_runs=0)
@@ -272,5 +272,5 @@ def test_an_eval_set_without_cases_fails(tmp_path: Path) -> None:
 
 def test_a_missing_sessions_file_is_reported_with_the_expected_names(tmp_path: Path) -> None:
     path = write(tmp_path / "a.test.json", json.dumps(eval_set()))
-    with pytest.raises(InputError, match=r"neither a\.sessions\.json nor a\.sessions\.jsonl lies beside it"):
+    with pytest.raises(InputError, match=r"neither a\.sessions\.json nor a\.sessions\.jsonl exists in its folder"):
         evaluate_files(path)
