@@ -93,10 +93,10 @@ def test_show_escapes_the_value_and_raw_writes_it_unchanged(dlq: Dlq) -> None:
     assert dlq("show", "0:0", "--raw") == (0, value, "")
     cut = dlq("show", "0:1", "--raw")
     assert (cut.code, cut.out) == (1, b"x" * 65_536)
-    assert "the first 65536 of 70000 bytes; traceweir.traces[0]@4 does not hold the whole any more" in cut.err
+    assert "the first 65536 of 70000 bytes; traceweir.traces[0]@4 no longer has the whole record" in cut.err
     missing = dlq("show", "3:5")
     assert (missing.code, missing.out) == (1, b"")
-    assert "holds no dead letter 3:5" in missing.err
+    assert "has no dead letter 3:5" in missing.err
 
 
 def test_a_dry_run_reports_the_records_and_sends_none(dlq: Dlq) -> None:
@@ -169,8 +169,8 @@ def test_a_missing_dead_letter_is_reported_and_the_others_are_sent(dlq: Dlq) -> 
     ended = dlq("replay", "0:0", "0:9", "7:0")
     assert (ended.code, ended.out) == (1, b"1 dead letters sent: 1 to traceweir.traces\n")
     assert [line.split(";")[0] for line in ended.err.splitlines()] == [
-        "traceweir.dead-letters holds no dead letter 0:9",
-        "traceweir.dead-letters holds no dead letter 7:0",
+        "traceweir.dead-letters has no dead letter 0:9",
+        "traceweir.dead-letters has no dead letter 7:0",
     ]
 
 
@@ -191,7 +191,10 @@ async def test_foreign_records_with_any_header_names_are_skipped_and_counted(dlq
 
     ended = dlq("list", "--json")
     assert [line["id"] for line in ended.lines] == ["0:1"]
-    assert ended.err == "traceweir.dead-letters holds 1 records that are no dead letters of ours; they are left out\n"
+    assert (
+        ended.err
+        == "traceweir.dead-letters contains 1 records that are not dead letters of Traceweir; they are omitted\n"
+    )
     assert rb"header:      \xff\xfeME: x" in dlq("show", "0:1").out
     assert dlq("replay", "--all").code == 0
     (row,) = rows(dlq, "traces")

@@ -15,12 +15,12 @@ from traceweir.streams.worker import NotReadyError
 
 VARIABLE = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
 NOTICE = """\
-The embedded broker is running; Ctrl-C ends it. It is librdkafka's broker for tests, and no Kafka:
-  - it lives in this process's memory, and everything on it is gone when the process ends;
+The embedded broker is running; Ctrl-C stops the broker. It is librdkafka's broker for tests, not Apache Kafka:
+  - the broker stores its records in the memory of this process, and loses them when the process ends;
   - a partition keeps about 5 MB, then drops its oldest records;
-  - it has no transactions: a worker on it delivers at least once, not exactly once;
-  - it takes connections from this machine only.
-For anything you mean to keep, run Apache Kafka (`docker compose up`)."""
+  - the broker has no transactions: a worker on it delivers at least once, not exactly once;
+  - the broker accepts connections from this machine only.
+For records that you want to keep, run Apache Kafka (`docker compose up`)."""
 
 
 def run_broker(*, as_json: bool) -> None:

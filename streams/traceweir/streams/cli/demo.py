@@ -27,9 +27,9 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
     """Runs the demo and prints its summary.
 
     Args:
-        keep: Continue with new sessions until Ctrl-C, which ends the emission and prints the summary; a second Ctrl-C exits
-            at once.
-        as_json: Print only redaction JSON object on stdout.
+        keep: Continue with new sessions until Ctrl-C, which ends the emission and prints the summary; a second Ctrl-C
+            exits at once.
+        as_json: Print only one JSON object on stdout.
         seed: Determines the records that the agents emit.
         seconds: Approximate seconds of emission; at least 8.
         expect: Computes the expected counts from the emitted records.
@@ -74,7 +74,8 @@ def show_summary(summary: Summary, console: Console) -> None:
         state = "published" if redaction.published else "not published"
         console.print(
             Text(
-                f"{redaction.trace_id} carried {redaction.secrets} secrets and identifiers: {state}, {len(redaction.found)} left in it"
+                f"{redaction.trace_id} had {redaction.secrets} secrets and identifiers: {state}, "
+                f"{len(redaction.found)} not redacted"
             )
         )
     if not summary.problems:

@@ -50,7 +50,8 @@ Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Only dead letters written at this time or later: ISO 8601, or a duration before now such as `2h` (s, m, h, d, w).",
+        help="Only dead letters written at this time or later: ISO 8601, or a duration before now such as `2h` "
+        "(s, m, h, d, w).",
     ),
 ]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only dead letters written before this time.")]
@@ -95,7 +96,7 @@ def show(
         bool, typer.Option("--raw", help="Write only the value, byte for byte, for a pipe or a file.")
     ] = False,
 ) -> None:
-    """Show one dead letter: reason, where it came from, headers and value; control characters escaped.
+    """Show one dead letter: reason, origin, headers and value; control characters are escaped.
 
     A dead letter keeps only the first 64 kB of a value; `--raw` reads the whole value from the original topic if that
     record still exists. Exit code 1: the original record is gone, or the dead letter does not exist.
@@ -133,7 +134,9 @@ def replay(
     """
     filters = any((reason, stage, topic, since, until))
     if not (ids or filters or everything):
-        raise typer.BadParameter("name ids, or filter (--reason, --stage, --topic, --since, --until), or say --all")
+        raise typer.BadParameter(
+            "name ids, or use filters (--reason, --stage, --topic, --since, --until), or use --all"
+        )
     if (ids or filters) and everything:
         raise typer.BadParameter("--all cannot be combined with ids or filters; remove one of them", param_hint="--all")
     from traceweir.streams.cli.dlq_output import replay_letters
@@ -151,14 +154,14 @@ def read_time(text: str, now: datetime) -> int:
     True
 
     Raises:
-        ValueError: the text is neither.
+        ValueError: the text is neither a time nor a duration.
     """
     if ago := re.fullmatch(r"(\d{1,9})([smhdw])", text):
         return int(now.timestamp() * 1000) - int(ago[1]) * _UNITS_S[ago[2]] * 1000
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no time; for example 2h, 2026-01-31 or 2026-01-31T10:00:00Z") from None
+        raise ValueError(f"{text!r} is not a time; write for example 2h, 2026-01-31 or 2026-01-31T10:00:00Z") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -210,7 +213,9 @@ def _topic(settings: Settings, name: str) -> str:
     for full in (name, settings.topic_prefix + name):
         if full in inputs:
             return full
-    raise typer.BadParameter(f"{name!r} is no input of a stage; choose from {', '.join(inputs)}", param_hint="--topic")
+    raise typer.BadParameter(
+        f"{name!r} is not an input of a stage; choose from {', '.join(inputs)}", param_hint="--topic"
+    )
 
 
 def _time(text: str | None, option: str) -> int | None:

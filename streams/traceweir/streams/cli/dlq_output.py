@@ -1,4 +1,4 @@
-"""The output of `traceweir dlq`. Text of a dead letter is hostile: all output is escaped, except with `--raw`."""
+"""Formats the output of `traceweir dlq`; escapes all text, which can be hostile, except with `--raw`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from traceweir.streams.dead_letters.replay import ReplayStep, replay
 from traceweir.streams.settings import Settings
 
 _NAMED = 20
-"""The most unsent dead letters that are named; `--json` names all of them."""
+"""Maximum number of named dead letters that could not be sent; `--json` names all of them."""
 _ESCAPED = len(r"\U0010ffff")
-"""The most characters of one escaped character."""
+"""Maximum number of characters of one escaped character."""
 
 
 def list_letters_matching(
@@ -61,7 +61,7 @@ def show_letter(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
     if found.letter.size is None:
         return 0
     kept = f"these are the first {len(found.letter.value or b'')} of {found.letter.size} bytes"
-    complain(f"{letter_id}: {kept}; {_origin(found)} does not hold the whole any more")
+    complain(f"{letter_id}: {kept}; {_origin(found)} no longer has the whole record")
     return FAILED
 
 
@@ -70,7 +70,8 @@ def replay_letters(settings: Settings, wanted: Wanted, *, again: bool, dry_run: 
 
     Raises:
         KafkaUnreachableError: no broker answers.
-        DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers stopped answering.
+        DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers
+            stopped answering.
     """
     _quiet()
     return asyncio.run(_replay(settings, wanted, again, dry_run, as_json))
@@ -91,7 +92,8 @@ async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int 
                 _write("no dead letters" if wanted == Wanted() and not open_only else "no dead letters match")
         if letters.foreign:
             complain(
-                f"{letters.topic} holds {letters.foreign} records that are no dead letters of ours; they are left out"
+                f"{letters.topic} contains {letters.foreign} records that are not dead letters of Traceweir; "
+                "they are omitted"
             )
 
 
@@ -198,14 +200,14 @@ def _cells(found: Found) -> Sequence[str]:
 
 
 def print_letters(shown: Iterable[Found], *, as_json: bool) -> None:
-    """Print dead letters: a table on a terminal, elsewhere a line of text or of JSON each."""
+    """Prints dead letters: as a table on a terminal, elsewhere as one line of text or JSON each."""
     stdout = Console(highlight=False)
     if as_json or not stdout.is_terminal:
         for found in shown:
             _write(_json(found) if as_json else _line(found))
         return
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for name in ("id", "state", "put aside (UTC)", "stage", "reason", "from"):
+    for name in ("id", "state", "written (UTC)", "stage", "reason", "from"):
         table.add_column(name, overflow="fold")
     table.add_column("detail", overflow="fold", ratio=1)
     for found in shown:
@@ -215,11 +217,11 @@ def print_letters(shown: Iterable[Found], *, as_json: bool) -> None:
 
 
 def print_page(found: Found) -> None:
-    """Print all that is known of a dead letter, and its whole value."""
+    """Prints all fields of a dead letter, and its whole value."""
     letter = found.letter
     about = {
         "dead letter": f"{found.id} ({_state(found)})",
-        "put aside": f"{_iso_time(found.at)} by {letter.stage}",
+        "written": f"{_iso_time(found.at)} by {letter.stage}",
         "reason": letter.reason,
         "detail": letter.detail,
         "from": _origin(found),
@@ -265,7 +267,7 @@ def _iso_time(milliseconds: int) -> str:
 
 
 def _missing(settings: Settings, letter_id: LetterId) -> str:
-    return f"{settings.topic_prefix}dead-letters holds no dead letter {letter_id}; `traceweir dlq list` shows those that there are"
+    return f"{settings.topic_prefix}dead-letters has no dead letter {letter_id}; `traceweir dlq list` lists all dead letters"
 
 
 def _write(line: str) -> None:

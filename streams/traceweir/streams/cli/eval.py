@@ -49,13 +49,14 @@ def eval_files(
         InvalidSettingsError: the environment cannot be used.
         KafkaUnreachableError: no broker answers.
         SessionsUnreadableError: the sessions topic cannot be read.
-        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
+        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be
+            used.
     """
     settings = load_settings()
     files = [read_eval_file(each) for each in chosen_files(arguments)]
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError(
-            f"{junit}: there is no folder {junit.absolute().parent}. Create the folder, or name another file."
+            f"{junit}: the folder {junit.absolute().parent} does not exist. Create the folder, or name another file."
         )
     criteria = [criteria_for(file.path, config, alone=len(files) == 1) for file in files]
     for file, each in zip(files, criteria, strict=True):
@@ -89,7 +90,7 @@ def eval_files(
     else:
         _print(report, detailed=detailed)
     if not report.cases:
-        complain("no case was scored: the eval sets have none")
+        complain("no case was scored, because the eval sets contain no case; name an eval set with cases")
     return 0 if report.passed else FAILED
 
 
@@ -108,7 +109,7 @@ def _recorded(
     known = {name for _, name in names}
     if unknown := sorted(matches.keys() - known):
         raise InputError(
-            f"--match: there is no case {', '.join(repr(shown(each)) for each in unknown)} among those to be scored."
+            f"--match: the selected eval sets have no case {', '.join(repr(shown(each)) for each in unknown)}."
         )
     wanted = frozenset(matches.get(name, name) for name in known)
     if not from_kafka:
@@ -133,7 +134,7 @@ def parsed_matches(pairs: Sequence[str]) -> dict[str, str]:
     """Parses `EVAL_ID=SESSION_ID` pairs into a mapping.
 
     Raises:
-        ValueError: a text is no such pair, or an eval id has two session ids.
+        ValueError: a text has another form, or an eval id has two session ids.
     """
     found: dict[str, str] = {}
     for pair in pairs:

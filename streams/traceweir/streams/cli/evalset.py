@@ -80,15 +80,16 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
         if sessions:
             complain(f"{', '.join(sessions)}: there is no session {session_id!r}; there are {_session_ids(sessions)}")
         else:
-            complain(f"the sessions topic has no session {session_id!r}, or no longer")
+            complain(f"the sessions topic does not have the session {session_id!r}; retention can have deleted it")
         return FAILED
     outcome = add_case(to, eval_case(found, eval_id), replace=replace)
     if outcome == "refused":
         complain(
-            f"{to}: has a case {eval_id!r} already, with another content; --replace replaces it, --eval-id names this one otherwise"
+            f"{to}: already has a case {eval_id!r} with different content; replace the case with --replace, or add "
+            "the session under another id with --eval-id"
         )
         return FAILED
-    done = {"added": "is added", "replaced": "is replaced", "unchanged": "is there already, unchanged"}[outcome]
+    done = {"added": "is added", "replaced": "is replaced", "unchanged": "already exists, unchanged"}[outcome]
     complain(f"{to}: case {eval_id!r} {done} ({len(found.invocations)} invocations)")
     return 0
 

@@ -33,7 +33,7 @@ app.add_typer(evalset_app, name="evalset")
 app.command()(migrate)
 
 Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config; ADK's test_config.json will do.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config, such as ADK's test_config.json.")
 ]
 Stages = Annotated[str, typer.Option(help="Stages that this process runs, separated by commas.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -198,7 +198,8 @@ def evaluate(
         typer.Option(
             "--sessions",
             metavar="FILE",
-            help="Recorded sessions, by eval id; each further file is a further run. [default: `<name>.sessions.json` beside each file]",
+            help="Recorded sessions, by eval id; each further file is a further run. "
+            "[default: `<name>.sessions.json` beside each file]",
             show_default=False,
         ),
     ] = None,
@@ -297,7 +298,7 @@ def _stages(text: str) -> list[StageName]:
     unknown = [name for name in names if name not in STAGES]
     if unknown:
         raise typer.BadParameter(
-            f"{', '.join(map(repr, unknown))} is no stage; choose from {', '.join(STAGES)}", param_hint="--stages"
+            f"{', '.join(map(repr, unknown))} is not a stage; choose from {', '.join(STAGES)}", param_hint="--stages"
         )
     return [stage for stage in STAGES if stage in names]
 

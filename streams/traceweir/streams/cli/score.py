@@ -46,7 +46,8 @@ def score_file(
         InputError: the file cannot be read.
         InvalidSettingsError: the environment cannot be used.
         EmbedderUnavailableError: the embedder cannot be loaded.
-        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be used.
+        JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be
+            used.
     """
     from traceweir.streams.clock import utc_now
     from traceweir.streams.formats.documents import name_of
@@ -90,7 +91,7 @@ def score_file(
 
 
 def _misses_its_threshold(score: Score) -> bool:
-    # The gate's decision is no measurement: its status is FAILED for every trace that is not meant to be shared.
+    # The gate's decision is not a measurement: its status is FAILED for every trace that must not be shared.
     return score.status == "FAILED" and score.metric != "gate"
 
 

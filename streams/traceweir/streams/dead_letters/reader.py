@@ -19,7 +19,7 @@ from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.topics import Topics
 
 STALLED_S = 60.0
-"""Reading fails after this time without progress: twice as long as the transaction of a killed worker stays open."""
+"""Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
 
 
 class DeadLettersError(Exception):
@@ -114,8 +114,8 @@ class DeadLetters:
     async def __aenter__(self) -> DeadLetters:
         if problems := await asyncio.to_thread(check_partitions, self._settings, [self.topic]):
             raise DeadLettersError("\n".join(problems))
-        # Dead letters keep the headers of unknown senders, and a header name that is not UTF-8 would end confluent-kafka's
-        # consumer, so this reads with aiokafka.
+        # Dead letters keep the headers of unknown senders, and a header name that is not UTF-8 would end
+        # confluent-kafka's consumer. Therefore this class reads with aiokafka.
         read_as_parsed(())
         places = [TopicPartition(self.topic, number) for number in range(self._settings.partitions)]
         self._consumer = self._connection("read_committed")
@@ -193,8 +193,9 @@ class DeadLetters:
                         at, moved = reached, clock.time()
                     elif clock.time() - moved > STALLED_S:
                         raise DeadLettersError(
-                            f"{self.topic}[{place.partition}] could not be read from offset {at} to {end} for {STALLED_S:g} s: check that "
-                            "the brokers run and that no transaction hangs (`kafka-transactions.sh find-hanging`), and try again"
+                            f"{self.topic}[{place.partition}] could not be read from offset {at} to {end} for "
+                            f"{STALLED_S:g} s: check that the brokers run and that no transaction hangs "
+                            "(`kafka-transactions.sh find-hanging`), and try again"
                         )
                 consumer.pause(place)
         except KafkaError as error:
@@ -222,8 +223,8 @@ class DeadLetters:
 
     def _unreadable(self, error: BaseException) -> DeadLettersError:
         return DeadLettersError(
-            f"{self.topic} cannot be read at {self._settings.kafka_bootstrap_servers}: {error!r}; check that Kafka runs and that this "
-            "user is allowed to read the topic"
+            f"{self.topic} cannot be read at {self._settings.kafka_bootstrap_servers}: {error!r}; check that Kafka runs "
+            "and that this user is allowed to read the topic"
         )
 
 

@@ -123,7 +123,7 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
             )
         topic = letter.origin
     if topic not in (topics.traces, topics.invocations, topics.sessions, topics.candidates):
-        raise NotReplayable(f"topic {topic!r} is no input of a stage under this prefix")
+        raise NotReplayable(f"topic {topic!r} is not an input of a stage under this prefix")
     if not 0 <= letter.partition < partitions:
         raise NotReplayable(f"topic {topic!r} has no partition {letter.partition}")
     timestamp = found.at if letter.timestamp is None else letter.timestamp
@@ -204,8 +204,8 @@ class _Sender:
                 await done
         except ProducerFenced:
             raise DeadLettersError(
-                f"another replay of this prefix has started, so this replay stops. It has sent {self._sent} dead letters; none of them "
-                "is sent twice. When the other replay has ended, replay the dead letters that are still open"
+                f"another replay of this prefix has started, so this replay stops. It has sent {self._sent} dead letters; "
+                "none of them is sent twice. When the other replay has ended, replay the dead letters that are still open"
             ) from None
         except (KafkaError, TimeoutError) as error:
             again = (
@@ -214,6 +214,7 @@ class _Sender:
                 else "can send some of them twice"
             )
             raise DeadLettersError(
-                f"Kafka at {self._servers} stopped accepting records ({error!r}); at least {self._sent} dead letters are sent. Check that "
-                f"Kafka runs and that this user is allowed to write to the topics. To replay again {again}"
+                f"Kafka at {self._servers} stopped accepting records ({error!r}); at least {self._sent} dead letters are "
+                "sent. Check that Kafka runs and that this user is allowed to write to the topics. "
+                f"To replay again {again}"
             ) from error

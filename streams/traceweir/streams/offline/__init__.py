@@ -16,7 +16,7 @@ _MODULES = {"FrameScores": "dataframe", "score_frame": "dataframe"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is asked for: the other modules of this package do without it."""
+    """Imports a public name at its first use, because the other modules of this package do not need it."""
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -45,8 +45,8 @@ def test_a_time_is_iso_8601_or_a_duration_before_now(text: str, moment: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["replay"], "name ids, or filter"),
-        (["replay", "--dry-run"], "name ids, or filter"),
+        (["replay"], "name ids, or use filters"),
+        (["replay", "--dry-run"], "name ids, or use filters"),
         (["replay", "--all", "2:17"], "cannot be combined with ids or filters"),
         (["replay", "--all", "--reason", "late"], "cannot be combined with ids or filters"),
         (["replay", "2:17", "--reason", "late"], "remove the filters"),
@@ -55,7 +55,7 @@ def test_a_time_is_iso_8601_or_a_duration_before_now(text: str, moment: str) -> 
         (["list", "--reason", "because"], "choose from empty, too_large"),
         (["list", "--stage", "join"], "choose from assemble, score, gate"),
         (["list", "--topic", "results"], "choose from traceweir.traces"),
-        (["list", "--since", "5y"], "'5y' is no time"),
+        (["list", "--since", "5y"], "'5y' is not a time"),
         (["list", "--limit", "0"], "--limit"),
     ],
     ids=" ".join,
@@ -106,7 +106,7 @@ def test_hostile_text_does_not_colour_the_table(
     monkeypatch.setenv("COLUMNS", "400")
     dlq_output.print_letters([hostile()], as_json=False)
     shown = capsys.readouterr().out
-    assert "put aside (UTC)" in shown
+    assert "written (UTC)" in shown
     assert ESCAPED in shown
     assert "\x1b[31m" not in shown
 

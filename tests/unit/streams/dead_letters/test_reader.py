@@ -144,7 +144,7 @@ def test_a_misrouted_record_is_replayed_to_its_original_topic(origin: str) -> No
 
 def test_a_forged_original_topic_has_no_effect() -> None:
     assert resend(found(origin=TOPICS.network), TOPICS, 4).topic == TOPICS.traces
-    with pytest.raises(NotReplayable, match=r"'acme.network' is no input"):
+    with pytest.raises(NotReplayable, match=r"'acme.network' is not an input"):
         resend(found(topic=TOPICS.strays, origin=TOPICS.network), TOPICS, 4)
 
 
@@ -157,8 +157,8 @@ def test_a_forged_original_topic_has_no_effect() -> None:
         ),
         ({"left_out": 70_000}, r"key and headers were left out \(70000 bytes\)"),
         ({"topic": TOPICS.strays}, "header with the original topic is missing"),
-        ({"topic": "other.traces"}, "'other.traces' is no input of a stage under this prefix"),
-        ({"topic": TOPICS.results}, "'acme.results' is no input"),
+        ({"topic": "other.traces"}, "'other.traces' is not an input of a stage under this prefix"),
+        ({"topic": TOPICS.results}, "'acme.results' is not an input"),
         ({"partition": 4}, "has no partition 4"),
         ({"partition": -1}, "has no partition -1"),
         ({"key": b"k" * (KEPT_BYTES - 40)}, "with the headers of a replay"),
