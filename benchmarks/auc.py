@@ -15,12 +15,12 @@ _FEW = 0.05
 def auc(values: Sequence[float], succeeded: Sequence[bool]) -> float | None:
     """Returns the probability that a random success has a greater value than a random failure; ties count half.
 
-    It is U / (successes x failures), U the statistic of Mann and Whitney (Annals of Mathematical Statistics 18, 1947),
-    and equals the area under the ROC curve (Hanley and McNeil, Radiology 143, 1982). 0.5 tells nothing; below it,
-    failures have the greater values.
+    The result is U / (successes x failures), where U is the statistic of Mann and Whitney (Annals of Mathematical
+    Statistics 18, 1947). It equals the area under the ROC curve (Hanley and McNeil, Radiology 143, 1982). A result of
+    0.5 means no separation; below 0.5, failures have the greater values.
 
     Returns:
-        A number from 0 to 1; None where it is undefined, as there are only successes or only failures.
+        A number from 0 to 1; None if there are only successes or only failures.
 
     >>> auc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     0.75
@@ -36,19 +36,18 @@ def interval(
 ) -> tuple[float, float] | None:
     """Returns the 95 % interval of `auc`: the 2.5th and the 97.5th percentile of a bootstrap over groups.
 
-    Groups are drawn with replacement.
-
-    Sessions of one task resemble each other, so a task is drawn with all its sessions or not at all.
+    Groups are drawn with replacement. Sessions of one task are similar, so a task is drawn with all its sessions or
+    not at all.
 
     Args:
-        values: A value for each session.
-        succeeded: Whether it was a success.
-        groups: What it belongs to.
-        draws: How often all groups are drawn.
-        seed: Of the generator; the same gives the same interval.
+        values: The value of each session.
+        succeeded: Whether each session was a success.
+        groups: The group of each session.
+        draws: Number of draws of the bootstrap.
+        seed: Seed of the random generator; equal seeds result in equal intervals.
 
     Returns:
-        The ends; None where the AUC is undefined, or is so in more than a twentieth of the draws.
+        The lower and the upper end; None if the AUC is undefined, overall or in more than 5 % of the draws.
     """
     wins = _wins(values, succeeded)
     if not wins.size:
@@ -76,9 +75,9 @@ def _wins(values: Sequence[float], succeeded: Sequence[bool]) -> np.ndarray:
     """Returns, for each pair of success and failure, 1 if the success has the greater value, 0.5 if equal, else 0."""
     number, label = np.asarray(values, dtype=float), np.asarray(succeeded, dtype=bool)
     if number.shape != label.shape:
-        raise ValueError(f"there must be as many values as labels, not {number.size} and {label.size}")
+        raise ValueError(f"the numbers of values and labels must be equal, but are {number.size} and {label.size}")
     if not np.isfinite(number).all():
-        raise ValueError("values must be finite; leave out what has no value")
+        raise ValueError("values must be finite; leave out sessions without a value")
     success, failure = number[label][:, None], number[~label][None, :]
     wins: np.ndarray = (success > failure) + 0.5 * (success == failure)
     return wins

@@ -53,7 +53,7 @@ def main() -> None:
                 scorer.compat
                 and (off := statistics.mean(map(abs, map(float.__sub__, ours, map(float, theirs))))) > 0.03
             ):
-                raise SystemExit(f"the values differ by {off:.3f} on average, so the times mean nothing")
+                raise SystemExit(f"the values differ by {off:.3f} on average, so the times cannot be compared")
             our_times, their_times = [], []
             for _ in range(ROUNDS):
                 began = time.perf_counter()

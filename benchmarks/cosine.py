@@ -40,7 +40,7 @@ def candidates_per_second(held: int, batch: int) -> dict[str, str | float]:
     """Measures `measure_and_add` on a full cache: compare, correct in order, recompute in float64, replace oldest."""
     cache = NoveltyCache(held, DIMENSIONS)
     cache.measure_and_add(unit_vectors(held), [f"t{i}" for i in range(held)])
-    fresh = iter(np.array_split(unit_vectors(batch * 400, seed=3), 400))  # no vector twice: copies are another path
+    fresh = iter(np.array_split(unit_vectors(batch * 400, seed=3), 400))  # distinct, because copies take another path
     names = [f"n{i}" for i in range(batch)]
     seconds = _median_seconds(lambda: cache.measure_and_add(next(fresh), names), at_most=399)
     return {"figure": f"novelty, {held:,} held, batches of {batch}", "value": batch / seconds, "unit": "candidates/s"}

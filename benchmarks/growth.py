@@ -118,7 +118,7 @@ def _feed(stage: Stage, rows: MutableMapping[bytes, bytes] | None, records: list
 
 def _memory(events: int) -> str:
     stage, _ = _stage()
-    _feed(stage, None, _records(1_000, 1))  # what is allocated once
+    _feed(stage, None, _records(1_000, 1))  # so that one-time allocations are not measured
     gc.collect()
     before = _resident()
     stage, _ = _stage()
@@ -128,10 +128,10 @@ def _memory(events: int) -> str:
 
 
 def _closed() -> str:
-    """Returns memory and table size of a session while it is open, can be reopened, is remembered, and afterwards."""
+    """Returns memory and table size of a session while it is open, can be reopened, has a guard, and afterwards."""
     count, told = 20_000, []
     with TemporaryDirectory() as folder:
-        rows = Rdict(folder, Options(raw_mode=True))  # its own memory is not Python's
+        rows = Rdict(folder, Options(raw_mode=True))  # RocksDB's memory is outside Python's heap
         spec = topology_of_one_partition().spec("assemble")
         stage = spec.new(0, rows.get, lambda: None)
         now = time.time()

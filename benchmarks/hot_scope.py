@@ -45,8 +45,8 @@ def run() -> None:
         gate, rows, loaded_s = _filled(held)
         candidates = _candidates(held)
         rates = {batch: max(_rate(gate, candidates, batch) for _ in range(ROUNDS)) for batch in BATCHES}
-        told = ", ".join(f"{rate:,.0f} in batches of {batch}" for batch, rate in rates.items())
-        print(f"  {held:,} vectors: {told} candidates/s; {len(rows):,} rows loaded in {loaded_s:.1f} s", flush=True)
+        figures = ", ".join(f"{rate:,.0f} in batches of {batch}" for batch, rate in rates.items())
+        print(f"  {held:,} vectors: {figures} candidates/s; {len(rows):,} rows loaded in {loaded_s:.1f} s", flush=True)
 
 
 def _rate(gate: GateStage, candidates: Iterator[Record], batch: int) -> float:
@@ -102,4 +102,4 @@ def _candidates(held: int) -> Iterator[Record]:
             occurred_at=now,
         )
         yield Record(number, 0, SCOPE.encode(), candidate.model_dump_json(by_alias=True, exclude_unset=True).encode())
-    raise RuntimeError("more candidates are asked for than there are")
+    raise RuntimeError(f"the benchmark used all {count} candidates; increase the number of vectors")

@@ -57,7 +57,7 @@ async def _ask(url: str) -> tuple[float, float]:
 
     asking = [asyncio.create_task(go_on_asking(who)) for who in range(ASKING)]
     await asyncio.sleep(WARM_UP_S)
-    tune_gc()  # as the process does in which a worker scores
+    tune_gc()  # as in a worker's scoring process
     before, began, cpu = answered, time.perf_counter(), time.process_time()
     await asyncio.sleep(MEASURED_S)
     done, took_s, cpu_s = answered - before, time.perf_counter() - began, time.process_time() - cpu

@@ -39,7 +39,7 @@ class Labelled:
 
 
 def read_labelled(path: Path) -> tuple[list[Labelled], list[DocumentRecords]]:
-    """The sessions of a file, in order, and the records that an agent would have sent of them.
+    """Returns the sessions of a file, in order, and the records that an agent would have sent for them.
 
     Raises:
         InputError: the file, or a document in it, cannot be read.
@@ -51,12 +51,12 @@ def read_labelled(path: Path) -> tuple[list[Labelled], list[DocumentRecords]]:
         if each.problem is not None:
             raise each.problem
     if not found:
-        raise InputError(f"{source}: holds no recorded session. Name a file with one transcript at least.")
+        raise InputError(f"{source}: contains no recorded session. Name a file with at least one transcript.")
     recordings = read_recordings([str(path)])
     sessions: dict[str, Labelled] = {}
     for each in found:
         name = each.records[0].session_id or ""
-        # A transcript that stands there twice is one session.
+        # A duplicate transcript is the same session.
         sessions[name] = _labelled(each, recordings[name][0], f"{source}: document {each.document.number}")
     return list(sessions.values()), found
 
@@ -113,4 +113,4 @@ def _call(action: JsonValue, place: str) -> FunctionCall:
     match action:
         case {"name": str(name), "kwargs": dict(arguments)}:
             return FunctionCall(name=name, args=arguments)
-    raise InputError(f"{place}: must be an object with name, a string, and kwargs, an object.")
+    raise InputError(f"{place}: must be an object with `name` (a string) and `kwargs` (an object).")

@@ -1,9 +1,9 @@
-"""Tabulates every criterion without a model on recorded sessions, and how well it predicts the recorded reward.
+"""Tabulates the criteria that ask no model on recorded sessions, and how well each predicts the recorded reward.
 
     python -m benchmarks.recorded FILE [--embedder NAME]
 
-FILE holds chat transcripts (`traj` or `messages`) with `reward`, `task_id`, and under `info.task` the `actions` and
-`outputs` that were expected, as tau-bench writes them. The tables are Markdown, as in docs/recorded-sessions.md.
+FILE contains chat transcripts (`traj` or `messages`) with `reward`, `task_id`, and under `info.task` the expected
+`actions` and `outputs`, as tau-bench writes them. The tables are Markdown, as in docs/recorded-sessions.md.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Row:
 
     metric: str
     part: str = ""
-    """Options that tell it from other rows of the metric, or a dimension of it."""
+    """The options that distinguish this row from other rows of the metric, or the metric's dimension in this row."""
     values: dict[str, float] = field(default_factory=dict)
-    """By session."""
+    """The values by session id."""
     missing: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
-        """Both, in Markdown."""
+        """Returns metric and part, in Markdown."""
         name = f"`{_plain(self.metric)}`"
         return f"{name}, `{_plain(self.part)}`" if self.part else name
 
@@ -77,7 +77,7 @@ def tables(path: Path, embedder: str = "hashing") -> str:
 
     Args:
         path: The file.
-        embedder: What novelty is measured by, as `TRACEWEIR_EMBEDDER` names it.
+        embedder: The embedder for novelty, as in `TRACEWEIR_EMBEDDER`.
 
     Raises:
         InputError: the file cannot be read.
@@ -99,17 +99,17 @@ def tables(path: Path, embedder: str = "hashing") -> str:
     }
     tasks, successes = len({each.task for each in sessions}), sum(labelled)
     counts = f"{successes} with reward 1, {len(labelled) - successes} with another, {len(sessions) - len(labelled)} without one"
-    told = [
+    lines = [
         f"SHA-256 of the file: `{hashlib.sha256(path.read_bytes()).hexdigest()}`.",
         f"{len(sessions)} sessions of {tasks} tasks; {counts}.",
     ]
     for title, rows in sections.items():
-        told += ["", f"### {title}", "", HEAD, *(line(row, sessions) for row in rows)]
-    return "\n".join(told) + "\n"
+        lines += ["", f"### {title}", "", HEAD, *(line(row, sessions) for row in rows)]
+    return "\n".join(lines) + "\n"
 
 
 def line(row: Row, sessions: Sequence[Labelled]) -> str:
-    """A row of a table."""
+    """Returns a row of a table, in Markdown."""
     missing = ", ".join(f"{count} `{reason}`" for reason, count in sorted(row.missing.items())) or "0"
     cells = [str(row), str(len(row.values)), missing]
     if not row.values:
@@ -125,7 +125,7 @@ def line(row: Row, sessions: Sequence[Labelled]) -> str:
     ends = interval(numbers, labels, [each.task for each in known])
     cells.append("undefined" if area is None else f"{area:.3f}")
     if len(set(numbers)) == 1:
-        cells.append("all equal")  # a draw could only give 0.5 again, which would look like certainty
+        cells.append("all equal")  # every draw would result in 0.5, and the narrow interval would look certain
     else:
         cells.append("undefined" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}")
     return f"| {' | '.join(cells)} |"
@@ -154,7 +154,7 @@ def _scored(sessions: Sequence[Labelled], metric: str, options: dict[str, JsonVa
 
 
 def _tools(sessions: Iterable[Labelled]) -> list[str]:
-    """Every tool that was used."""
+    """Returns the names of all used tools."""
     return sorted({call.name for each in sessions for call in each.turn.invocation.tool_uses if call.name})
 
 
@@ -181,14 +181,14 @@ def _trace_values(records: Sequence[DocumentRecords], embedder: str) -> list[Row
         for row in parts:
             value, unknown = score.details.get(row.part), score.details.get("novelty_missing")
             if row.part == "novelty" and unknown is not None:
-                row.missing[str(unknown)] += 1  # it counts as 0.5, and was not measured
+                row.missing[str(unknown)] += 1  # novelty counts as 0.5 without being measured
             elif isinstance(value, int | float):
                 row.values[score.session_id] = value
     return [whole, *parts]
 
 
 def _plain(text: str) -> str:
-    """Names from a file, as they may stand in a Markdown table."""
+    """Returns a name from a file, made safe for a Markdown table."""
     return printable(text, 80).replace("`", "'").replace("|", "/")
 
 
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str]) -> None:
     """Prints the tables of the file that the command line names; exit code 2 if the file cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recorded", description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, help="recorded sessions with their rewards and expected actions")
-    parser.add_argument("--embedder", default="hashing", help="what novelty is measured by (default: hashing)")
+    parser.add_argument("--embedder", default="hashing", help="embedder for novelty (default: hashing)")
     given = parser.parse_args(arguments)
     try:
         sys.stdout.write(tables(given.file, given.embedder))

@@ -66,7 +66,7 @@ def compare(title: str, pairs: Sequence[Pair], adk: str) -> tuple[float, float]:
         theirs = json.loads(ask(json.dumps(pairs)))
         ours = [scorer.score(subject).value for subject in subjects]
         if ours != theirs:
-            raise SystemExit(f"{title}: the values differ, so the times mean nothing")
+            raise SystemExit(f"{title}: the values differ, so the times cannot be compared")
         our_times, their_times = [], []
         for _ in range(ROUNDS):
             began = time.perf_counter()

@@ -28,11 +28,11 @@ from traceweir.streams.topics import STAGES, Topics, application_id
 
 PARTITIONS = 4
 EVERY_S = 0.03
-"""A session for each partition."""
+"""Interval in seconds at which one session per partition is sent."""
 WARM_S, TAIL_S = 6.0, 10.0
 DOMAINS = 100
 AHEAD = 5_000
-"""The largest number of sessions by which a worker can be behind while topics are filled."""
+"""Maximum number of sessions by which a worker can be behind while topics are filled."""
 
 
 def run(servers: str, rounds: int = 3) -> None:
@@ -56,9 +56,8 @@ def run(servers: str, rounds: int = 3) -> None:
 def killed(servers: str, *, static: bool) -> tuple[float, float]:
     """Returns the longest time without a committed result after SIGKILL and an immediate restart, in seconds.
 
-    Also returns the time until every partition has decided on a new session.
-
-    The second is longer by what the watermark is set back after a time without a worker.
+    Also returns the time in seconds until every partition has decided on a new session. This time is longer, because
+    the watermark is held back after a time without a worker.
     """
     with Fleet(servers) as fleet:
         fleet.start("a", static=static)
@@ -114,7 +113,7 @@ def lost(servers: str, sessions: int = 100_000, vectors: int = 100_000) -> None:
 
 
 def _took_over(fleet: "Fleet", name: str, code: int | None = None) -> str:
-    """What the worker says of its last taking over; it is started first if it has ended."""
+    """Returns the worker's log text about its last takeover; with the exit code of an ended worker, starts it first."""
     log = fleet.folder / f"{name}.log"
     if code is not None:
         log.write_text("")
@@ -122,7 +121,7 @@ def _took_over(fleet: "Fleet", name: str, code: int | None = None) -> str:
     deadline = time.monotonic() + 300
     while not (found := re.findall(r"took over partitions (.*)", log.read_text())):
         if time.monotonic() > deadline or fleet.workers[name].poll() is not None:
-            raise RuntimeError(f"it took nothing over:\n{log.read_text()}")
+            raise RuntimeError(f"worker {name} took over no partition; its log:\n{log.read_text()}")
         time.sleep(0.01)
     if code is not None:
         fleet.workers[name].terminate()
@@ -190,7 +189,7 @@ class Fleet:
         self._folder.cleanup()
 
     def start(self, name: str, *, static: bool = False, **settings: str) -> None:
-        """Start a worker; its state directory is that of its name."""
+        """Starts a worker; the worker's name determines its state directory."""
         own = {"TRACEWEIR_STATE_DIR": str(self.folder / f"state-{name}")} | settings
         if static:
             own["TRACEWEIR_GROUP_INSTANCE_ID"] = name
@@ -208,7 +207,7 @@ class Fleet:
         self.workers[name].wait()
 
     def _names(self) -> Iterator[list[str]]:
-        """Yields lists of session ids, with one session at home in each partition."""
+        """Yields lists of session ids, each list with one session for each home partition."""
         number = 0
         while True:
             found: dict[int, str] = {}
@@ -261,7 +260,7 @@ class Fleet:
             self._poll(left)
 
     def load(self, seconds: float) -> None:
-        """Send sessions, and look how long no partition has a result; at first until each has one."""
+        """Sends sessions and measures the silence of the partitions, after every partition has a first result."""
         while len(self._last) < PARTITIONS:
             self._step()
         until = time.perf_counter() + seconds
@@ -278,14 +277,18 @@ class Fleet:
         return self._since
 
     def until_each_has_news(self, since: float) -> None:
-        """Load on until each partition has a result of a session that was sent later."""
+        """Sends sessions until each partition has a result of a session that was sent after `since`.
+
+        Raises:
+            RuntimeError: A partition has no such result after 120 s.
+        """
         while len(self.first) < PARTITIONS:
             self._step()
             if time.perf_counter() - since > 120:
-                raise RuntimeError("not every partition goes on after 120 s")
+                raise RuntimeError("a partition has no new result after 120 s; see the log of the worker")
 
     def fill(self, sessions: int, vectors: int) -> None:
-        """Leaves sessions of three events each open, and sends traces through the gate, at the pace of the worker."""
+        """Sends traces through the gate and opens sessions of three events each, as fast as the worker processes them."""
         for number in range(vectors):
             name = f"done-{number}"
             self._send(name, 9, f"domain-{number % DOMAINS}")
@@ -305,7 +308,7 @@ class Fleet:
         self.until_read()
 
     def until_read(self) -> None:
-        """Wait until the worker has told the group that it has read every event."""
+        """Waits until the worker has committed the offset of every event to its consumer group."""
         self._producer.flush(60)
         inputs = [TopicPartition(self.topics.invocations, number) for number in range(PARTITIONS)]
         admin = AdminClient({"bootstrap.servers": self._servers})
@@ -313,16 +316,16 @@ class Fleet:
             self._poll(0.1)
             self.check()
             asked = ConsumerGroupTopicPartitions(self._application, inputs)
-            told = admin.list_consumer_group_offsets([asked])[self._application].result().topic_partitions
+            committed = admin.list_consumer_group_offsets([asked])[self._application].result().topic_partitions
             ends = admin.list_offsets({place: OffsetSpec.latest() for place in inputs})
-            if all(place.offset >= ends[place].result().offset for place in told):
+            if all(place.offset >= ends[place].result().offset for place in committed):
                 return
 
     def check(self) -> None:
         """Checks that every worker runs.
 
         Raises:
-            RuntimeError: one does not.
+            RuntimeError: A worker has ended.
         """
         for name, worker in self.workers.items():
             if worker.poll() is not None:

@@ -20,7 +20,7 @@ CASES: dict[str, list[StageName]] = {"assemble": ["assemble"], "all stages": ["a
 
 
 class Measured(TypedDict):
-    """The figures that a run prints at its end."""
+    """Holds the figures that a run prints at its end."""
 
     rate: float
     """Records per second."""

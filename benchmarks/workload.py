@@ -20,7 +20,10 @@ CONFIG: dict[str, JsonValue] = {"criteria": {"tool_trajectory_avg_score": 1.0, "
 
 
 def record(session_id: str, number: int, now: datetime, *, calls: int = 6) -> tuple[bool, bytes]:
-    """The record of this number of a session, and whether it is the trace: start, calls, answer, trace, end."""
+    """Returns a record of a session by its number, and whether the record is the trace.
+
+    The records of a session are, in order: start, calls, answer, model call, trace, end.
+    """
     at = now.isoformat()
     base = {
         "event_id": f"{session_id}/{number}",
@@ -61,7 +64,7 @@ def record(session_id: str, number: int, now: datetime, *, calls: int = 6) -> tu
 
 
 def interleaved(sessions: int, open_at_a_time: int, seed: int = 1) -> Iterator[tuple[str, int]]:
-    """(session id, record number) of all sessions, drawn at random from those that are open."""
+    """Yields session id and record number of all sessions, drawn at random from the open sessions."""
     rnd, begun = random.Random(seed), min(sessions, open_at_a_time)
     live = [[index, 0] for index in range(begun)]
     while live:
@@ -84,7 +87,7 @@ def fill(
     """Writes the load to `traces` and `invocations`, on home partitions; returns the number of records.
 
     Raises:
-        RuntimeError: the topics do not hold them all.
+        RuntimeError: The topics do not contain all records.
     """
     producer = Producer(
         {
@@ -94,7 +97,7 @@ def fill(
             "queue.buffering.max.messages": 500_000,
         }
     )
-    for topic in (topics.traces, topics.invocations):  # a partition that the producer does not know yet loses records
+    for topic in (topics.traces, topics.invocations):  # records for a partition unknown to the producer would be lost
         while len(producer.list_topics(topic, 10).topics[topic].partitions) < partitions:
             time.sleep(0.1)
     now, count = utc_now() - timedelta(seconds=60), 0

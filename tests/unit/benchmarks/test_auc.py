@@ -52,7 +52,7 @@ def test_the_auc_of_a_single_class_is_none(succeeded: list[bool]) -> None:
 def test_values_that_are_not_finite_are_rejected() -> None:
     with pytest.raises(ValueError, match="finite"):
         auc([math.nan, 1], [SUCCESS, FAILURE])
-    with pytest.raises(ValueError, match="as many values as labels, not 2 and 1"):
+    with pytest.raises(ValueError, match="the numbers of values and labels must be equal, but are 2 and 1"):
         auc([0, 1], [SUCCESS])
 
 

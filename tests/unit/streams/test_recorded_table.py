@@ -133,7 +133,7 @@ def test_a_missing_or_empty_file_has_exit_code_2_and_a_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty.json").write_text("[]")
-    for name, message in (("none.json", "cannot be opened"), ("empty.json", "holds no recorded session")):
+    for name, message in (("none.json", "cannot be opened"), ("empty.json", "contains no recorded session")):
         with pytest.raises(SystemExit) as ended:
             recorded.main([str(tmp_path / name)])
         assert ended.value.code == 2
