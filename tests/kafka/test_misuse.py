@@ -54,12 +54,12 @@ def home() -> Path:
     [
         (
             "transaction.max.timeout.ms=10000",
-            "the brokers' transaction.max.timeout.ms is 10000, and Traceweir's transactions ask for 20000: raise this setting",
-            "the brokers' transaction.max.timeout.ms is below the 20000",
+            "the brokers' transaction.max.timeout.ms is 10000, and Traceweir's transactions need 20000: raise this setting",
+            "the brokers' transaction.max.timeout.ms is below 20000",
         ),
         (
             "transaction.state.log.replication.factor=3",
-            "its topic __transaction_state is to have 3 copies and there are 1 brokers; start more, or set",
+            "its topic __transaction_state needs 3 copies, and the cluster has 1 brokers; start more brokers, or reduce",
             "no coordinator answered for 1 s. A cluster with fewer brokers",
         ),
     ],
@@ -151,7 +151,7 @@ def test_a_worker_with_a_full_disk_ends_and_continues_without_loss_after_space_i
         log = worker.log.read_text()
         assert "the local rows of partition " in log
         assert "No space left on device" in log
-        assert "Nothing is lost: free disk space" in log
+        assert "No data is lost: free disk space" in log
         assert "Traceback" not in log
 
         (small_disk / "ballast").unlink()

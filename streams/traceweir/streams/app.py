@@ -127,7 +127,7 @@ def topic_id(settings: Settings, topic: str) -> str:
 
     The other topic can be an earlier or a later topic, on this cluster or on another cluster. An embedded broker has
     no topic ids, but its topics live exactly as long as the broker. Its cluster id is a memory address, which a later
-    broker can reuse; the id therefore contains the broker's port, because both are hardly ever reused together.
+    broker can reuse; the id therefore also contains the broker's port, because a reuse of both together is rare.
 
     Raises:
         KafkaUnreachableError: no broker returned the id within 30 s. A cluster that loses a node can need that long.
@@ -143,8 +143,8 @@ def topic_id(settings: Settings, topic: str) -> str:
     except KafkaException as error:
         raise KafkaUnreachableError(
             f"no Kafka broker at {settings.kafka_bootstrap_servers} returned the id of topic {topic!r} "
-            f"({error.args[0].str()}). Without the id the worker cannot trust its local rows: check that the broker runs and "
-            "allows Describe on the topic, and start the worker again"
+            f"({error.args[0].str()}). Without the id the worker cannot trust its local rows: check that the broker runs "
+            "and allows Describe on the topic, and start the worker again"
         ) from error
 
 

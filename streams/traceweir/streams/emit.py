@@ -89,8 +89,9 @@ async def emit(
         await sending.finish()
     except (KafkaError, TimeoutError) as error:
         raise EmitError(
-            f"Kafka at {settings.kafka_bootstrap_servers} stopped accepting records ({error!r}); {sending.sent.total()} records are "
-            "acknowledged. Check that Kafka runs, then emit the same input again: a record that arrives twice counts once"
+            f"Kafka at {settings.kafka_bootstrap_servers} stopped accepting records ({error!r}); {sending.sent.total()} "
+            "records are acknowledged. Check that Kafka runs, then emit the same input again: a record that arrives twice "
+            "counts once"
         ) from error
     finally:
         with suppress(TimeoutError):  # without the limit, `stop` waits for a dead broker without end

@@ -26,7 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the ini option."""
     parser.addini(
         OPTION,
-        "Google ADK's *.test.json as tests: `auto` (where <name>.sessions.json or .jsonl lies beside), `on` (all), `off`",
+        "Google ADK's *.test.json as tests: `auto` (files with <name>.sessions.json or .jsonl in the same folder), `on` "
+        "(all), `off`",
         default="auto",
     )
 

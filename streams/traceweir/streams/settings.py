@@ -24,7 +24,7 @@ ENV_PREFIX = "TRACEWEIR_"
 
 
 class Settings(BaseSettings):
-    """Holds everything that configures a process besides its eval config. Immutable.
+    """Holds the immutable settings of a process, which are independent of its eval config.
 
     The variable of a field is `TRACEWEIR_` and the field's name in capitals: `partitions` is `TRACEWEIR_PARTITIONS`.
     """

@@ -202,7 +202,8 @@ class _Trace:
         tools = rng.sample(domain.tools, 4)
         match sketch.quality:
             case "strong" | "twin":
-                # Four kinds of steps, four tools and two recoveries in ten steps: their bonus raises the value over the threshold.
+                # The bonus for four kinds of steps, four tools and two recoveries in ten steps raises the value above
+                # the threshold.
                 self._tell("thought", "observation", "thought")
                 for tool, kind in zip(
                     tools, ("observation", "error_recovery", "error_recovery", "thought"), strict=True

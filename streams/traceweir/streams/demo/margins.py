@@ -84,8 +84,8 @@ def _span(
     if len(twins) > 1:
         raise OrderMattersError(f"{trace.id} has {len(twins)} near-duplicates; at most one is supported")
     apart = others[others < TWIN_SIMILARITY]
-    # The first trace of a domain has the novelty 0.5. Any other trace has 1 minus the similarity to the nearest earlier trace,
-    # which can be any of the other traces.
+    # The first trace of a domain has the novelty 0.5. Any other trace has 1 minus the similarity to the nearest earlier
+    # trace, which can be any of the other traces.
     novelties = [0.5, *(1.0 - apart)]
     lowest, highest = _value(trace, min(novelties)), _value(trace, max(novelties))
     if not len(twins):

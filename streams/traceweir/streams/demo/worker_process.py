@@ -97,7 +97,8 @@ def main(config: str) -> int:
 
 
 def _end_with_input() -> None:
-    # This reads the raw descriptor, because a thread that waits in sys.stdin holds the lock of sys.stdin at interpreter exit.
+    # This reads the raw descriptor, because a thread that waits in sys.stdin holds the lock of sys.stdin at interpreter
+    # exit.
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,5 +1,5 @@
-"""Where Traceweir touches Kafka clients and Faust: batches, rebalances, topics, single records, the embedded broker.
+"""Adapts Kafka clients and Faust: batches, rebalances, topics, single records, the embedded broker.
 
-It knows no stage. Begin with `faust_adapter`, which names every place where Faust is entered; `topic_admin`
-creates and checks topics.
+The package knows no stage. Begin with `faust_adapter`, which lists every private part of Faust that Traceweir uses;
+`topic_admin` creates and checks topics.
 """

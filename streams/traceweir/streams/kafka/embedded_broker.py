@@ -1,8 +1,8 @@
-"""Runs the embedded broker: librdkafka's mock cluster, which the confluent-kafka wheel carries.
+"""Runs the embedded broker: librdkafka's mock cluster, which is part of the confluent-kafka wheel.
 
 The broker speaks Kafka's protocol over a loopback socket and needs no installation. It is not Kafka:
 
-- The broker lives in the memory of this process, and its records are lost when the process ends.
+- The broker stores its records in the memory of this process, and loses them when the process ends.
 - A partition keeps about 5 MB, then drops its oldest records.
 - Every topic appears at the first request for it, with four partitions. There is no administration and no compaction.
 - Its transactions have no effect, so checkpoints on this broker are plain commits (`is_embedded` detects the broker).

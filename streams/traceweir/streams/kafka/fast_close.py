@@ -1,12 +1,13 @@
 """Closes all connections of a consumer at once.
 
-With TLS, asyncio waits up to 30 s for the broker's closing message; with uvloop and a large fetch in flight, it waits for the whole fetch.
-Both waits are longer than a group session and longer than a worker may take to end. A stopping consumer has nothing left to send: its
-offsets are in the checkpoints, and the coordinator has confirmed that the consumer left its group.
+With TLS, asyncio waits up to 30 s for the broker's closing message; with uvloop and a large fetch in flight, asyncio
+waits for the whole fetch. Both waits exceed the session timeout of the group and the time limit for a worker's stop. A
+stopping consumer has nothing left to send: its offsets are in the checkpoints, and the coordinator has confirmed that
+the consumer left its group.
 
-aiokafka's own `stop` can also end too early. `stop` awaits tasks that it cancels: a fetch that waits for its retry while a broker is away,
-or a task that has not started. The CancelledError of that task then reaches the caller of `stop`, and a client remains that requests
-metadata without end.
+aiokafka's own `stop` can also end too early. `stop` awaits tasks that it cancels: a fetch that waits for its retry
+while a broker is away, or a task that has not started. The CancelledError of such a task then reaches the caller of
+`stop`, and a client remains that requests metadata without end.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def install_fast_close(consumer: Any) -> None:
             consumer._fetcher,
         )  # None in a consumer that has not finished its start
         fetches = list(fetcher._pending_tasks) if fetcher is not None else []
-        # `stop` can end before it reaches the later parts, so they are closed here, too; closing twice is harmless.
+        # `stop` can end before it reaches the later parts, so they are closed here too; closing twice is harmless.
         for part in (stop, *([fetcher.close] if fetcher is not None else []), client.close):
             try:
                 await part()

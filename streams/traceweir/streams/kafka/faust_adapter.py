@@ -1,7 +1,7 @@
-"""Connects Traceweir to the inner parts of Faust: records arrive in batches, and Traceweir acts when partitions are assigned or revoked.
+"""Connects Traceweir to the private parts of Faust: delivers records in batches, and reports rebalances.
 
-Every part that is used here is private to Faust or aiokafka and can change with any release. The versions are pinned for that reason, and
-`verify` reports at start if one of these parts has changed.
+Every part that is used here is private to Faust or aiokafka and can change with any release. Therefore the versions are
+pinned, and `verify` reports at start if one of these parts has changed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
 )
 
 FETCH_WAIT_MS = 20
-"""Time for which the broker may hold a fetch. With Faust's 1.5 s, every partition that a fetch leaves out waits this long."""
+"""Maximum time for which the broker holds a fetch; a partition that a fetch leaves out waits this long (Faust: 1.5 s)."""
 FETCH_BYTES = 100_000
 """Bytes that let a fetch return earlier. With a minimum of 1 and a light load, every few records cost a fetch."""
 
@@ -65,7 +65,7 @@ def verify() -> None:
     found = {name: version(name) for name in PINNED}
     problems = [f"{name} is {found[name]}, not {wanted}" for name, wanted in PINNED.items() if found[name] != wanted]
     problems += [
-        f"{part.__name__}.{name} is gone" for part, names in _PARTS for name in names if not hasattr(part, name)
+        f"{part.__name__}.{name} does not exist" for part, names in _PARTS for name in names if not hasattr(part, name)
     ]
     if problems:
         pins = " ".join(f"{name}=={wanted}" for name, wanted in PINNED.items())
@@ -80,10 +80,10 @@ class Intake(Protocol):
     inputs: Mapping[str, object]
 
     def full(self, tp: TP) -> bool:
-        """Whether the consumer should leave the records of this partition at the broker."""
+        """Returns whether the consumer should stop fetching this partition for now."""
 
     def pending_seeks(self) -> Sequence[tuple[TP, int]]:
-        """Returns partitions that must be read from another offset; each is returned once."""
+        """Returns partitions with the offset to which the consumer must seek; each is returned once."""
 
     async def take(self, tp: TP, records: Sequence[Record]) -> None:
         """Takes a batch of one partition."""
@@ -95,14 +95,14 @@ class Intake(Protocol):
         """Notes that a fetch has returned and its batches were taken."""
 
     async def revoke(self) -> None:
-        """Acts before the partitions are given up."""
+        """Finishes the work on the partitions before they are revoked."""
 
     async def fail(self, error: BaseException) -> None:
         """Ends the worker after an error."""
 
 
 class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-    """The consumer's thread: reads committed records only, and notes how far each partition was read."""
+    """The consumer's thread, which reads committed records only and notes how far each partition was read."""
 
     logger = driver.logger
     ends: Mapping[TP, End] = {}
@@ -125,7 +125,7 @@ class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
         records = await super()._fetch_records(consumer, *args, **kwargs)
-        # Set in this thread, before the records are handed over, so that the ends belong to these records.
+        # Set in this thread, before the records are passed on, so that the ends belong to these records.
         self.ends = dict(_ends(consumer))
         return records
 
@@ -143,9 +143,10 @@ def _ends(consumer: Any) -> Iterable[tuple[TP, End]]:
 
 
 def install(app: Any, intake: Intake, changelog: str) -> None:
-    """Hands the records of the intake's inputs to the intake, in batches, and calls the intake before partitions are given up.
+    """Passes the records of the intake's inputs to the intake in batches, and calls the intake before a revocation.
 
-    Changelog records stay as they are parsed, too: Faust itself reads none, because the table is restored before Faust compares it.
+    Changelog records are not copied either: Faust reads none of them, because the table is restored before Faust
+    compares the table with its changelog.
     """
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
@@ -186,7 +187,8 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
             await super().wait_empty()
 
     async def start_tables() -> None:
-        # Faust's own function first waits a second for tables that are declared late. Our table exists, and partitions wait for it.
+        # Faust's own function first waits a second for tables that are declared late. Traceweir's table exists already,
+        # and partitions would wait.
         if not app.tables.should_stop:
             await app.tables._update_channels()
             await app.tables.recovery.start()
@@ -203,7 +205,7 @@ def _no_log() -> WriteOptions:
 
 
 class LocalRowsError(WorkerError):
-    """The local rows of a partition cannot be opened or written. The message says why and what to do."""
+    """The local rows of a partition cannot be opened or written; the message contains the reason and the way out."""
 
 
 class Table:
@@ -216,10 +218,10 @@ class Table:
         self.changelog: str = table.changelog_topic_name
 
     def open(self, partition: int) -> None:
-        """Opens a partition without RocksDB's write-ahead log. Call it before the partition is read or written.
+        """Opens a partition without RocksDB's write-ahead log. Call this before the partition is read or written.
 
-        The changelog replaces the write-ahead log. After a crash the rows have a consistent earlier state, and `reached` returns the
-        changelog offset of this state.
+        The changelog replaces the write-ahead log. After a crash the rows have a consistent earlier state, and
+        `reached` returns the changelog offset of this state.
         """
         with self.translate_errors(partition):
             self._store._db_for_partition(partition).set_write_options(_no_log())
@@ -237,7 +239,7 @@ class Table:
         return value
 
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
-        """Writes committed rows, and the changelog offset up to which they are written (inclusive), in one atomic batch."""
+        """Writes committed rows and their last changelog offset (inclusive) in one atomic batch."""
         batch = WriteBatch(raw_mode=True)
         for key, value in rows:
             if value is None:
@@ -251,7 +253,7 @@ class Table:
 
     @contextmanager
     def translate_errors(self, partition: int | None = None) -> Iterator[None]:
-        """Translates RocksDB's errors into a message that says what to do.
+        """Translates RocksDB's errors into a message with the way out.
 
         Raises:
             LocalRowsError: RocksDB raised an error.
@@ -261,9 +263,9 @@ class Table:
         except Exception as error:
             whose = "local rows" if partition is None else f"the local rows of partition {partition}"
             raise LocalRowsError(
-                f"{whose} in {self._store.path} cannot be opened or written ({error}). Nothing is lost: free disk space or repair the "
-                "disk, and start the worker again; if the rows are damaged, delete that folder, and the worker rebuilds it from "
-                "the changelog"
+                f"{whose} in {self._store.path} cannot be opened or written ({error}). No data is lost: free disk space or "
+                "repair the disk, and start the worker again; if the rows are damaged, delete that folder, and the worker "
+                "rebuilds it from the changelog"
             ) from error
 
     def reached(self, partition: int) -> int:
@@ -277,12 +279,12 @@ class Table:
             self._store.set_persisted_offset(TP(self.changelog, partition), offset)
 
     def source(self, partition: int) -> str | None:
-        """Returns the id of the changelog that the rows were read from; None if it was not noted."""
+        """Returns the id of the changelog from which the rows were read; None if the id is unknown."""
         noted = self.read(partition, self._source_key)
         return None if noted is None else noted.decode()
 
     def start_over(self, partition: int, source: str) -> int:
-        """Deletes all rows, and notes the changelog of the following rows. Returns the number of deleted rows."""
+        """Deletes all rows, notes the changelog of the following rows, and returns the number of deleted rows."""
         db = self._store._db_for_partition(partition)
         keys = set(db.keys())
         count = len(keys - {self._store.offset_key, self._source_key})

@@ -1,7 +1,8 @@
-"""Hands out fetched records as aiokafka's parser makes them, and reads headers whose name is not UTF-8.
+"""Returns fetched records as aiokafka's parser creates them, and reads header names that are not UTF-8.
 
-aiokafka copies every record into a dataclass of eleven fields, which costs a third of the time that assemble spends on the record. aiokafka
-also raises at a header whose name is not UTF-8, at every attempt: one such record would stop its partition without end.
+aiokafka copies every record into a dataclass of eleven fields, which costs a third of the time that assemble spends on
+the record. aiokafka also raises an error for a header name that is not UTF-8, at every attempt: one such record would
+block its partition without end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _MAGIC_AT = 16
 
 
 def read_as_parsed(topics: Collection[str]) -> None:
-    """Lets all consumers of this process return the records of these topics uncopied; such a record has no topic and no partition.
+    """Makes all consumers of this process return the records of these topics uncopied.
+
+    An uncopied record has no topic and no partition.
 
     In all topics, bytes of a header name that are not UTF-8 are written as `\\xff`.
     """
@@ -33,7 +36,7 @@ def read_as_parsed(topics: Collection[str]) -> None:
 
 
 class Batches:
-    """Iterates over the batches of a fetch, and keeps the position of the current batch, so that it can be read again."""
+    """Iterates over the batches of a fetch, and keeps the position of the current batch for a second read."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._inner = data, MemoryRecords(data)
@@ -59,7 +62,7 @@ class Batches:
         return self._inner.next_batch()
 
     def again(self) -> bool:
-        """Schedules the current batch to be read again with `LenientBatch`. Returns False if its format has no headers."""
+        """Schedules a second read of the current batch with `LenientBatch`; returns False if its format has no headers."""
         if self._data[self._begin + _MAGIC_AT] < _FIRST_MAGIC_WITH_HEADERS:
             return False
         self._first = LenientBatch(self._data[self._begin : self._end])

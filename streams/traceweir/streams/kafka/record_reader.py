@@ -21,7 +21,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
     """Connects at the first read, and reads one record at a time."""
 
     def __init__(self, options: Mapping[str, Any], **kwargs: Any) -> None:
-        """Connect nothing yet; `options` are connection options of aiokafka's clients."""
+        """Stores connection options of aiokafka's clients; opens no connection."""
         super().__init__(**kwargs)
         self._options = options
         self._consumer: AIOKafkaConsumer | None = None
@@ -29,7 +29,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._limit: asyncio.Timeout | None = None
 
     async def read(self, topic: str, partition: int, offset: int) -> Any:
-        """Returns the record; None if the topic does not have it any more.
+        """Returns the record; None if the topic no longer has the record.
 
         Raises:
             RecordUnavailable: the brokers did not answer in time.
@@ -54,7 +54,10 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
                 raise RecordUnavailable from None
 
     async def on_stop(self) -> None:
-        """Ends a read in progress, then disconnects. Without this order aiokafka would continue to connect, and nothing would stop it."""
+        """Ends a read in progress, then disconnects.
+
+        In another order, aiokafka would continue to connect without end.
+        """
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(0)  # let the read time out now
         async with self._one:

@@ -1,4 +1,4 @@
-"""Reads the compacted `references` topic: all of it before any session is scored, and new records afterwards."""
+"""Reads the compacted `references` topic: to its end before any session is scored, then new records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         super().__init__(**kwargs)
         self._references, self._topic, self._partitions, self._options = references, topic, partitions, options
         self.count = 0
-        """References read so far."""
+        """Number of references read so far."""
 
     async def on_start(self) -> None:
         """Reads the topic to its end."""

@@ -1,7 +1,7 @@
 """Rejoins the consumer group after an error that aiokafka does not handle.
 
-aiokafka raises such an error at the next fetch, and stops to coordinate until then. Faust does not fetch before it has partitions, so
-the worker would never join its group again.
+aiokafka raises such an error at the next fetch, and stops coordinating until then. Faust does not fetch before it has
+partitions, so the worker would never join its group again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ log = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 0.5
 TROUBLE_S = 120.0
-"""Duration of a series of errors after which the worker gives up; a longer pause between two errors starts a new series."""
+"""Duration in seconds of a series of errors after which the worker stops.
+
+A longer pause between two errors starts a new series.
+"""
 
 
 class GroupRefusedError(WorkerError):
@@ -32,7 +35,8 @@ def rejoin_on_error(
 ) -> Callable[[BaseException], Awaitable[None]]:
     """Returns a replacement for aiokafka's `GroupCoordinator._push_error_to_user`, which joins the group again.
 
-    The replacement gives up if the worker is not allowed to join, or if errors continue. The watchdogs detect a join that hangs.
+    The replacement calls `give_up` if the worker is not allowed to join, or if errors continue. The watchdogs detect a
+    join that hangs.
 
     Args:
         coordinator: The `GroupCoordinator`.

@@ -1,4 +1,4 @@
-"""Creates topics on a cluster, and reports what is wrong with existing topics."""
+"""Creates topics on a cluster, and reports problems of existing topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRANSACTIONS = "__transaction_state"
 
 
 class KafkaUnreachableError(Exception):
-    """No broker answered in time. The message says where, why and what to do."""
+    """No broker answered in time; the message contains the address, the reason and the way out."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class Creation:
 def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Creation:
     """Creates all missing topics, and the changelog topic of the application that runs `stages`.
 
-    Existing topics are never changed: another partition count would change the home of sessions, and another cleanup policy
-    could delete records. Stages that run as separate applications have one changelog each, so call this once for each of them.
+    Existing topics are never changed: another partition count would change the home of sessions, and another cleanup
+    policy could delete records. Stages that run as separate applications have one changelog each, so call this function
+    once for each application.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
@@ -63,10 +64,10 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
 
 
 def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> list[str]:
-    """Returns a sentence for every topic that is missing or wrong: found value, expected value, and what to do.
+    """Returns a sentence for every topic that is missing or wrong: found value, expected value, and the way out.
 
-    The function checks existence, partition count and cleanup policy; on an embedded broker, which has no policies, only the
-    first two. Replication is not checked: it is a matter of the cluster, and no record depends on it.
+    The function checks existence, partition count and, except on an embedded broker, cleanup policy. The function does
+    not check replication, which is the cluster's decision and changes no record.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
@@ -77,7 +78,8 @@ def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> 
 def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
     """Returns a sentence for each of these topics that is missing or has a wrong partition count.
 
-    In contrast to `check_topics`, this function requests only metadata, which every reader and writer of a topic may see.
+    In contrast to `check_topics`, this function requests only metadata, which every reader and writer of a topic is
+    allowed to see.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
@@ -91,7 +93,8 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
 def check_transactions(settings: Settings, timeout_ms: int) -> list[str]:
     """Returns a sentence for each reason why the cluster cannot run transactions of up to `timeout_ms` milliseconds.
 
-    Settings that this user may not read are not checked; such a problem appears when the first partition is taken over.
+    Settings that this user is not allowed to read are not checked; their problems appear when the worker takes over its
+    first partition.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
@@ -103,13 +106,14 @@ def check_transactions(settings: Settings, timeout_ms: int) -> list[str]:
     most, copies = options.get("transaction.max.timeout.ms"), options.get("transaction.state.log.replication.factor")
     if most is not None and int(most) < timeout_ms:
         problems.append(
-            f"the brokers' transaction.max.timeout.ms is {most}, and Traceweir's transactions ask for {timeout_ms}: raise this setting "
-            "(Kafka's default is 900000)"
+            f"the brokers' transaction.max.timeout.ms is {most}, and Traceweir's transactions need {timeout_ms}: raise "
+            "this setting (Kafka's default is 900000)"
         )
     if copies is not None and int(copies) > len(metadata.brokers) and _TRANSACTIONS not in metadata.topics:
         problems.append(
-            f"the cluster cannot have transactions: its topic {_TRANSACTIONS} is to have {copies} copies and there are "
-            f"{len(metadata.brokers)} brokers; start more, or set transaction.state.log.replication.factor on the brokers"
+            f"the cluster cannot run transactions: its topic {_TRANSACTIONS} needs {copies} copies, and the cluster has "
+            f"{len(metadata.brokers)} brokers; start more brokers, or reduce transaction.state.log.replication.factor on "
+            "the brokers"
         )
     return problems
 
@@ -169,7 +173,7 @@ class _Cluster:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._errors: list[KafkaError] = []
-        # The callback collects errors for our message; librdkafka would also write them to stderr.
+        # The callback collects errors for Traceweir's message; librdkafka would also write them to stderr.
         quiet = {"log_level": 0, "error_cb": self._errors.append}
         try:
             self._client = AdminClient(confluent_options(settings) | quiet)
@@ -195,13 +199,13 @@ class _Cluster:
             except KafkaException as error:
                 self._client.poll(0)  # passes the collected errors to the callback
                 refused = next(filter(_is_refusal, self._errors), None)
-                if refused is not None:  # librdkafka would retry, and be refused again
+                if refused is not None:  # a retry of librdkafka would be refused again
                     raise KafkaUnreachableError(_locked_out(refused, self._settings)) from error
                 if left <= _LOOK_EVERY_S:
                     reason = (self._errors or error.args)[0].str()
                     raise KafkaUnreachableError(
                         f"no Kafka broker answered at {self._settings.kafka_bootstrap_servers} within {timeout_s:g} s ({reason}): "
-                        "start one (`docker compose up`, or `traceweir broker` for a trial), or set "
+                        "start a broker (`docker compose up`, or `traceweir broker` for a trial), or set "
                         "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
                     ) from error
         self._embedded = embedded_broker.is_embedded(metadata.cluster_id)
@@ -211,7 +215,7 @@ class _Cluster:
         return {name: len(topic.partitions) for name, topic in self.metadata().topics.items()}
 
     def cleanup_policies(self, names: Collection[str]) -> dict[str, str]:
-        """Returns the cleanup policies of existing topics; nothing from an embedded broker, which has none."""
+        """Returns the cleanup policies of existing topics; empty for an embedded broker, which has no policies."""
         if self.embedded or not names:
             return {}
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
@@ -227,7 +231,7 @@ class _Cluster:
                 time.sleep(0.05)
 
     def broker_options(self) -> dict[str, str | None]:
-        """Returns the configuration of one broker; nothing if this user may not read it."""
+        """Returns the configuration of one broker; empty if this user is not allowed to read it."""
         broker = next(iter(self.metadata().brokers))
         asked = ConfigResource(ResourceType.BROKER, str(broker))
         try:
@@ -237,7 +241,11 @@ class _Cluster:
         return {name: entry.value for name, entry in answer.items()}
 
     def create(self, wanted: Mapping[str, CleanupPolicy]) -> tuple[set[str], dict[str, str]]:
-        """Creates topics and waits until they are known. Returns the created names, and a sentence for each refused topic, by name."""
+        """Creates topics and waits until the brokers know them.
+
+        Returns:
+            The names of the created topics, and a sentence for each refused topic by its name.
+        """
         if not wanted:
             return set(), {}
         if self.embedded:
@@ -261,7 +269,10 @@ class _Cluster:
         return made, refusals
 
     def _wait_for(self, names: Collection[str]) -> None:
-        """Waits until the answering broker knows the topics. This takes milliseconds, except on a broker that has just started."""
+        """Waits until the answering broker knows the topics.
+
+        This takes milliseconds, except on a broker that has just started.
+        """
         deadline = time.monotonic() + _METADATA_DELAY_S
         while set(names) - self.partition_counts().keys() and time.monotonic() < deadline:
             time.sleep(0.05)

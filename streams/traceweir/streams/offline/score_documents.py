@@ -45,9 +45,9 @@ class Result:
     """The scores of an input, its problems, and counts."""
 
     scores: list[Score]
-    """By session in input order: scores of the criteria, then value and gate decision of each trace."""
+    """The scores by session in input order: scores of the criteria, then value and gate decision of each trace."""
     problems: list[Problem]
-    """In document order."""
+    """The problems in document order."""
     documents: int
     sessions: int
     duplicates: int
@@ -116,7 +116,7 @@ async def score_offline(
     scores.sort(
         key=lambda score: (
             places[score.session_id, score.segment],
-            # The gate decides scope by scope; criteria come before it and stay in their order.
+            # The gate decides scope by scope; scores of criteria precede its scores and keep their order.
             trace_places[score.session_id, score.segment, score.trace_id] if score.metric in _GATES else -1,
         )
     )
@@ -242,7 +242,7 @@ def _decide(candidates: Sequence[bytes], topology: Topology) -> list[Output]:
 
 
 def _stage(topology: Topology, name: StageName, changed: Callable[[], None] = lambda: None) -> Stage:
-    # A stage writes its rows at the checkpoint, and each stage here has only one: there is no row to read.
+    # A stage reads rows of earlier checkpoints, and each stage here has only one checkpoint, so every row is missing.
     return topology.spec(name).new(0, lambda key: None, changed)
 
 

@@ -145,7 +145,7 @@ def dead_letter(
     """Returns the dead letter for a record of the topic `source`, as an output to the partition with the same number.
 
     The dead letter omits the key and the headers if they do not fit beside the value. Its timestamp is the time of
-    sending: with the timestamp of a record that came years late or early, the broker would delete the dead letter at
+    sending: with the timestamp of a record that was years late or early, the broker would delete the dead letter at
     once, or never.
     """
     key, headers, left_out = record.key, record.headers, None

@@ -58,8 +58,9 @@ class WorkPool:
         self._tasks.discard(task)
         error: BaseException | None
         if task.cancelled():
-            # If nobody cancelled the task itself, a client cancelled a future that the work awaited, and the work is not done. A
-            # worker that fails with a CancelledError would end with a traceback, so the pool reports another error.
+            # If the task itself was not cancelled, a client cancelled a future that the work awaited, and the work is
+            # not done. A worker that fails with a CancelledError would end with a traceback, so the pool reports
+            # another error.
             error = (
                 None
                 if task.cancelling()
