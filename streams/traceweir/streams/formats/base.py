@@ -50,11 +50,14 @@ class InputContext:
     """The largest session that can be scored, in bytes of its records."""
 
     def document_error(self, document: Document, what: str) -> InputError:
-        """Returns an error that names the document, as `chats.json: document 3: is not JSON`."""
+        """Returns an error that names the document, such as `chats.json: document 3: is not JSON`."""
         return InputError(f"{self.source}: document {document.number}: {what}")
 
     def row_error(self, row: Row, what: str) -> InputError:
-        """Returns an error that names the row, as `rows.csv: row 2, column 'response': is not UTF-8` or `rows.csv: row 2 has 3 cells`."""
+        """Returns an error that names the row.
+
+        Examples: `rows.csv: row 2, column 'response': is not UTF-8` and `rows.csv: row 2 has 3 cells`.
+        """
         return InputError(f"{self.source}: row {row.number}{', ' if what.startswith('column') else ' '}{what}")
 
 
@@ -68,7 +71,7 @@ class Recognition(NamedTuple):
     recognizes: Callable[[JsonObject], bool]
     """Returns whether the document has the keys of this format."""
     records: Callable[[JsonObject, Document, InputContext], list[AgentRecord]]
-    """The records of the document, given as an object and as it stands in the file.
+    """Returns the records of the document, which is passed both as a parsed object and as its bytes in the file.
 
     Raises:
         InputError: the document cannot be used.
@@ -83,15 +86,15 @@ class InputFormat:
     with the columns as its keys.
 
     Raises:
-        ValueError: the format reads neither, or it does not say which columns it reads.
+        ValueError: the format reads neither documents nor rows, or it has only one of `read_rows` and `columns`.
     """
 
     name: str
     """The value of `--format`: lower case, words joined by hyphens."""
     description: str
-    """What the documents are, in a few words of Markdown, for `--help` and the documentation."""
+    """The kind of the documents, in a few words of Markdown, for `--help` and the documentation."""
     read_documents: ReadDocuments | None = None
-    """Yields the records of each document in order; for an unusable document, its problem, and then continues."""
+    """Yields the records of each document in order; an unusable document yields its problem, and reading continues."""
     read_rows: ReadRows | None = None
     """The same for rows of CSV, Parquet and DataFrames; None: the format has no tables."""
     columns: Mapping[str, ReadCell] = field(default_factory=dict)
@@ -103,9 +106,9 @@ class InputFormat:
 
     def __post_init__(self) -> None:
         if self.read_documents is None and self.read_rows is None:
-            raise ValueError(f"input format {self.name!r}: reads nothing; give read_documents, read_rows or both")
+            raise ValueError(f"input format {self.name!r}: reads nothing; set read_documents, read_rows or both")
         if bool(self.columns) != (self.read_rows is not None):
-            raise ValueError(f"input format {self.name!r}: give read_rows together with the columns that it reads")
+            raise ValueError(f"input format {self.name!r}: set read_rows and columns together, or neither of them")
 
     def read(self, documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
         """Yields the records of each document, in order."""
@@ -118,7 +121,10 @@ class InputFormat:
 def records_of_documents(
     documents: Iterable[Document], records: Callable[[Document], list[AgentRecord]]
 ) -> Iterator[DocumentRecords]:
-    """The records of each document by themselves; an InputError becomes the document's problem, and the next is read."""
+    """Yields the result of `records` for each document.
+
+    An InputError becomes the problem of its document, and reading continues with the next document.
+    """
     for document in documents:
         try:
             yield DocumentRecords(document, records(document))
@@ -129,7 +135,11 @@ def records_of_documents(
 def records_of_rows(
     rows: Iterable[Row], records: Callable[[Row], list[AgentRecord]], context: InputContext
 ) -> Iterator[DocumentRecords]:
-    """The records of each row by themselves; an InputError becomes the row's problem, and so does what was wrong with the row itself."""
+    """Yields the result of `records` for each row.
+
+    An InputError, or the problem that the row already has, becomes the problem of its record; then reading continues
+    with the next row.
+    """
     for row in rows:
         document = Document(row.number, b"")
         try:

@@ -1,6 +1,7 @@
-"""Rows of Databricks' inference tables, which log what a serving endpoint was asked and gave, as rows of Agent Evaluation.
+"""Converts rows of Databricks inference tables, the request logs of a serving endpoint, to rows of Agent Evaluation.
 
-Read are the payload tables, with AI Gateway and without, and the agents' request logs made of them.
+The format reads payload tables, with and without AI Gateway, and the request logs of agents that Databricks derives
+from payload tables.
 """
 
 from __future__ import annotations
@@ -17,117 +18,129 @@ from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputCo
 from traceweir.streams.formats.databricks_rows import RowReader, request
 from traceweir.streams.formats.tables import ReadCell, Row, number, text
 
-REQUEST_IDS = ("databricks_request_id", "client_request_id", "request_id")
-MOMENTS = ("timestamp_ms", "request_time", "timestamp")
-DURATIONS = ("execution_time_ms", "execution_duration_ms")
-OK = (200, "200")
-SOURCES: Mapping[str, Sequence[str]] = {
-    "request_id": REQUEST_IDS,
+REQUEST_ID_COLUMNS = ("databricks_request_id", "client_request_id", "request_id")
+TIME_COLUMNS = ("timestamp_ms", "request_time", "timestamp")
+DURATION_COLUMNS = ("execution_time_ms", "execution_duration_ms")
+SUCCESS_STATUS_CODES = (200, "200")
+SOURCE_COLUMNS: Mapping[str, Sequence[str]] = {
+    "request_id": REQUEST_ID_COLUMNS,
     "request": ("request_raw", "request"),
     "response": ("response_raw", "response"),
     "trace": ("trace", "response_raw", "response"),
-    "execution_time_ms": DURATIONS,
+    "execution_time_ms": DURATION_COLUMNS,
 }
-"""Which columns of a log may hold a column of Agent Evaluation, the first before the others."""
+"""The columns of a log that can contain a column of Agent Evaluation; the first column with a value is used."""
 COLUMNS: Mapping[str, ReadCell] = {
-    **dict.fromkeys(("conversation_id", *MOMENTS), text),
-    **dict.fromkeys((name for names in SOURCES.values() for name in names), text),
-    **dict.fromkeys(("status_code", "timestamp_ms", *DURATIONS), number),
+    **dict.fromkeys(("conversation_id", *TIME_COLUMNS), text),
+    **dict.fromkeys((name for names in SOURCE_COLUMNS.values() for name in names), text),
+    **dict.fromkeys(("status_code", "timestamp_ms", *DURATION_COLUMNS), number),
     "request": request,
 }
 
 
 class InferenceTableReader(RowReader):
-    """Makes records of the rows of an inference table."""
+    """Converts the rows of one inference table to records."""
 
     def __init__(self, context: InputContext) -> None:
         super().__init__(context)
-        self._ids: dict[tuple[str | None, str], str] = {}
+        self._first_digests: dict[tuple[str | None, str], str] = {}
+        """The digest of the first row of each conversation and request id."""
 
     def records(self, row: Row) -> list[AgentRecord]:
-        """The row as `invocation.recorded`, in the session of its `conversation_id`; without one it is a session of its own, which ends.
+        """Returns the row as `invocation.recorded`, in the session of its `conversation_id`.
 
-        An id that another row of the session has already is the caller's, who need not have told requests apart: a digest of the row is
-        added to it, so that both are scored, and a file that is sent twice gives duplicates.
+        A row without a `conversation_id` becomes a session of its own, which ends after the row.
+
+        A caller can use the same request id for several requests. If an earlier row of the session has the same id and
+        other content, a digest of the row is added to the id. Both rows are then scored, and a file that is sent twice
+        still produces duplicates.
 
         Raises:
-            InputError: the row cannot be used, as of a request that failed; the message names row and column.
+            InputError: the row cannot be used, for example because its request failed; the message names row and
+                column.
         """
         status = row.columns.get("status_code", 200)
-        if status not in OK:
+        if status not in SUCCESS_STATUS_CODES:
             shown = status if isinstance(status, int | str) else "not 200"
             raise self.error(
                 row, f"column 'status_code': the request failed ({str(shown)[:40]!r}), so there is no answer to score"
             )
         columns = self._columns(row)
         conversation = _text(row.columns.get("conversation_id"))
-        request_id = self._told_apart(row, columns, conversation)
+        request_id = self._unique_request_id(row, columns, conversation)
         session_id = conversation or request_id
         if not isinstance(session_id, str):
-            raise self.error(row, f"columns {', '.join(map(repr, REQUEST_IDS))}: one must name the request")
-        named = columns if request_id is None else columns | {"request_id": request_id}
-        return self.recorded(row, named, session_id, self._moment(row), ends=conversation is None)
+            names = ", ".join(map(repr, REQUEST_ID_COLUMNS))
+            raise self.error(row, f"columns {names}: one of these columns must contain the id of the request")
+        identified = columns if request_id is None else columns | {"request_id": request_id}
+        return self.recorded(row, identified, session_id, self._request_time(row), ends=conversation is None)
 
-    def called(self, row: Row, column: str) -> str:
-        """What the log calls it."""
-        return next((name for name in SOURCES.get(column, ()) if row.columns.get(name)), column)
+    def source_column(self, row: Row, column: str) -> str:
+        """Returns the log's name of a column of Agent Evaluation."""
+        return next((name for name in SOURCE_COLUMNS.get(column, ()) if row.columns.get(name)), column)
 
-    def _told_apart(self, row: Row, columns: JsonObject, conversation: str | None) -> str | None:
+    def _unique_request_id(self, row: Row, columns: JsonObject, conversation: str | None) -> str | None:
         request_id = _text(columns.get("request_id"))
         if request_id is None:
             return None
-        moments = {name: row.columns[name] for name in MOMENTS if name in row.columns}
-        digest = hashlib.sha256(self.encoded(row, columns) + self.encoded(row, moments)).hexdigest()
-        first = self._ids.setdefault((conversation, request_id), digest)
+        times = {name: row.columns[name] for name in TIME_COLUMNS if name in row.columns}
+        digest = hashlib.sha256(self.encoded(row, columns) + self.encoded(row, times)).hexdigest()
+        first = self._first_digests.setdefault((conversation, request_id), digest)
         return request_id if first == digest else f"{request_id}#{digest[:16]}"
 
     def _columns(self, row: Row) -> JsonObject:
-        given = row.columns
-        request = _first(_json(given.get(self.called(row, "request"))))
-        response = _first(_json(given.get(self.called(row, "response"))))
+        logged = row.columns
+        request = _first_record(_parsed_json(logged.get(self.source_column(row, "request"))))
+        response = _first_record(_parsed_json(logged.get(self.source_column(row, "response"))))
         if isinstance(request, dict) and request.keys() & {"text_assessments", "retrieval_assessments"}:
-            raise self.error(row, "column 'request': is feedback on another request, not a request of its own")
-        trace: JsonValue = given.get("trace") or None
+            raise self.error(
+                row, "column 'request': is feedback on another request, so there is no answer to score; remove the row"
+            )
+        trace: JsonValue = logged.get("trace") or None
         if isinstance(response, dict):
             output = response.get("databricks_output")
             if trace is None and isinstance(output, dict):
                 trace = output.get("trace")
             response = {name: value for name, value in response.items() if name != "databricks_output"}
         columns: JsonObject = {
-            "request_id": next((text for name in REQUEST_IDS if (text := _text(given.get(name)))), None),
-            "request": _asked(request),
-            "response": _answered(response),
+            "request_id": next((text for name in REQUEST_ID_COLUMNS if (text := _text(logged.get(name)))), None),
+            "request": _chat_request(request),
+            "response": _response_text(response),
             "trace": trace,
-            "execution_time_ms": next((given[name] for name in DURATIONS if given.get(name) is not None), None),
+            "execution_time_ms": next(
+                (logged[name] for name in DURATION_COLUMNS if logged.get(name) is not None), None
+            ),
         }
         return {name: value for name, value in columns.items() if value is not None}
 
-    def _moment(self, row: Row) -> datetime:
-        name = next((name for name in MOMENTS if row.columns.get(name) is not None), None)
+    def _request_time(self, row: Row) -> datetime:
+        name = next((name for name in TIME_COLUMNS if row.columns.get(name) is not None), None)
         if name is None:
             return self._context.base_time
-        given = row.columns[name]
+        value = row.columns[name]
         try:
-            if isinstance(given, int | float) and not isinstance(given, bool):
-                return datetime.fromtimestamp(given / 1000, UTC)
-            moment = datetime.fromisoformat(given) if isinstance(given, str) else None
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return datetime.fromtimestamp(value / 1000, UTC)
+            time = datetime.fromisoformat(value) if isinstance(value, str) else None
         except (ValueError, OverflowError, OSError):
-            moment = None
-        if moment is None:
+            time = None
+        if time is None:
             raise self.error(
                 row, f"column {name!r}: must be milliseconds since 1970, or a date-time such as 2026-01-31T12:00:00Z"
             )
-        return (
-            moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        )  # Spark's timestamps are written without a zone, in UTC
+        # Spark writes timestamps in UTC and without a time zone.
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _json(value: JsonValue) -> JsonValue:
-    """What the text holds, if it is JSON's object or list; the request logs hold bare text."""
+def _parsed_json(value: JsonValue) -> JsonValue:
+    """Returns the object or list that a JSON text contains; any other value is returned unchanged.
+
+    The request logs of agents contain plain text in place of JSON.
+    """
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
         try:
             return decoded(value)
@@ -136,8 +149,8 @@ def _json(value: JsonValue) -> JsonValue:
     return value
 
 
-def _first(payload: JsonValue) -> JsonValue:
-    """The one request or answer in a payload of a model server's."""
+def _first_record(payload: JsonValue) -> JsonValue:
+    """Returns the first request or response in a payload of an MLflow model server; other payloads are unchanged."""
     if isinstance(payload, dict):
         records = payload.get("dataframe_records", payload.get("predictions"))
         if isinstance(records, list) and records:
@@ -149,18 +162,18 @@ def _first(payload: JsonValue) -> JsonValue:
     return payload
 
 
-def _asked(request: JsonValue) -> JsonValue:
-    """The request; one of OpenAI's Responses API has its messages in `input`."""
+def _chat_request(request: JsonValue) -> JsonValue:
+    """Returns the request; a request of OpenAI's Responses API, which has its messages in `input`, is converted."""
     if isinstance(request, dict) and "messages" not in request and "query" not in request:
-        given = request.get("input")
-        if isinstance(given, list):
-            return {"messages": [_flat(message) for message in given]}
-        return given if isinstance(given, str) else request
+        messages = request.get("input")
+        if isinstance(messages, list):
+            return {"messages": [_with_text_content(message) for message in messages]}
+        return messages if isinstance(messages, str) else request
     return request
 
 
-def _answered(response: JsonValue) -> JsonValue:
-    """The response; of one of OpenAI's Responses API the texts of its messages."""
+def _response_text(response: JsonValue) -> JsonValue:
+    """Returns the texts of the messages of a response of OpenAI's Responses API; any other response unchanged."""
     output = response.get("output") if isinstance(response, dict) else None
     if not isinstance(output, list):
         return response
@@ -169,7 +182,7 @@ def _answered(response: JsonValue) -> JsonValue:
     return "\n".join(texts) if texts else response
 
 
-def _flat(message: JsonValue) -> JsonValue:
+def _with_text_content(message: JsonValue) -> JsonValue:
     texts = _texts(message.get("content")) if isinstance(message, dict) else ()
     return {**message, "content": "\n".join(texts)} if isinstance(message, dict) and texts else message
 

@@ -1,4 +1,4 @@
-"""Rows of Databricks Agent Evaluation as records: each row is a session of one invocation."""
+"""Converts rows of Databricks Agent Evaluation to records: each row is a session of one invocation."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from traceweir.streams.formats.documents import Document, InputError
 from traceweir.streams.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
 
 _NAMESPACE = UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41")
-_PYTHONS_REQUEST = re.compile(r"\s*\{'(messages|query|history)'")
+_PYTHON_REPR_OF_REQUEST = re.compile(r"\s*\{'(messages|query|history)'")
 
 
 def request(cell: str) -> JsonValue:
-    """The request in a cell of CSV: an object with `messages` or `query`, else text.
+    """Returns the request in a CSV cell: an object with `messages` or `query`, otherwise the text.
 
     Raises:
-        ValueError: it is such an object as Python prints it, and no JSON.
+        ValueError: the cell contains such an object in Python's notation instead of JSON.
     """
     if not cell.lstrip().startswith("{"):
         return cell
-    if _PYTHONS_REQUEST.match(cell):
-        raise ValueError(f"is an object as Python prints it, not JSON; {AS_JSON}")
+    if _PYTHON_REPR_OF_REQUEST.match(cell):
+        raise ValueError(f"is an object in Python's notation, not JSON; {AS_JSON}")
     try:
         found = orjson.loads(cell)
     except orjson.JSONDecodeError:
@@ -51,43 +51,45 @@ COLUMNS: Mapping[str, ReadCell] = {
 
 
 class RowReader:
-    """Makes records of the rows of one input."""
+    """Converts the rows of one input to records."""
 
     def __init__(self, context: InputContext) -> None:
-        """Take what is known of the input."""
         self._context = context
-        self._taken: dict[str, tuple[int, str]] = {}
+        self._first_rows: dict[str, tuple[int, str]] = {}
+        """The number and the digest of the first row of each session, by session id."""
 
     def records(self, row: Row) -> list[AgentRecord]:
-        """The row as `invocation.recorded`, and the end of its session.
+        """Returns the row as `invocation.recorded`, and the end of its session.
 
-        The session is called by the row's `request_id`, or else by the file's name, the row's number and its content, so that a file that
-        is sent twice gives duplicates.
+        The session id is the row's `request_id`. If the row has none, the session id is derived from the file's name,
+        the row's number and its content, so that a file that is sent twice produces duplicates.
 
         Raises:
             InputError: the row cannot be used; the message names row and column.
         """
         columns = {name: row.columns[name] for name in COLUMNS if row.columns.get(name) is not None}
         digest = hashlib.sha256(self.encoded(row, columns)).hexdigest()
-        given = columns.get("request_id")
-        own = f"row {os.path.basename(self._context.source)} {row.number} {digest}"
-        session_id = given if isinstance(given, str) and given else str(uuid5(_NAMESPACE, own))
-        number, earlier = self._taken.get(session_id, (row.number, digest))
-        if earlier != digest:
+        request_id = columns.get("request_id")
+        content_name = f"row {os.path.basename(self._context.source)} {row.number} {digest}"
+        session_id = request_id if isinstance(request_id, str) and request_id else str(uuid5(_NAMESPACE, content_name))
+        first_number, first_digest = self._first_rows.get(session_id, (row.number, digest))
+        if first_digest != digest:
             raise self.error(
-                row, f"column 'request_id': {session_id[:80]!r} is that of row {number}, which is another one"
+                row,
+                f"column 'request_id': {session_id[:80]!r} is also the id of row {first_number}, "
+                "which has other content; use a different id in each row",
             )
         records = self.recorded(row, columns, session_id, self._context.base_time, ends=True)
-        self._taken[session_id] = number, earlier
+        self._first_rows[session_id] = first_number, first_digest
         return records
 
     def recorded(
-        self, row: Row, columns: JsonObject, session_id: str, moment: datetime, *, ends: bool
+        self, row: Row, columns: JsonObject, session_id: str, occurred_at: datetime, *, ends: bool
     ) -> list[AgentRecord]:
-        """The columns as `invocation.recorded`, and with `ends` the end of the session.
+        """Returns the columns as `invocation.recorded`; if `ends` is true, also the end of the session.
 
         Raises:
-            InputError: they are no row of Agent Evaluation.
+            InputError: the columns are not a row of Agent Evaluation, or the records are too large for a session.
         """
         self._validate(row, columns)
         request_id = columns.get("request_id")
@@ -95,26 +97,26 @@ class RowReader:
             "type": "invocation.recorded",
             "session_id": session_id,
             "invocation_id": request_id if isinstance(request_id, str) else "",
-            "occurred_at": moment.isoformat(),
+            "occurred_at": occurred_at.isoformat(),
             "row": columns,
         }
-        end: JsonObject = {"type": "session.ended", "session_id": session_id, "occurred_at": moment.isoformat()}
+        end: JsonObject = {"type": "session.ended", "session_id": session_id, "occurred_at": occurred_at.isoformat()}
         records = [self._record(row, session_id, each) for each in ([event, end] if ends else [event])]
         size = sum(len(record.value) for record in records)
         limit = self._context.max_session_bytes
         if size > limit:
             raise self.error(
                 row,
-                f"has {size} bytes as a session, and one takes {limit} at most (TRACEWEIR_SEGMENT_MAX_BYTES); "
-                "leave out what is large in its trace",
+                f"has {size} bytes as a session, and a session can have at most {limit} bytes "
+                "(TRACEWEIR_SEGMENT_MAX_BYTES); shorten the large parts of its trace",
             )
         return records
 
     def encoded(self, row: Row, columns: JsonObject) -> bytes:
-        """The columns as JSON.
+        """Returns the columns as JSON with sorted keys.
 
         Raises:
-            InputError: JSON cannot say them; the message names the column.
+            InputError: JSON cannot represent a column; the message names the column.
         """
         try:
             return orjson.dumps(columns, option=orjson.OPT_SORT_KEYS)
@@ -124,16 +126,16 @@ class RowReader:
                     orjson.dumps(value)
                 except orjson.JSONEncodeError as error:
                     raise self.error(
-                        row, f"column {self.called(row, name)!r}: cannot be written as JSON ({error})"
+                        row, f"column {self.source_column(row, name)!r}: cannot be written as JSON ({error})"
                     ) from None
             raise
 
-    def called(self, row: Row, column: str) -> str:
-        """What the input itself calls a column of Agent Evaluation."""
+    def source_column(self, row: Row, column: str) -> str:
+        """Returns the input's own name of a column of Agent Evaluation."""
         return column
 
     def error(self, row: Row, what: str) -> InputError:
-        """What is wrong with a row."""
+        """Returns an error that names the row."""
         return self._context.row_error(row, what)
 
     def _validate(self, row: Row, columns: JsonObject) -> None:
@@ -144,13 +146,13 @@ class RowReader:
             raise self.error(row, "; ".join(self._problem(row, each) for each in found[:5])) from None
 
     def _problem(self, row: Row, error: ErrorDetails) -> str:
-        """A problem of pydantic's as `column 'x': rule`."""
+        """Returns a problem that pydantic found as `column 'x': rule`."""
         found = error.get("ctx", {}).get("columns") or [str(part) for part in error["loc"][:1]]
-        columns = list(dict.fromkeys(self.called(row, column) for column in found))
+        columns = list(dict.fromkeys(self.source_column(row, column) for column in found))
         where = f"column{'s' if len(columns) > 1 else ''} {' and '.join(map(repr, columns))}: " if columns else ""
         value = error["input"]
-        plain = isinstance(value, bool | int | float)
-        got = f" (got {orjson.dumps(value).decode()[:40]})" if plain and error["loc"] else ""
+        is_scalar = isinstance(value, bool | int | float)
+        got = f" (got {orjson.dumps(value).decode()[:40]})" if is_scalar and error["loc"] else ""
         return where + str(error["msg"]).removeprefix("Value error, ") + got
 
     def _record(self, row: Row, session_id: str, event: JsonObject) -> AgentRecord:
@@ -159,12 +161,12 @@ class RowReader:
         try:
             EVENT.validate_json(value)
         except ValidationError as error:
-            raise self.error(row, f"gives no valid event: {explain(error)}") from None
+            raise self.error(row, f"does not make a valid event: {explain(error)}") from None
         return AgentRecord("event", session_id, value)
 
 
 def looks_like_a_row(document: JsonValue) -> bool:
-    """Whether a document is a row, and neither a trace nor an event.
+    """Returns whether a document is a row, and neither a trace nor an event.
 
     >>> looks_like_a_row({"request": "q", "response": "a"}), looks_like_a_row({"type": "session.ended"})
     (True, False)
@@ -175,37 +177,37 @@ def looks_like_a_row(document: JsonValue) -> bool:
 
 
 class EvaluationRows:
-    """The rows of one evaluation set: the first 10,000 are read, and one problem says how many were left out."""
+    """Converts the first 10,000 rows of one evaluation set; a single problem reports that later rows are left out."""
 
     def __init__(self, context: InputContext) -> None:
-        """Take what is known of the input."""
         self._context = context
         self._reader = RowReader(context)
         self._count = 0
-        self._first_left_out = 0
+        self._first_omitted_row = 0
+        """The number of the first row after the limit; 0 if the set has no such row."""
 
-    def take(self, row: Row) -> Iterator[DocumentRecords]:
-        """The records of the next row, or its problem; nothing of a row behind the limit."""
+    def convert(self, row: Row) -> Iterator[DocumentRecords]:
+        """Yields the records of the next row, or its problem; yields nothing for a row after the limit."""
         self._count += 1
         if self._count > MAX_ROWS:
-            self._first_left_out = self._first_left_out or row.number
+            self._first_omitted_row = self._first_omitted_row or row.number
             return
         yield from records_of_rows([row], self._reader.records, self._context)
 
-    def left_out(self) -> Iterator[DocumentRecords]:
-        """After the last row: the problem of the rows behind the limit, if there were some."""
-        if self._first_left_out:
-            row = Row(self._first_left_out, {})
-            what = f"and all behind it are left out: {TOO_MANY.format(MAX_ROWS, self._count)} Divide the file."
+    def omitted_rows(self) -> Iterator[DocumentRecords]:
+        """Yields, after the last row, one problem for all rows after the limit; nothing if no row was left out."""
+        if self._first_omitted_row:
+            row = Row(self._first_omitted_row, {})
+            what = f"and all later rows are left out: {TOO_MANY.format(MAX_ROWS, self._count)} Split the file."
             yield DocumentRecords(Document(row.number, b""), [], self._context.row_error(row, what))
 
 
 def read_evaluation_rows(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentRecords]:
-    """The records of each row of an evaluation set, in order."""
-    taken = EvaluationRows(context)
+    """Yields the records of each row of an evaluation set, in order."""
+    evaluation_set = EvaluationRows(context)
     for row in rows:
-        yield from taken.take(row)
-    yield from taken.left_out()
+        yield from evaluation_set.convert(row)
+    yield from evaluation_set.omitted_rows()
 
 
 AGENT_EVALUATION = InputFormat(

@@ -20,9 +20,9 @@ class Document(NamedTuple):
     """One document of the input, not parsed yet."""
 
     number: int
-    """The position, from 1: the line of JSON Lines, else its place among the elements."""
+    """The position, from 1: the line number in JSON Lines, otherwise the number of the element."""
     raw: bytes
-    """The bytes as they stand in the file, readable or not. Only line ends and a byte order mark are not kept."""
+    """The unchanged bytes of the file, valid JSON or not, without line ends and byte order mark."""
 
 
 def read_documents(stream: BinaryIO) -> Iterator[Document]:
@@ -30,11 +30,12 @@ def read_documents(stream: BinaryIO) -> Iterator[Document]:
 
     The beginning of the input determines its form. `[` starts one array, unless the array ends on its line and more
     follows: then the input is JSON Lines. An object that is incomplete on its line starts a sequence of pretty-printed
-    objects. Any other input is JSON Lines, yielded as they are read; blank lines are skipped, and a line that is not JSON
-    is yielded as well. Numbers, key order and spaces are kept as written, because the content is not converted.
+    objects. Any other input is JSON Lines, and each line is yielded when it is read; blank lines are skipped, and a
+    line that is not JSON is yielded as well. Numbers, key order and spaces are kept as written, because the content is
+    not converted.
 
     Raises:
-        InputError: an array, or pretty-printed objects, cannot be read to the end.
+        InputError: an array, or a sequence of pretty-printed objects, cannot be read to the end.
 
     >>> import io
     >>> list(read_documents(io.BytesIO(b'[{"a": 1}, {"b": 2.50}]')))
@@ -50,11 +51,11 @@ def read_documents(stream: BinaryIO) -> Iterator[Document]:
     if first.raw.lstrip(BLANK).startswith(b"["):
         documents.extend(islice(lines, 1))
         if len(documents) == 1 or not _is_json(first.raw):
-            documents = _elements(_Whole(name_of(stream), [*documents, *lines]))
-    elif _goes_on(first.raw):
+            documents = _array_elements(_InputText(name_of(stream), [*documents, *lines]))
+    elif _starts_unfinished_object(first.raw):
         documents.extend(lines)
         try:
-            documents = _objects(_Whole(name_of(stream), documents))
+            documents = _object_sequence(_InputText(name_of(stream), documents))
         except InputError:
             cut_off = len(documents) == 1 or _is_json(documents[1].raw)
             if not cut_off:
@@ -87,14 +88,17 @@ def _is_json(raw: bytes) -> bool:
     return True
 
 
-def _goes_on(raw: bytes) -> bool:
-    """Whether a line begins an object that the next line may go on with. A line cut off at random seldom ends like this."""
+def _starts_unfinished_object(raw: bytes) -> bool:
+    """Returns whether a line begins an object that can continue on the next line.
+
+    Such a line ends with `{`, `[`, `,` or `:`. A truncated line of JSON Lines seldom ends with one of these characters.
+    """
     text = raw.strip(BLANK)
     return text.startswith(b"{") and text.endswith((b"{", b"[", b",", b":")) and not _is_json(text)
 
 
-class _Whole:
-    """An input that was read to its end; errors keep the line numbers."""
+class _InputText:
+    """The text of a whole input; its errors name the line and the column in the file."""
 
     def __init__(self, name: str, lines: list[Document]) -> None:
         self.name = name
@@ -113,7 +117,7 @@ class _Whole:
         return position
 
     def value(self, position: int) -> tuple[bytes, int]:
-        """The JSON value that begins here, as it stands, and the position behind it."""
+        """Returns the unchanged bytes of the JSON value that begins at `position`, and the position after the value."""
         try:
             _, end = _DECODER.raw_decode(self.text, position)
         except json.JSONDecodeError as error:
@@ -128,10 +132,13 @@ class _Whole:
         return InputError(f"{self.name}, line {line}, column {column}: the input {what}. {fix}.")
 
 
-_FIX = "Mend it there, or write one document a line (JSON Lines), of which an unreadable one does not stop the others"
+_FIX = (
+    "Correct the input there, or write one document per line (JSON Lines), "
+    "because an unreadable line of JSON Lines does not stop the others"
+)
 
 
-def _elements(whole: _Whole) -> list[Document]:
+def _array_elements(whole: _InputText) -> list[Document]:
     found: list[Document] = []
     position = whole.skip(whole.skip(0) + 1)
     closed = whole.text[position : position + 1] == "]"
@@ -141,17 +148,17 @@ def _elements(whole: _Whole) -> list[Document]:
         position = whole.skip(position)
         mark = whole.text[position : position + 1]
         if mark not in (",", "]"):
-            raise whole.error(position, f"has neither comma nor ] after element {len(found)} of its array", _FIX)
+            raise whole.error(position, f"has neither a comma nor ] after element {len(found)} of its array", _FIX)
         closed = mark == "]"
         if not closed:
             position = whole.skip(position + 1)
     position = whole.skip(position + 1)
     if position < len(whole.text):
-        raise whole.error(position, "goes on after the end of its array", _FIX)
+        raise whole.error(position, "continues after the end of its array", _FIX)
     return found
 
 
-def _objects(whole: _Whole) -> list[Document]:
+def _object_sequence(whole: _InputText) -> list[Document]:
     found: list[Document] = []
     position = whole.skip(0)
     while position < len(whole.text):

@@ -21,7 +21,7 @@ TABLES = {".csv": read_csv, ".parquet": read_parquet}
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """The file of this name, or standard input for `-`.
+    """Opens the file of this name for reading bytes; `-` is standard input, which stays open afterwards.
 
     Raises:
         InputError: the file cannot be opened.
@@ -42,8 +42,8 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 def base_time_of(stream: BinaryIO) -> datetime:
     """Returns the start time of an undated transcript in this input: the modification time of the file.
 
-    Of a pipe, which has none, 1970. The present would be nearer to the truth, but sending an input twice would then send every trace twice,
-    with two contents.
+    A pipe has no modification time; its start time is 1970-01-01. The current time would be more accurate, but then an
+    input that is sent twice would produce every trace twice, with two different contents.
     """
     try:
         found = os.fstat(stream.fileno())
@@ -73,7 +73,7 @@ def read_input(
         return input_format.read(read_documents(stream), context)
     if input_format.read_rows is None:
         raise InputError(
-            f"{source}: is a table, and documents of the format {input_format.name} are JSON; "
-            "name another --format, or none"
+            f"{source}: is a table, but the format {input_format.name} reads only JSON documents; "
+            "choose another --format, or omit --format"
         )
     return input_format.read_rows(read_table(stream, input_format.columns), context)

@@ -1,7 +1,8 @@
-"""Chat transcripts in OpenAI's format: one becomes invocation events, a reasoning trace and the end of its session.
+"""Converts chat transcripts in OpenAI's format to invocation events, a reasoning trace and the end of the session.
 
-What the agent said is a thought, a tool call a tool_call, a tool's answer an observation; the call after a failed one is an error_recovery.
-A reward or a label in the file is never read: what somebody knows of the outcome must not decide what the trace is worth.
+In the trace, a text of the agent becomes a `thought` step, a tool call a `tool_call` and the answer of a tool an
+`observation`; the first call after a failed call becomes an `error_recovery`. A reward or a label in the file is never
+read, because knowledge of the outcome must not influence the score of the trace.
 """
 
 from __future__ import annotations
@@ -31,35 +32,37 @@ from traceweir.streams.formats.openai_chat_messages import ChatTurn, Message, Pl
 
 _CONTEXT = "https://openknowledgepulse.org/schema/v1"
 _NAMESPACE = UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77")
-_APART = timedelta(milliseconds=1)
-_LATEST = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
-"""When a transcript may begin at the latest: a day is time for more events than any document holds."""
+_RECORD_INTERVAL = timedelta(milliseconds=1)
+"""The time between two records of a transcript."""
+_LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
+"""The latest start time of a transcript. The remaining day is long enough for the events of any document."""
 
 
 def transcript_events(
     document: JsonObject, index: int, source: str, base_time: datetime, task_domain: str = DEFAULT_DOMAIN
 ) -> list[AgentRecord]:
-    """The invocation events of a transcript in order, then its trace, then `session.ended`.
+    """Returns the invocation events of a transcript in order, then its trace, then `session.ended`.
 
-    A user message begins an invocation; the agent's last text before the next one is its final response, earlier texts are intermediate.
-    The ids depend on the transcript's own id, or else on the source's file name, the index and what was said, so that a file sent twice
-    gives duplicates.
+    Each user message begins an invocation. The agent's last text before the next user message is the final response of
+    the invocation; earlier texts are intermediate responses. All ids derive from the transcript's own id. If the
+    transcript has no id, they derive from the source's file name, the index and the messages, so that a file that is
+    sent twice produces duplicates.
 
     Args:
         document: An object with `messages` or `traj`.
-        index: Its number in the source, from 1.
-        source: The file's path or name.
-        base_time: When the transcript began, if it does not say so itself (`created` or `created_at`). Events follow
-            a millisecond apart.
-        task_domain: The trace's domain, if the transcript names none.
+        index: The number of the document in the source, from 1.
+        source: The path or the name of the file.
+        base_time: The start time of a transcript that has neither `created` nor `created_at`. The records follow each
+            other at intervals of one millisecond.
+        task_domain: The domain of the trace, if the transcript names no domain.
 
     Raises:
-        InputError: it is no such transcript; the message names the document and the field.
+        InputError: the document is not a transcript; the message names the document and the field.
     """
     place = Place(source, index)
     messages = messages_of(document, place)
     trace = _trace(document, messages, task_domain, place)
-    recording = _Recording(_session_id(document, place), _began(document, base_time, place), place)
+    recording = _SessionRecorder(_session_id(document, place), _start_time(document, base_time, place), place)
     turns = turns_of(messages)
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
         recording.turn(f"turn-{number}", turn)
@@ -68,13 +71,13 @@ def transcript_events(
     return recording.records
 
 
-class _Recording:
-    """The records of one session as they come about."""
+class _SessionRecorder:
+    """Collects the records of one session, each one millisecond after the record before."""
 
-    def __init__(self, session_id: str, began: datetime, place: Place) -> None:
+    def __init__(self, session_id: str, start_time: datetime, place: Place) -> None:
         self.records: list[AgentRecord] = []
         self._session_id = session_id
-        self._now = began
+        self._now = start_time
         self._place = place
 
     def turn(self, invocation_id: str, turn: ChatTurn) -> None:
@@ -86,11 +89,11 @@ class _Recording:
                 answer: JsonObject = {"name": message.tool, "call_id": message.call_id, outcome: message.text}
                 self.event("tool.returned", invocation_id, answer)
             elif message.text and number != turn.final:
-                said: JsonObject = {"author": "assistant", "content": _content(message.text, "model")}
-                self.event("response.intermediate", invocation_id, said)
+                intermediate: JsonObject = {"author": "assistant", "content": _content(message.text, "model")}
+                self.event("response.intermediate", invocation_id, intermediate)
             for call in message.calls:
-                called: JsonObject = {"name": call.name, "args": call.arguments, "call_id": call.id}
-                self.event("tool.called", invocation_id, called)
+                tool_call: JsonObject = {"name": call.name, "args": call.arguments, "call_id": call.id}
+                self.event("tool.called", invocation_id, tool_call)
         if turn.final is not None:
             response = _content(turn.messages[turn.final].text, "model")
             self.event("invocation.completed", invocation_id, {"final_response": response})
@@ -98,45 +101,45 @@ class _Recording:
     def event(self, kind: str, invocation_id: str, body: JsonObject) -> None:
         envelope: JsonObject = {"type": kind, "session_id": self._session_id, "invocation_id": invocation_id}
         body = envelope | body
-        # The content is part of the id, so that two transcripts that were given one session id do not pass for duplicates.
+        # The content is part of the id, so that two different transcripts with the same session id are not duplicates.
         identity = uuid5(_NAMESPACE, f"event {len(self.records)} {_digest(body, self._place)}")
         value = _encode(body | {"event_id": str(identity), "occurred_at": self._tick().isoformat()}, self._place)
         try:
             EVENT.validate_json(value)
         except ValidationError as error:
-            raise self._place.error(f"gives no valid {kind} event: {explain(error)}") from None
+            raise self._place.error(f"does not make a valid {kind} event: {explain(error)}") from None
         self.records.append(AgentRecord("event", self._session_id, value))
 
     def trace(self, document: JsonObject) -> None:
         created_at = self._tick().isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-        own: JsonObject = {"created_at": created_at, "session_id": self._session_id}
+        trace_metadata: JsonObject = {"created_at": created_at, "session_id": self._session_id}
         metadata = document["metadata"]
         if isinstance(metadata, dict):
-            own |= metadata
+            trace_metadata |= metadata
         head: JsonObject = {"@context": _CONTEXT, "@type": "ReasoningTrace"}
         head["id"] = f"kp:trace:{uuid5(_NAMESPACE, f'trace {self._session_id}')}"
-        value = _encode(head | document | {"metadata": own}, self._place)
+        value = _encode(head | document | {"metadata": trace_metadata}, self._place)
         try:
             ReasoningTrace.model_validate_json(value)
         except ValidationError as error:
-            raise self._place.error(f"gives no valid trace: {explain(error)}") from None
+            raise self._place.error(f"does not make a valid trace: {explain(error)}") from None
         self.records.append(AgentRecord("trace", self._session_id, value))
 
     def _tick(self) -> datetime:
-        self._now += _APART
+        self._now += _RECORD_INTERVAL
         return self._now
 
 
 def _trace(document: JsonObject, messages: Sequence[Message], task_domain: str, place: Place) -> JsonObject:
-    """The trace but for its ids and its time."""
+    """Returns the trace without ids and time."""
     steps = _steps(messages)
     if not steps:
-        raise place.error("holds no message of an assistant or a tool, so there is nothing to score; leave it out")
-    asked = [message.text for message in messages if message.role == "user" and message.text.strip()]
-    said = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
-    domain = _own(document, "task_domain")
-    success = _own(document, "success")
-    confidence = _own(document, "confidence")
+        raise place.error("contains no message of an assistant or a tool, so there is nothing to score; remove it")
+    user_texts = [message.text for message in messages if message.role == "user" and message.text.strip()]
+    agent_texts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    domain = _field(document, "task_domain")
+    success = _field(document, "success")
+    confidence = _field(document, "confidence")
     metadata: JsonObject = {
         "framework": "openai-chat",
         "task_domain": task_domain if domain is None else domain,
@@ -147,10 +150,10 @@ def _trace(document: JsonObject, messages: Sequence[Message], task_domain: str, 
     }
     return {
         "metadata": metadata,
-        "task": {"objective": [*asked, *said, "(no objective)"][0]},
+        "task": {"objective": [*user_texts, *agent_texts, "(no objective)"][0]},
         "steps": list(steps),
         "outcome": {
-            "result_summary": said[-1] if said else "",
+            "result_summary": agent_texts[-1] if agent_texts else "",
             "confidence": 1.0 if confidence is None else confidence,
         },
     }
@@ -161,7 +164,7 @@ def _steps(messages: Sequence[Message]) -> list[JsonObject]:
     failed = False
     for message in messages:
         if message.role == "tool":
-            # In `content`, not `output_summary`: what the agent learned is part of what makes a trace novel.
+            # `content`, not `output_summary`: the novelty metric compares `content`, and must include answers of tools.
             steps.append({"step_id": len(steps), "type": "observation", "content": message.text})
             failed = failed or message.failed
         elif message.role == "assistant" and message.text:
@@ -179,8 +182,8 @@ def _steps(messages: Sequence[Message]) -> list[JsonObject]:
     return steps
 
 
-def _own(document: JsonObject, name: str) -> JsonValue:
-    """What the transcript itself says, at its top or in its `metadata`."""
+def _field(document: JsonObject, name: str) -> JsonValue:
+    """Returns a field at the top of the transcript, or otherwise in its `metadata`; None if it is absent."""
     metadata = document.get("metadata")
     inner = metadata.get(name) if isinstance(metadata, dict) else None
     return inner if document.get(name) is None else document[name]
@@ -188,42 +191,49 @@ def _own(document: JsonObject, name: str) -> JsonValue:
 
 def _session_id(document: JsonObject, place: Place) -> str:
     for name in ("session_id", "id", "conversation_id"):
-        given = document.get(name)
-        if given is None or given == "":
+        value = document.get(name)
+        if value is None or value == "":
             continue
-        if not isinstance(given, str | int) or isinstance(given, bool):
-            raise place.error(f"{name} must be a string")
-        return str(given)
-    said = {name: document.get(name) for name in ("messages", "traj", "task_id", "trial")}
-    return str(uuid5(_NAMESPACE, f"session {place.file_name} {place.number} {_digest(said, place)}"))
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            raise place.error(f"{name} must be a string or an integer")
+        return str(value)
+    content = {name: document.get(name) for name in ("messages", "traj", "task_id", "trial")}
+    return str(uuid5(_NAMESPACE, f"session {place.file_name} {place.number} {_digest(content, place)}"))
 
 
-def _began(document: JsonObject, base_time: datetime, place: Place) -> datetime:
+def _start_time(document: JsonObject, base_time: datetime, place: Place) -> datetime:
     name = "created" if document.get("created") is not None else "created_at"
-    given = document.get(name)
-    if given is None:
+    value = document.get(name)
+    if value is None:
         return base_time.astimezone(UTC)
     try:
-        moment = _moment(given)
-    except (ValueError, OverflowError, OSError):  # in UTC, both ends of the calendar can be passed
-        moment = None
-    if moment is None:
+        time = _parse_time(value)
+    except (ValueError, OverflowError, OSError):  # conversion to UTC can leave the range of datetime at both ends
+        time = None
+    if time is None:
         raise place.error(
             f"{name} must be seconds since 1970, or a date-time with its zone such as 2026-01-31T12:00:00Z"
         )
-    if moment > _LATEST:
-        raise place.error(f"{name} is on the last day of the calendar, {_LATEST:%Y-%m-%d}; no event could follow")
-    return moment
+    if time > _LATEST_START:
+        raise place.error(
+            f"{name} is on the last day of the calendar, {_LATEST_START:%Y-%m-%d}; use an earlier time, because the "
+            "events follow this time"
+        )
+    return time
 
 
-def _moment(given: JsonValue) -> datetime | None:
-    """The moment in UTC; None for what names none."""
-    match given:
-        case int() | float() if not isinstance(given, bool):
-            return datetime.fromtimestamp(given, UTC)
+def _parse_time(value: JsonValue) -> datetime | None:
+    """Returns the time in UTC; None for a date-time without a zone, and for a value that is neither number nor string.
+
+    Raises:
+        ValueError, OverflowError, OSError: the value is not a time that datetime can represent.
+    """
+    match value:
+        case int() | float() if not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
         case str():
-            moment = datetime.fromisoformat(given)
-            return None if moment.tzinfo is None else moment.astimezone(UTC)
+            time = datetime.fromisoformat(value)
+            return None if time.tzinfo is None else time.astimezone(UTC)
     return None
 
 
@@ -243,11 +253,12 @@ def _encode(body: JsonObject, place: Place) -> bytes:
 
 
 class _Transcripts:
-    """The transcripts of one input, each in a session of its own."""
+    """Converts the transcripts of one input; each transcript is a session of its own."""
 
     def __init__(self, context: InputContext) -> None:
         self._context = context
-        self._taken: dict[str, tuple[int, bytes]] = {}
+        self._first_documents: dict[str, tuple[int, bytes]] = {}
+        """The number and the digest of the first document of each session, by session id."""
 
     def records(self, document: Document) -> list[AgentRecord]:
         records = _records(self._object(document), document, self._context)
@@ -260,19 +271,25 @@ class _Transcripts:
         except orjson.JSONDecodeError as error:
             raise self._context.document_error(document, f"is not JSON ({error})") from None
         if not isinstance(found, dict):
-            raise self._context.document_error(document, "is no object; a transcript is one, with its messages in it")
+            raise self._context.document_error(
+                document, "is not a JSON object; a transcript must be an object that contains its messages"
+            )
         return found
 
     def _refuse_shared_session(self, records: list[AgentRecord], document: Document) -> None:
-        """Two transcripts in one session would be read as one, and the later trace as a revision of the earlier."""
+        """Rejects a transcript with the session id of an earlier, different transcript.
+
+        Two transcripts in one session would be scored as one conversation, and the later trace would be read as a
+        revision of the earlier trace.
+        """
         session_id = records[0].session_id or ""
         digest = hashlib.sha256(b"\n".join(record.value for record in records)).digest()
-        number, earlier = self._taken.setdefault(session_id, (document.number, digest))
-        if earlier != digest:
+        first_number, first_digest = self._first_documents.setdefault(session_id, (document.number, digest))
+        if first_digest != digest:
             raise self._context.document_error(
                 document,
-                f"its session id {session_id[:80]!r} is that of document {number}, which is another "
-                "transcript; give each its own session_id, or leave the ids out",
+                f"has the session id {session_id[:80]!r} of document {first_number}, which is a different transcript; "
+                "use a different session_id in each transcript, or remove the ids",
             )
 
 

@@ -1,4 +1,4 @@
-"""What an OpenAI chat transcript says: its messages, checked and told apart, and the turns that they make."""
+"""Parses and validates the messages of an OpenAI chat transcript, and groups them into turns."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
 from traceweir.streams.formats.documents import InputError
 
-_UNSPOKEN = ("system", "developer")
+_IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
 
 
 class Place(NamedTuple):
-    """Where a transcript stands, for messages about it."""
+    """The source of a transcript and its number there, for error messages and ids."""
 
     source: str
+    """The path of the file, or another name of the input."""
     number: int
+    """The number of the document, from 1."""
 
     @property
     def file_name(self) -> str:
-        """The source without its folders: the same file reached over another path is the same file."""
+        """The source without its folders, so that ids do not depend on the path by which a file is opened."""
         return PurePath(self.source).name
 
     def error(self, what: str) -> InputError:
-        """An error that names the document."""
+        """Returns an error that names the document."""
         return InputError(f"{self.source}: document {self.number}: {what}")
 
 
@@ -45,45 +47,47 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message that says or does something."""
+    """A message of the user, the agent or a tool."""
 
     role: Literal["user", "assistant", "tool"]
     text: str
     calls: tuple[Call, ...] = ()
     call_id: str | None = None
-    """Of a tool's answer: the call that it answers."""
+    """For the answer of a tool: the id of the call that it answers."""
     tool: str = ""
-    """Of a tool's answer: the tool; empty if nothing tells."""
+    """For the answer of a tool: the tool's name; empty if the transcript does not name the tool."""
     failed: bool = False
-    """Of a tool's answer: the call failed."""
+    """For the answer of a tool: whether the call failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
-    """A user message and what followed until the next; without a user message where the agent spoke first."""
+    """A user message and all messages before the next user message."""
 
     question: Message | None
+    """The user message; None for messages of the agent before the first user message."""
     messages: tuple[Message, ...]
+    """The messages after the user message."""
 
     @property
     def final(self) -> int | None:
-        """The place of the agent's last text among the messages: its final response."""
-        spoken = [i for i, message in enumerate(self.messages) if message.role == "assistant" and message.text]
-        return spoken[-1] if spoken else None
+        """The index of the agent's last text in `messages`, which is the final response; None without a text."""
+        with_text = [i for i, message in enumerate(self.messages) if message.role == "assistant" and message.text]
+        return with_text[-1] if with_text else None
 
 
 def messages_of(document: JsonObject, place: Place) -> list[Message]:
-    """The messages of a transcript, from `messages` or else `traj`; those of the system are left out.
+    """Returns the messages of a transcript, from `messages` or otherwise `traj`, without system messages.
 
     Raises:
-        InputError: there are none, or one cannot be understood.
+        InputError: the transcript has no messages, or a message is not valid.
     """
     name = next((key for key in ("messages", "traj") if document.get(key) is not None), None)
     if name is None:
-        raise place.error("has neither 'messages' nor 'traj'; a chat transcript keeps its messages in one of them")
+        raise place.error("has neither 'messages' nor 'traj'; one of these keys must contain the messages")
     found = document[name]
     if not isinstance(found, list) or not found:
-        raise place.error(f"{name} is {_shown(found)}; it must be a list of at least one message")
+        raise place.error(f"{name} is {_summary(found)}; {name} must be a list of at least one message")
     tools: dict[str, str] = {}
     messages = []
     for index, item in enumerate(found):
@@ -95,7 +99,7 @@ def messages_of(document: JsonObject, place: Place) -> list[Message]:
 
 
 def turns_of(messages: Sequence[Message]) -> list[ChatTurn]:
-    """The messages by turn."""
+    """Groups the messages into turns, in order; each user message begins a turn."""
     return [
         ChatTurn(group[0], tuple(group[1:])) if group[0].role == "user" else ChatTurn(None, tuple(group))
         for group in _groups(messages)
@@ -115,7 +119,7 @@ def _groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 def _message(item: JsonValue, field: str, tools: dict[str, str], place: Place) -> Message | None:
     if not isinstance(item, dict):
-        raise place.error(f"{field} is {_shown(item)}; a message is an object with a role")
+        raise place.error(f"{field} is {_summary(item)}; a message must be an object with a role")
     text = _text(item.get("content"), f"{field}.content", place)
     match item.get("role"):
         case "user":
@@ -128,20 +132,20 @@ def _message(item: JsonValue, field: str, tools: dict[str, str], place: Place) -
             call_id, name = _identifier(item.get("tool_call_id")), item.get("name")
             tool = name if isinstance(name, str) and name else tools.get(call_id or "", "")
             return Message("tool", text, call_id=call_id, tool=tool, failed=_failed(item, text))
-        case role if role in _UNSPOKEN:
+        case role if role in _IGNORED_ROLES:
             return None
         case role:
-            raise place.error(f"{field}.role is {_shown(role)}; known roles: {_KNOWN_ROLES}")
+            raise place.error(f"{field}.role is {_summary(role)}; the role must be one of {_KNOWN_ROLES}")
 
 
 def _text(content: JsonValue, field: str, place: Place) -> str:
-    """The text of a message's content; parts a line each, one that is no text as its kind in brackets."""
+    """Returns the text of a message's content, one line for each part; a part without text is its type in brackets."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise place.error(f"{field} is {_shown(content)}; it must be a string, null or a list of parts")
+        raise place.error(f"{field} is {_summary(content)}; the content must be a string, null or a list of parts")
     texts = []
     for index, part in enumerate(content):
         if isinstance(part, dict) and isinstance(part.get("type"), str):
@@ -150,18 +154,20 @@ def _text(content: JsonValue, field: str, place: Place) -> str:
         elif isinstance(part, str):
             texts.append(part)
         else:
-            raise place.error(f"{field}[{index}] is {_shown(part)}; a part is an object with a type, such as text")
+            raise place.error(
+                f"{field}[{index}] is {_summary(part)}; a part must be an object with a type, such as text"
+            )
     return "\n".join(texts)
 
 
 def _calls(item: JsonObject, field: str, place: Place) -> Iterator[Call]:
     calls = item.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise place.error(f"{field}.tool_calls is {_shown(calls)}; it must be a list")
+        raise place.error(f"{field}.tool_calls is {_summary(calls)}; tool_calls must be a list")
     for index, call in enumerate(calls):
         path = f"{field}.tool_calls[{index}]"
         if not isinstance(call, dict):
-            raise place.error(f"{path} is {_shown(call)}; a tool call is an object with a function")
+            raise place.error(f"{path} is {_summary(call)}; a tool call must be an object with a function")
         yield _call(call.get("function"), _identifier(call.get("id")), f"{path}.function", place)
     if item.get("function_call") is not None:
         yield _call(item["function_call"], None, f"{field}.function_call", place)
@@ -170,27 +176,33 @@ def _calls(item: JsonObject, field: str, place: Place) -> Iterator[Call]:
 def _call(function: JsonValue, call_id: str | None, field: str, place: Place) -> Call:
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(name, str) or not name:
-        raise place.error(f"{field} is {_shown(function)}; it must be an object with the tool's name")
+        raise place.error(f"{field} is {_summary(function)}; a function must be an object with the tool's name")
     return Call(call_id, name, _arguments(function.get("arguments")))
 
 
-def _arguments(given: JsonValue) -> JsonObject:
-    """The arguments as an object. Models write broken JSON at times, and what they wrote is what was tried: it is kept as text."""
-    if given is None or given == "":
+def _arguments(arguments: JsonValue) -> JsonObject:
+    """Returns the arguments as an object.
+
+    Models sometimes write invalid JSON. Such arguments are kept as text, because they show what the agent tried.
+    """
+    if arguments is None or arguments == "":
         return {}
-    if isinstance(given, dict):
-        return given
-    if not isinstance(given, str):
-        return {"arguments": orjson.dumps(given).decode()}
+    if isinstance(arguments, dict):
+        return arguments
+    if not isinstance(arguments, str):
+        return {"arguments": orjson.dumps(arguments).decode()}
     try:
-        parsed = orjson.loads(given)
+        parsed = orjson.loads(arguments)
     except orjson.JSONDecodeError:
-        return {"arguments": given}
-    return parsed if isinstance(parsed, dict) else {"arguments": given}
+        return {"arguments": arguments}
+    return parsed if isinstance(parsed, dict) else {"arguments": arguments}
 
 
 def _failed(item: JsonObject, text: str) -> bool:
-    """Whether a tool's answer is an error: it is marked as one, begins with "Error", or is an object that has an `error`."""
+    """Returns whether the answer of a tool is an error.
+
+    An error is marked as an error, begins with "Error" in any case of letters, or is an object that has an `error`.
+    """
     if item.get("is_error") is True or item.get("status") == "error" or text.lstrip()[:5].lower() == "error":
         return True
     if not text.lstrip().startswith("{"):
@@ -199,7 +211,7 @@ def _failed(item: JsonObject, text: str) -> bool:
         answer = orjson.loads(text)
     except orjson.JSONDecodeError:
         return False
-    # `"error": false` and `"error": ""` say that there was none.
+    # Tools write `"error": false` or `"error": ""` when a call succeeded.
     return isinstance(answer, dict) and answer.get("error") not in (None, False, "")
 
 
@@ -207,8 +219,12 @@ def _identifier(value: JsonValue) -> str | None:
     return None if value is None else str(value)
 
 
-def _shown(value: JsonValue) -> str:
-    """A value in a message: short values as they are, others by their kind, since text may hold secrets."""
+def _summary(value: JsonValue) -> str:
+    """Returns a short description of a value for an error message.
+
+    Strings are cut to 40 characters, and lists and objects are described by their length or keys, because their content
+    can be long and can contain secrets.
+    """
     match value:
         case None:
             return "missing or null"

@@ -14,7 +14,7 @@ from traceweir.streams.formats.openai_chat import OPENAI_CHAT
 from traceweir.streams.formats.traceweir_json import TRACEWEIR
 
 GROUP = "traceweir.formats"
-"""The entry point group in which a package offers input formats, by their names."""
+"""The entry point group in which a package offers input formats. The name of an entry point is the format's name."""
 
 BUILT_IN: Mapping[str, InputFormat] = {
     each.name: each
@@ -25,26 +25,27 @@ BUILT_IN: Mapping[str, InputFormat] = {
         INFERENCE_TABLE,
     )
 }
-"""In the order of the help."""
+"""The built-in formats by name, in the order in which `--help` lists them."""
 
 
 class UnusableFormatError(InputError):
-    """A name has no usable input format; the message names the reason and the way out."""
+    """No usable input format has this name. The message names the reason and the way out."""
 
 
 def input_format(name: str) -> InputFormat:
-    """Returns the format of this name; the code of a package is imported only for its own format.
+    """Returns the format of this name; a package is imported only if its own format is requested.
 
     Raises:
-        UnusableFormatError: nobody offers the format, more than one package does, or what is offered is no format of this name.
+        UnusableFormatError: no package offers the format, several packages offer it, or the offered object is not an
+            InputFormat of this name.
     """
     offers = sorted((entry for entry in entry_points(group=GROUP) if entry.name == name), key=_package)
     owners = " and ".join(map(_package, offers))
     if name in BUILT_IN:
         if offers:
             raise UnusableFormatError(
-                f"format {name!r}: a built-in format cannot be replaced, but {owners} offers one of that name; "
-                "uninstall it or rename its entry point"
+                f"format {name!r}: a built-in format cannot be replaced, but {owners} offers a format of that name; "
+                "uninstall the package or rename its entry point"
             )
         return BUILT_IN[name]
     if not offers:
@@ -52,7 +53,9 @@ def input_format(name: str) -> InputFormat:
             f"format {name!r:.80}: there is no such format; it must be one of {', '.join(known_formats())}"
         )
     if len(offers) > 1:
-        raise UnusableFormatError(f"format {name!r}: {owners} both offer it; uninstall one of them")
+        raise UnusableFormatError(
+            f"format {name!r}: {owners} offer a format of this name, and only one package can; uninstall the others"
+        )
     return _loaded(offers[0])
 
 
@@ -64,7 +67,8 @@ def known_formats() -> list[str]:
 def recognized_format(document: JsonObject) -> InputFormat | None:
     """Returns the built-in format that has the keys of the document; None if no format matches.
 
-    Traceweir's own format is tried last: it looks only for a `type`, which a transcript can have as well.
+    Traceweir's own format is tried last, because it accepts any document with a `type`, and a transcript can have a
+    `type` as well.
     """
     for each in sorted(BUILT_IN.values(), key=lambda each: each is TRACEWEIR):
         if each.recognition is not None and each.recognition.recognizes(document):
@@ -76,14 +80,16 @@ def _loaded(entry: EntryPoint) -> InputFormat:
     offered = f"format {entry.name!r}: {entry.value} of {_package(entry)}"
     try:
         loaded = entry.load()
-    except Exception as error:  # a package may fail at import in any way; the message must name the error
+    except Exception as error:  # the import of a package can fail in any way; the message must name the error
         raise UnusableFormatError(
-            f"{offered} cannot be imported: {type(error).__name__}: {error}; mend or uninstall the package"
+            f"{offered} cannot be imported: {type(error).__name__}: {error}; repair or uninstall the package"
         ) from error
     if not isinstance(loaded, InputFormat):
-        raise UnusableFormatError(f"{offered} is no InputFormat; the entry point must name one")
+        raise UnusableFormatError(f"{offered} is not an InputFormat; let the entry point name an InputFormat")
     if loaded.name != entry.name:
-        raise UnusableFormatError(f"{offered} calls itself {loaded.name!r}; give both the same name")
+        raise UnusableFormatError(
+            f"{offered} has the name {loaded.name!r}; use the same name for the entry point and the format"
+        )
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""Rows from tables: CSV and Parquet files, and pandas' DataFrames."""
+"""Reads rows from tables: CSV files, Parquet files and pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch
 
 ReadCell = Callable[[str], JsonValue]
-"""What a cell of a CSV file says, from its text. It raises ValueError, with the rule, for a text that says nothing."""
+"""Parses the text of a CSV cell. Raises ValueError, with the rule as its message, for a text that breaks the rule."""
 
-MAX_CELL = 64_000_000
-"""Characters of the longest cell of a CSV file; a trace is long."""
+MAX_CELL_CHARACTERS = 64_000_000
+"""Length of the longest cell of a CSV file, in characters. Python's default of 131,072 is too short for a trace."""
 AS_JSON = "write lists and objects as JSON (`json.dumps`) before `to_csv`, or write Parquet or JSON Lines"
-"""The way out of a list or an object in CSV that is no JSON."""
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""The way out when a CSV cell contains a list or an object that is not JSON."""
+_UTF16_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Row(NamedTuple):
-    """A row of a table, not looked into yet."""
+    """A row of a table, not validated yet."""
 
     number: int
-    """From 1, the header not counted."""
+    """The position, from 1; the header is not counted."""
     columns: JsonObject
-    """Those that are read and not empty."""
+    """The values of the columns that are read, without empty values."""
     problem: str | None = None
-    """Why it cannot be used, which begins with the column, if it is one column's fault."""
+    """The reason why the row cannot be used; it begins with the column if a single column is the reason."""
 
 
 def row_of(document: Document) -> Row:
-    """The row that a document is: an object with the columns in it. Anything else is a row with its problem."""
+    """Returns a JSON object as a row with its keys as columns; any other document becomes a row with a problem."""
     try:
         found: JsonValue = orjson.loads(document.raw)
     except orjson.JSONDecodeError as error:
         return Row(document.number, {}, f"is not JSON ({error})")
     if not isinstance(found, dict):
-        return Row(document.number, {}, "is no object; a row is one, with its columns in it")
+        return Row(document.number, {}, "is not a JSON object; write a row as an object with its columns as keys")
     return Row(document.number, found)
 
 
 def text(cell: str) -> JsonValue:
-    """The text as it stands."""
+    """Returns the text unchanged."""
     return cell
 
 
 def number(cell: str) -> JsonValue:
-    """The number that the text is; a text that is none stays a text.
+    """Returns the number that the text represents; any other text is returned unchanged.
 
     >>> number("51"), number("0.5"), number("soon")
     (51, 0.5, 'soon')
@@ -71,7 +71,10 @@ def number(cell: str) -> JsonValue:
 
 
 def json_or_text(cell: str) -> JsonValue:
-    """The list, the object or the null that the text begins like; any other text stays a text.
+    """Returns the list, object or null that the text contains as JSON; any other text is returned unchanged.
+
+    Raises:
+        ValueError: the text begins like a list, an object or null, but is not JSON.
 
     >>> json_or_text('["a", "b"]'), json_or_text("a")
     (['a', 'b'], 'a')
@@ -86,51 +89,53 @@ def json_or_text(cell: str) -> JsonValue:
 
 
 def read_csv(stream: BinaryIO, columns: Mapping[str, ReadCell]) -> Iterator[Row]:
-    """The rows of a CSV file in UTF-8 with a header, in order. A row that cannot be read is handed on with its problem.
+    """Yields the rows of a CSV file in UTF-8 with a header, in order. A row that cannot be read has a problem.
 
-    An empty cell is none. Where a quote is missing, the lines up to the next
-    quote are one row, and its problem says which: to begin anew within it would score text out of an answer as a row.
+    An empty cell counts as absent. Where a quote is missing, the lines up to the next quote are one row, and its
+    problem names these lines. Reading does not restart within these lines, because then a part of an answer could be
+    scored as a row.
 
     Args:
         stream: The file.
-        columns: The columns that are read, and what reads a cell of each; whatever is in another column is ignored.
+        columns: The columns that are read, each with the parser of its cells; other columns are ignored.
 
     Raises:
-        InputError: the file has no header that could be used.
+        InputError: the file is UTF-16, it has no header, or two columns that are read have the same name.
     """
     head = stream.peek(2)[:2] if isinstance(stream, io.BufferedReader) else b""
-    if head in _UTF16:
+    if head in _UTF16_BYTE_ORDER_MARKS:
         raise InputError(f"{name_of(stream)}: is UTF-16; save it as UTF-8")
     lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    former = csv.field_size_limit(MAX_CELL)
+    limit_before = csv.field_size_limit(MAX_CELL_CHARACTERS)
     try:
         reader = csv.reader(lines, strict=True)
         header = _header(reader, columns, name_of(stream))
-        count, behind = 0, reader.line_num
-        while (cells := _next(reader)) is not None:
-            first, behind = behind + 1, reader.line_num
+        row_number, last_line = 0, reader.line_num
+        while (cells := _next_cells(reader)) is not None:
+            first_line, last_line = last_line + 1, reader.line_num
             if cells == []:
                 continue
-            count += 1
+            row_number += 1
             yield (
-                _no_csv(count, cells, first, behind)
+                _malformed_row(row_number, cells, first_line, last_line)
                 if isinstance(cells, csv.Error)
-                else _csv_row(count, header, columns, cells)
+                else _csv_row(row_number, header, columns, cells)
             )
     finally:
-        csv.field_size_limit(former)
+        csv.field_size_limit(limit_before)
         lines.detach()
 
 
 def read_parquet(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
-    """The rows of a Parquet file, in order. A row with a cell that Python cannot have is handed on with its problem.
+    """Yields the rows of a Parquet file, in order. A row with a cell that Python cannot represent has a problem.
 
     Args:
         stream: The file.
-        names: The columns that are read; the others are not even decoded.
+        names: The columns that are read; other columns are not decoded.
 
     Raises:
-        InputError: it is no Parquet file, two columns that are read have one name, or pyarrow is not installed.
+        InputError: the file is not Parquet or is damaged, two columns that are read have the same name, or pyarrow is
+            not installed.
     """
     try:
         from pyarrow import ArrowException
@@ -140,61 +145,65 @@ def read_parquet(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
             f"{name_of(stream)}: Parquet files are read with pyarrow, which is not installed; "
             "run `pip install '.[tables]'` in a clone of Traceweir"
         ) from None
-    count = 0
+    row_number = 0
     try:
         file = ParquetFile(stream)
-        read = _read(file.schema_arrow.names, names, name_of(stream))
-        for batch in file.iter_batches(batch_size=500, columns=read):
-            for cells in _cells(batch, read):
-                count += 1
-                yield _typed_row(count, read, cells)
+        selected = _selected_columns(file.schema_arrow.names, names, name_of(stream))
+        for batch in file.iter_batches(batch_size=500, columns=selected):
+            for cells in _cells(batch, selected):
+                row_number += 1
+                yield _typed_row(row_number, selected, cells)
     except (ArrowException, OSError, UnicodeDecodeError) as error:
-        where = f"cannot be read behind row {count}" if count else "cannot be read as Parquet"
+        where = f"cannot be read after row {row_number}" if row_number else "cannot be read as Parquet"
         raise InputError(f"{name_of(stream)}: {where} ({error})") from None
 
 
 def rows_of(frame: DataFrame, names: Collection[str], source: str) -> Iterator[Row]:
-    """The rows of a DataFrame, in order, numbered from 1 whatever its index is.
+    """Yields the rows of a DataFrame, in order, numbered from 1; the index of the DataFrame is not used.
 
     Args:
         frame: The rows.
-        names: The columns that are read; whatever is in another is ignored.
-        source: What to call the frame in a message.
+        names: The columns that are read; other columns are ignored.
+        source: The name of the frame in messages.
 
     Raises:
-        InputError: two columns that are read have one name.
+        InputError: two columns that are read have the same name.
     """
-    found = [str(name) for name in frame.columns]
-    read = _read(found, names, source)
-    # The index comes along: without a column pandas 2 would give no rows.
-    cells = frame.iloc[:, [found.index(name) for name in read]].itertuples(index=True, name=None)
-    for at, (_, *row) in enumerate(cells, start=1):
-        yield _typed_row(at, read, row)
+    present = [str(name) for name in frame.columns]
+    selected = _selected_columns(present, names, source)
+    # The index is included, because pandas 2 yields no tuples for a frame without columns.
+    cells = frame.iloc[:, [present.index(name) for name in selected]].itertuples(index=True, name=None)
+    for row_number, (_, *row) in enumerate(cells, start=1):
+        yield _typed_row(row_number, selected, row)
 
 
-def _read(found: Sequence[str], names: Collection[str], source: str) -> list[str]:
-    """Those of a table's columns that are read, each of which must be there once."""
-    read = [name for name in found if name in names]
-    twice = next((name for name in read if read.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"{source}: names column {twice!r} twice; rename or drop one of them")
-    return read
+def _selected_columns(present: Sequence[str], names: Collection[str], source: str) -> list[str]:
+    """Returns the columns of a table that are read.
+
+    Raises:
+        InputError: two of these columns have the same name.
+    """
+    selected = [name for name in present if name in names]
+    duplicate = next((name for name in selected if selected.count(name) > 1), None)
+    if duplicate is not None:
+        raise InputError(f"{source}: has more than one column {duplicate!r}; rename or drop all but one of them")
+    return selected
 
 
-def _cells(batch: RecordBatch, read: Sequence[str]) -> Iterator[Sequence[Any]]:
-    """The cells of each row; those of a column that cannot be converted as a whole are still Arrow's."""
-    columns = [_converted(batch.column(name)) for name in read]
-    return (tuple(column[at] for column in columns) for at in range(batch.num_rows))
+def _cells(batch: RecordBatch, selected: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """Yields the cells of each row; the cells of a column that cannot be converted as a whole are Arrow scalars."""
+    columns = [_converted(batch.column(name)) for name in selected]
+    return (tuple(column[index] for column in columns) for index in range(batch.num_rows))
 
 
 def _converted(column: Array) -> Sequence[Any]:
     try:
         return list(column.to_pylist())
-    except Exception:  # noqa: BLE001  # pytz's, Python's and Arrow's own; each cell is tried by itself
+    except Exception:  # noqa: BLE001  # errors of pytz, Python and Arrow; `_typed_row` then converts each cell alone
         return list(column)
 
 
-def _next(reader: Iterator[list[str]]) -> list[str] | csv.Error | None:
+def _next_cells(reader: Iterator[list[str]]) -> list[str] | csv.Error | None:
     try:
         return next(reader, None)
     except csv.Error as error:
@@ -202,89 +211,99 @@ def _next(reader: Iterator[list[str]]) -> list[str] | csv.Error | None:
 
 
 def _header(reader: Iterator[list[str]], names: Collection[str], source: str) -> list[str]:
-    cells = _next(reader)
+    cells = _next_cells(reader)
     if not isinstance(cells, list):
-        raise InputError(f"{source}: has no header; the first line of a CSV file names its columns")
+        raise InputError(f"{source}: has no header; the first line of a CSV file must name its columns")
     header = [name.strip() for name in cells]
-    _read(header, names, source)
+    _selected_columns(header, names, source)
     return header
 
 
-def _no_csv(at: int, error: csv.Error, first: int, last: int) -> Row:
-    swallowed = (
-        f"; lines {first} to {last} were read as this one row, and nothing in them is scored" if last > first else ""
+def _malformed_row(row_number: int, error: csv.Error, first_line: int, last_line: int) -> Row:
+    lines = (
+        f"; lines {first_line} to {last_line} were read as one row, and nothing in these lines is scored"
+        if last_line > first_line
+        else ""
     )
-    return Row(at, {}, f"is no CSV ({error}){swallowed}; is a quote missing, or not doubled inside of a cell?")
+    fix = "check whether a quote is missing, or is not doubled inside a cell"
+    return Row(row_number, {}, f"is not valid CSV ({error}){lines}; {fix}")
 
 
-def _csv_row(at: int, header: list[str], columns: Mapping[str, ReadCell], cells: list[str]) -> Row:
+def _csv_row(row_number: int, header: list[str], columns: Mapping[str, ReadCell], cells: list[str]) -> Row:
     if len(cells) != len(header):
-        return Row(at, {}, f"has {len(cells)} cells, and the header names {len(header)} columns")
-    found: JsonObject = {}
+        return Row(row_number, {}, f"has {len(cells)} cells, but the header names {len(header)} columns")
+    values: JsonObject = {}
     for name, cell in zip(header, cells, strict=True):
         if cell == "" or name not in columns:
             continue
         try:
-            found[name] = columns[name](_decoded(cell))
+            values[name] = columns[name](_decoded(cell))
         except ValueError as error:
-            return Row(at, found, f"column {name!r}: {error}")
-    return Row(at, found)
+            return Row(row_number, values, f"column {name!r}: {error}")
+    return Row(row_number, values)
 
 
 def _decoded(cell: str) -> str:
-    broken = next((at for at, character in enumerate(cell) if "\udc80" <= character <= "\udcff"), None)
-    if broken is not None:
-        byte = ord(cell[broken]) - 0xDC00
-        raise ValueError(f"is not UTF-8 (byte 0x{byte:02x} after {broken} characters); save the file as UTF-8")
+    # `surrogateescape` decodes an invalid byte as U+DC00 plus the byte.
+    invalid = next((index for index, character in enumerate(cell) if "\udc80" <= character <= "\udcff"), None)
+    if invalid is not None:
+        byte = ord(cell[invalid]) - 0xDC00
+        raise ValueError(f"is not UTF-8 (byte 0x{byte:02x} after {invalid} characters); save the file as UTF-8")
     return cell
 
 
 class _NotJson(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A value that JSON does not have, and the rule."""
+    """JSON cannot represent a value; the message is the rule."""
 
 
-def _typed_row(at: int, names: Iterable[str], cells: Iterable[Any]) -> Row:
+def _typed_row(row_number: int, names: Iterable[str], cells: Iterable[Any]) -> Row:
     columns: JsonObject = {}
     for name, cell in zip(names, cells, strict=True):
         try:
-            value = _plain(cell.as_py() if hasattr(cell, "as_py") else cell)
+            value = _json_value(cell.as_py() if hasattr(cell, "as_py") else cell)
         except RecursionError:
-            return Row(at, columns, f"column {name!r}: is nested too deep")
+            return Row(row_number, columns, f"column {name!r}: is nested too deeply to be read")
         except _NotJson as error:
-            return Row(at, columns, f"column {name!r}: {error}")
-        except Exception as error:  # noqa: BLE001  # whatever the value's own class raises
-            return Row(at, columns, f"column {name!r}: cannot be read ({type(error).__name__}: {str(error)[:200]})")
+            return Row(row_number, columns, f"column {name!r}: {error}")
+        except Exception as error:  # noqa: BLE001  # the class of the value can raise anything
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            return Row(row_number, columns, f"column {name!r}: cannot be read ({reason})")
         if value is not None:
             columns[name] = value
-    return Row(at, columns)
+    return Row(row_number, columns)
 
 
-def _plain(value: Any) -> JsonValue:
-    """A cell as JSON has it. Of an object the empty fields are left out: a table gives every object all fields that any of them has."""
+def _json_value(value: Any) -> JsonValue:
+    """Returns a cell as a JSON value.
+
+    Empty fields of an object are omitted, because a table adds to every object all fields that any object has.
+    """
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Mapping):
-        fields = {str(name): _plain(field) for name, field in value.items()}
+        fields = {str(name): _json_value(field) for name, field in value.items()}
         return {name: field for name, field in fields.items() if field is not None}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, datetime | date):
-        # pandas' NaT is a datetime that is not equal to itself.
+        # NaT of pandas is a datetime that is not equal to itself.
         return value.isoformat() if value == value else None
     if isinstance(value, Decimal):
-        return _plain(float(value))
-    return _foreign(value)
+        return _json_value(float(value))
+    return _json_value_of_library_type(value)
 
 
-def _foreign(value: Any) -> JsonValue:
-    """What numpy, pandas and MLflow have of their own."""
+def _json_value_of_library_type(value: Any) -> JsonValue:
+    """Returns a value of a type of numpy, pandas or MLflow as a JSON value."""
     if callable(to_json := getattr(value, "to_json", None)):  # mlflow.entities.Trace
         written = to_json()
         return written if isinstance(written, str) else None
     if callable(tolist := getattr(value, "tolist", None)):  # numpy's arrays and scalars
-        return _plain(tolist())
+        return _json_value(tolist())
     if type(value).__name__ == "NAType":
         return None
-    raise _NotJson(f"holds a value of type {type(value).__name__}, which JSON does not have")
+    raise _NotJson(
+        f"contains a value of type {type(value).__name__}, which JSON cannot represent; convert it to a type of JSON"
+    )

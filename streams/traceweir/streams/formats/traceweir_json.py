@@ -1,4 +1,4 @@
-"""Traceweir's own format: traces and events as they are on Kafka, and rows of Databricks Agent Evaluation among them."""
+"""Reads Traceweir's own format: traces, events and rows of Databricks Agent Evaluation, in any mixture."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from traceweir.streams.formats.documents import Document
 from traceweir.streams.formats.tables import row_of
 
 _ROW_KEYS = (b'"request"', b'"inputs"')
-"""A row has one of these keys. Bytes without them need not be parsed to know that they are no row."""
+"""A row has one of these keys. Bytes without these keys are not a row, so they are not parsed here."""
 
 
 def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
-    """Every document is a record as it stands, even an unreadable one: the worker judges it. A row gives an invocation."""
+    """Yields each row as an invocation, and every other document as an unchanged record.
+
+    An unreadable document becomes a record too: the worker decides about it.
+    """
     rows = EvaluationRows(context)
     for document in documents:
         row = row_of(document) if any(key in document.raw for key in _ROW_KEYS) else None
         if row is not None and looks_like_a_row(row.columns):
-            yield from rows.take(row)
+            yield from rows.convert(row)
         else:
             yield DocumentRecords(document, [wire_record(document.raw)])
-    yield from rows.left_out()
+    yield from rows.omitted_rows()
 
 
 def wire_record(raw: bytes) -> AgentRecord:
-    """A document as a record: a trace if it has an `@type`, else an event.
+    """Returns a document as a record: a trace if the document has an `@type`, otherwise an event.
 
     >>> wire_record(b'{"type": "session.ended", "session_id": "s1"}')[:2]
     ('event', 's1')
@@ -48,8 +51,8 @@ def wire_record(raw: bytes) -> AgentRecord:
     if "@type" not in found:
         return AgentRecord("event", _text(found.get("session_id")), raw)
     metadata = found.get("metadata")
-    named = _text(metadata.get("session_id")) if isinstance(metadata, dict) else None
-    return AgentRecord("trace", named or _text(found.get("id")), raw)
+    session_id = _text(metadata.get("session_id")) if isinstance(metadata, dict) else None
+    return AgentRecord("trace", session_id or _text(found.get("id")), raw)
 
 
 def _text(value: JsonValue) -> str | None:

@@ -29,18 +29,18 @@ def test_a_csv_file_can_start_with_a_byte_order_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "expected_problem"),
     [
-        ("q", "row 1 has 1 cells, and the header names 3 columns"),
-        ("q,a,[],more", "row 1 has 4 cells, and the header names 3 columns"),
+        ("q", "row 1 has 1 cells, but the header names 3 columns"),
+        ("q,a,[],more", "row 1 has 4 cells, but the header names 3 columns"),
         (
             'q,"a"b,[]',
-            "row 1 is no CSV (',' expected after '\"'); is a quote missing, or not doubled inside of a cell?",
+            "row 1 is not valid CSV (',' expected after '\"'); check whether a quote is missing, or is not doubled inside a cell",
         ),
         ("q,a,[f]", "row 1, column 'expected_facts': is not JSON ("),
         ("q,a,\"['f']\"", "row 1, column 'expected_facts': is not JSON ("),
         ("q,a,fact", "row 1, column 'expected_facts': must be iterable of strings like [str], not text"),
         (
             "\"{'messages': []}\",a,[]",
-            "row 1, column 'request': is an object as Python prints it, not JSON; write lists",
+            "row 1, column 'request': is an object in Python's notation, not JSON; write lists",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_a_missing_closing_quote_is_reported(tmp_path: Path) -> None:
     path.write_text('request,response\nq,a\n"q2,b\n', "utf-8")
     found = read(path)
     assert problems(found, path) == [
-        "row 2 is no CSV (unexpected end of data); is a quote missing, or not doubled inside of a cell?"
+        "row 2 is not valid CSV (unexpected end of data); check whether a quote is missing, or is not doubled inside a cell"
     ]
     assert len(events(found)) == 1
 
@@ -95,8 +95,8 @@ def test_csv_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("behind", "scored", "expected_problem"),
     [
-        ("q3,c\nq4,d\n", ["q"], "row 2 is no CSV (unexpected end of data); lines 3 to 6 "),
-        ('q3,c\nq4,"d"\nq5,e\n', ["q", "q5"], "row 2 is no CSV (',' expected after '\"'); lines 3 to 6 "),
+        ("q3,c\nq4,d\n", ["q"], "row 2 is not valid CSV (unexpected end of data); lines 3 to 6 "),
+        ('q3,c\nq4,"d"\nq5,e\n', ["q", "q5"], "row 2 is not valid CSV (',' expected after '\"'); lines 3 to 6 "),
     ],
 )
 def test_lines_that_a_missing_quote_joins_into_a_row_are_reported(
@@ -107,6 +107,7 @@ def test_lines_that_a_missing_quote_joins_into_a_row_are_reported(
     found = read(path)
     [problem] = problems(found, path)
     assert problem == (
-        f"{expected_problem}were read as this one row, and nothing in them is scored; is a quote missing, or not doubled inside of a cell?"
+        f"{expected_problem}were read as one row, and nothing in these lines is scored; "
+        "check whether a quote is missing, or is not doubled inside a cell"
     )
     assert [event["row"]["request"] for event in events(found)] == scored

@@ -121,7 +121,7 @@ def test_the_raw_columns_take_precedence_over_the_text_columns(tmp_path: Path) -
         ),
         (
             {"databricks_request_id": None},
-            "row 1, columns 'databricks_request_id', 'client_request_id', 'request_id': one must name",
+            "row 1, columns 'databricks_request_id', 'client_request_id', 'request_id': one of these columns must contain the id",
         ),
         ({"timestamp_ms": "yesterday"}, "row 1, column 'timestamp_ms': must be milliseconds since 1970"),
         ({"timestamp_ms": 1e300}, "row 1, column 'timestamp_ms': must be milliseconds since 1970"),

@@ -47,7 +47,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({**ROW, "request_id": 7}, "column 'request_id': Input should be a valid string (got 7)"),
     (
         {**ROW, "request_id": "x" * 1025},
-        "gives no valid event: invocation.recorded.session_id: String should have at most 1024 characters",
+        "does not make a valid event: invocation.recorded.session_id: String should have at most 1024 characters",
     ),
 ]
 
@@ -115,8 +115,8 @@ async def test_rows_beyond_ten_thousand_are_reported_and_not_scored(tmp_path: Pa
     assert sum(bool(each.records) for each in found) == MAX_ROWS
     assert problems(found, path) == [
         (
-            "row 10001 and all behind it are left out: The number of rows in the dataset exceeds the maximum: 10000. Got 10002 rows. "
-            "Divide the file."
+            "row 10001 and all later rows are left out: The number of rows in the dataset exceeds the maximum: 10000. Got 10002 rows. "
+            "Split the file."
         )
     ]
 
@@ -125,7 +125,7 @@ async def test_rows_beyond_ten_thousand_are_reported_and_not_scored(tmp_path: Pa
     ("name", "content", "expected_problem"),
     [
         ("rows.csv", b"", "has no header"),
-        ("rows.csv", b"request,request\n", "names column 'request' twice"),
+        ("rows.csv", b"request,request\n", "has more than one column 'request'"),
         ("rows.csv", "request\n".encode("utf-16"), "is UTF-16; save it as UTF-8"),
         ("rows.parquet", b"not Parquet", "cannot be read as Parquet"),
     ],
@@ -140,7 +140,7 @@ def test_an_unreadable_table_is_rejected_with_the_reason(
 
 
 def test_a_table_is_rejected_for_the_format_openai_chat(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a table, and documents of the format openai-chat are JSON"):
+    with pytest.raises(InputError, match="is a table, but the format openai-chat reads only JSON documents"):
         read(csv_file(tmp_path / "rows.csv", ROW), "openai-chat")
 
 
@@ -159,7 +159,12 @@ def test_the_default_format_reads_rows_among_events_and_the_row_format_rejects_e
 def test_two_different_rows_with_the_same_request_id_are_rejected(tmp_path: Path) -> None:
     one = {**ROW, "request_id": "a"}
     path = jsonl(tmp_path / "rows.jsonl", one, one, {**one, "response": "b"})
-    assert problems(read(path), path) == ["row 3, column 'request_id': 'a' is that of row 1, which is another one"]
+    assert problems(read(path), path) == [
+        (
+            "row 3, column 'request_id': 'a' is also the id of row 1, which has other content; "
+            "use a different id in each row"
+        )
+    ]
 
 
 async def test_equal_rows_without_an_id_are_two_sessions_and_reading_them_again_gives_duplicates(
@@ -177,7 +182,7 @@ async def test_a_row_that_exceeds_the_session_size_gives_no_records(tmp_path: Pa
     found = read(path)
     [problem] = problems(found, path)
     assert re.fullmatch(
-        r"row 1 has 8\d{5} bytes as a session, and one takes 800000 at most \(TRACEWEIR_SEGMENT_MAX_BYTES\); .*",
+        r"row 1 has 8\d{5} bytes as a session, and a session can have at most 800000 bytes \(TRACEWEIR_SEGMENT_MAX_BYTES\); .*",
         problem,
     )
     assert (await score(found)).sessions == 1

@@ -99,10 +99,10 @@ def test_a_line_of_json_lines_is_returned_before_the_next_line_is_read() -> None
     ("content", "place", "what"),
     [
         (b'[\n  {"a": 1},\n  {"a" 2}\n]', "line 3, column 8", "is not JSON"),
-        (b'[{"a": 1}\n', "line 1, column 10", "neither comma nor ] after element 1"),
-        (b'[{"a": 1}\n {"b": 2}]', "line 2, column 2", "neither comma nor ] after element 1"),
+        (b'[{"a": 1}\n', "line 1, column 10", "neither a comma nor ] after element 1"),
+        (b'[{"a": 1}\n {"b": 2}]', "line 2, column 2", "neither a comma nor ] after element 1"),
         (b'[{"a": 1},]', "line 1, column 11", "is not JSON"),
-        (b'[\n{"a": 1}\n]\n{"b": 2}\n', "line 4, column 1", "goes on after the end of its array"),
+        (b'[\n{"a": 1}\n]\n{"b": 2}\n', "line 4, column 1", "continues after the end of its array"),
         (b'\n\n[{"a": "\xff"}]', "line 3, column 9", "is not UTF-8"),
         (b"[" + b"[" * 200_000 + b"]" * 200_000 + b"]", "line 1, column 2", "nested too deeply"),
         (b'{\n  "a": 1\n  "b": 2\n}', "line 3, column 3", "is not JSON"),

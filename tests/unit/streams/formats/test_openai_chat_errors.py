@@ -28,12 +28,12 @@ from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
         ({"messages": ["x"]}, "messages[0] is 'x'"),
         (
             {"messages": [user_message("a"), {"role": "robot", "content": "b"}]},
-            "messages[1].role is 'robot'; known roles: ",
+            "messages[1].role is 'robot'; the role must be one of ",
         ),
         ({"messages": [{"content": "b"}]}, "messages[0].role is missing"),
         ({"messages": [user_message(7)]}, "messages[0].content is 7"),
         ({"messages": [user_message([7])]}, "messages[0].content[0] is 7"),
-        ({"messages": [assistant_message(None, tool_calls={})], "x": 1}, "holds no message of an assistant"),
+        ({"messages": [assistant_message(None, tool_calls={})], "x": 1}, "contains no message of an assistant"),
         ({"messages": [assistant_message(None, tool_calls={"a": 1})]}, "messages[0].tool_calls is an object with 'a'"),
         ({"messages": [assistant_message(None, tool_calls=[7])]}, "messages[0].tool_calls[0] is 7"),
         (
@@ -100,5 +100,5 @@ def test_a_second_transcript_with_the_same_session_id_is_rejected() -> None:
 
     assert (first.problem, again.problem) == (None, None)
     assert second.records == []
-    assert "session id 's' is that of document 1" in str(second.problem)
+    assert "has the session id 's' of document 1, which is a different transcript" in str(second.problem)
     assert again.records == first.records

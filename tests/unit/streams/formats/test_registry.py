@@ -85,13 +85,13 @@ def test_an_unknown_format_is_reported_with_the_known_formats(install_package: I
 def test_two_packages_that_provide_the_same_format_are_both_reported(install_package: Install) -> None:
     install_package("package-one", {"votes": VOTES_PATH})
     install_package("package-two", {"votes": VOTES_PATH})
-    with pytest.raises(UnusableFormatError, match="package-one and package-two both offer it; uninstall one of them"):
+    with pytest.raises(UnusableFormatError, match="package-one and package-two offer a format of this name"):
         input_format("votes")
 
 
 def test_a_built_in_format_cannot_be_replaced(install_package: Install) -> None:
     install_package("package-one", {"openai-chat": VOTES_PATH})
-    with pytest.raises(UnusableFormatError, match="cannot be replaced, but package-one offers one"):
+    with pytest.raises(UnusableFormatError, match="cannot be replaced, but package-one offers a format of that name"):
         input_format("openai-chat")
 
 
@@ -110,13 +110,13 @@ def test_a_broken_package_has_no_effect_on_other_formats(install_package: Instal
 @pytest.mark.parametrize("place", [f"{__name__}:ROW", "builtins:dict", f"{__name__}:InputFormat"])
 def test_an_entry_point_must_be_an_input_format(install_package: Install, place: str) -> None:
     install_package("package-one", {"thing": place})
-    with pytest.raises(UnusableFormatError, match="of package-one is no InputFormat"):
+    with pytest.raises(UnusableFormatError, match="of package-one is not an InputFormat"):
         input_format("thing")
 
 
 def test_a_format_must_have_the_name_of_its_entry_point(install_package: Install) -> None:
     install_package("package-one", {"polls": VOTES_PATH})
-    with pytest.raises(UnusableFormatError, match="of package-one calls itself 'votes'; give both the same name"):
+    with pytest.raises(UnusableFormatError, match="of package-one has the name 'votes'; use the same name"):
         input_format("polls")
 
 
@@ -141,10 +141,10 @@ def test_a_document_is_recognized_by_its_keys(document: JsonObject, name: str | 
 
 
 def test_a_format_without_a_reader_is_rejected() -> None:
-    with pytest.raises(ValueError, match="'nothing': reads nothing; give read_documents, read_rows or both"):
+    with pytest.raises(ValueError, match="'nothing': reads nothing; set read_documents, read_rows or both"):
         InputFormat(name="nothing", description="nothing")
 
 
 def test_a_format_of_rows_must_name_its_columns() -> None:
-    with pytest.raises(ValueError, match="'votes': give read_rows together with the columns that it reads"):
+    with pytest.raises(ValueError, match="'votes': set read_rows and columns together, or neither of them"):
         InputFormat(name="votes", description="votes", read_rows=_votes)

@@ -59,7 +59,10 @@ def test_an_invalid_row_is_reported_by_number_and_other_rows_are_scored() -> Non
     )
     assert values == [("a", "agent/latency_seconds", 0.051)]
     assert problems == [
-        "the DataFrame: row 1, column 'retrieved_context': holds a value of type object, which JSON does not have",
+        (
+            "the DataFrame: row 1, column 'retrieved_context': contains a value of type object, which JSON cannot represent; "
+            "convert it to a type of JSON"
+        ),
         "the DataFrame: row 3, column 'request': cannot be written as JSON (str is not valid UTF-8: surrogates not allowed)",
     ]
 
@@ -96,7 +99,7 @@ def test_every_row_of_a_frame_without_known_columns_is_reported() -> None:
 
 def test_a_duplicate_name_of_a_known_column_is_rejected() -> None:
     frame = pd.DataFrame([["q", "a", "b"]], columns=["request", "response", "response"])
-    with pytest.raises(ValueError, match="the DataFrame: names column 'response' twice"):
+    with pytest.raises(ValueError, match="the DataFrame: has more than one column 'response'"):
         score_frame(frame, settings=Settings())
     frame.columns = pd.Index(["request", "response", "request.1"])
     assert score_frame(frame, settings=Settings()).problems == []
