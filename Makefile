@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
-$(VENV)/.runs: pyproject.toml constraints.txt # what running takes; what development takes on top is half as much again
+$(VENV)/.runs: pyproject.toml constraints.txt # only the packages that Traceweir needs to run; `make demo` then installs a third less than `make setup`
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt -e .
 	@touch $@
@@ -48,7 +48,7 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/python -m traceweir.schemas.export --check
 	$(BIN)/python -m traceweir.streams.settings_doc --check
 
-format: $(VENV)/.installed ## Format the code and write the generated files anew
+format: $(VENV)/.installed ## Format the code and generate the generated files again
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m traceweir.schemas.export
@@ -57,13 +57,13 @@ format: $(VENV)/.installed ## Format the code and write the generated files anew
 bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)
 	$(BIN)/python -m benchmarks
 
-$(VENV)/docs/.installed: pyproject.toml constraints.txt # the tools alone: the pages are made of the source as text
+$(VENV)/docs/.installed: pyproject.toml constraints.txt # only the documentation tools: mkdocstrings reads the source without importing it
 	$(PYTHON) -m venv $(VENV)/docs
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' >$(VENV)/docs/requirements.txt
 	$(VENV)/docs/bin/pip install --quiet -c constraints.txt -r $(VENV)/docs/requirements.txt
 	@touch $@
 
-docs: $(VENV)/docs/.installed ## Build the documentation with the API reference into site/ (tools in an environment of their own)
+docs: $(VENV)/docs/.installed ## Build the documentation with the API reference into site/ (its tools have a virtual environment of their own)
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict
 
 build: ## Build sdist and wheel into dist/, and try the wheel with the example plugin in a fresh environment

@@ -1,4 +1,4 @@
-"""Extension of griffe: examples in docstrings become code blocks, wherever they stand."""
+"""Extension of griffe that turns the doctests of docstrings into code blocks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 
 
 class DoctestBlocks(griffe.Extension):
-    """Puts a fence around each doctest; Markdown would take `>>>` for a quotation."""
+    """Puts a code fence around each doctest, because Markdown reads `>>>` as a quotation."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Change the docstring of a module, class or function that was just read."""
+        """Changes the docstring of a module, class or function after griffe has read it."""
         if obj.docstring:
             obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", obj.docstring.value)

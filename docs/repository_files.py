@@ -1,7 +1,8 @@
-"""Hook of mkdocs: files of the repository that are no pages of `docs/`.
+"""Hook of mkdocs that adds files outside `docs/` to the site, and corrects the links of all pages.
 
-Links are written as they work in the repository, relative to the file that they stand in. On a page, a link to a file outside `docs/`
-leads to the repository's host, or is plain text where no `repo_url` is set. README, CONTRIBUTING, CHANGELOG and SECURITY become pages.
+Links in Markdown files are relative to the file that contains them, so that they work in the repository. On a page of
+the site, a link to a file outside `docs/` leads to the repository's host, or becomes plain text if no `repo_url` is
+set. README, CONTRIBUTING, CHANGELOG and SECURITY become pages.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
     "security.md": "SECURITY.md",
 }
-"""Pages of the site, by the files of the repository that they are made of."""
+"""The source file in the repository, by the page of the site that it becomes."""
 LINK = re.compile(r"\[(?P<text>(?:[^][]|\[[^]]*\])*)\]\((?P<target>[^)#\s:]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made of files at the repository's root."""
+    """Adds the pages whose source files are at the repository's root."""
     root = Path(config.docs_dir).parent
     for page, source in PAGES.items():
         files.append(File.generated(config, page, content=(root / source).read_text("utf-8")))
@@ -33,7 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make the links of a page lead to other pages, or to the repository's host.
+    """Returns the Markdown of a page with links to other pages, or to the repository's host.
 
     Raises:
         FileNotFoundError: a link leads to a file that does not exist.
@@ -57,7 +58,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _page_of(path: str) -> str | None:
-    """The page that a file of the repository is, if it is one."""
+    """Returns the page that a file of the repository becomes; None if the file is not a page."""
     for page, source in PAGES.items():
         if path == source:
             return page

@@ -1,4 +1,4 @@
-"""Brevity keeps the rules of every scorer, and gives the numbers that a person works out by hand."""
+"""Brevity passes the checks of every scorer, and its values are those that were calculated by hand."""
 
 import pytest
 from traceweir_brevity import Brevity

@@ -1,10 +1,10 @@
-"""A Traceweir scorer in a package of its own: how short an answer is."""
+"""A scorer for Traceweir that measures how short an answer is, in a package of its own."""
 
 from traceweir.scorers import Measurement, Scorer, Subject
 
 
 class Brevity(Scorer):
-    """An answer is better the shorter it is: 1 up to `max_words` words, and less beyond."""
+    """Brevity of the answer: 1 up to `max_words` words; for longer answers, `max_words` divided by their words."""
 
     max_words: int = 50
 

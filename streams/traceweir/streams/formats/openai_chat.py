@@ -309,6 +309,6 @@ OPENAI_CHAT = InputFormat(
     name="openai-chat",
     description="transcripts with `messages` or `traj`",
     read_documents=_read,
-    task_domain="domain of a transcript that names none",
+    task_domain="domain of a transcript without a domain of its own",
     recognition=Recognition(_recognizes, _records),
 )
