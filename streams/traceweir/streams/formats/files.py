@@ -30,7 +30,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        stream = open(path, "rb")  # noqa: SIM115  # closed below; only opening may fail with our message
+        stream = open(path, "rb")  # noqa: SIM115  # closed below; this message is only for errors of `open`
     except OSError as error:
         raise InputError(
             f"{path}: cannot be opened ({error.strerror}). Name a readable file, or - for standard input."
