@@ -26,5 +26,5 @@ def test_the_broker_prints_its_address_and_says_that_it_is_not_kafka(tmp_path: P
     assert name == "export TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
     assert {"traceweir.traces", "traceweir.results"} <= topics.keys()
     assert (process.returncode, rest) == (130, b"")
-    assert "no Kafka" in (tmp_path / "err").read_text()
+    assert "not Apache Kafka" in (tmp_path / "err").read_text()
     assert "Traceback" not in (tmp_path / "err").read_text()
