@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     brokers accept 6 to 1,800 by default."""
     heartbeat_interval_s: Seconds = 1.0
     """Seconds between heartbeats, at most half of the session timeout. A worker learns with its next heartbeat
-    that another worker has joined or left; until then nobody reads the partitions of a worker that left."""
+    that another worker has joined or left; until then no worker reads the partitions of a worker that left."""
     group_instance_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
     """Name of this worker across restarts (static membership), for example the name of a StatefulSet's pod. A
     restart within the session timeout then moves no partition. Two running workers must not share a name."""

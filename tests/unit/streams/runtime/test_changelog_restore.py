@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 
 from traceweir.streams.runtime import changelog_restore
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.testing import Message
 
 
 class EmptyTable:
@@ -87,3 +88,53 @@ async def test_the_restore_does_not_wait_for_connections_to_close(monkeypatch: p
     found = await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), ["a"])
 
     assert found == {TopicPartition("a", 3): 0}
+
+
+class BatchConsumer(SlowConsumer):
+    """A consumer of a changelog with four rows, which returns two rows per fetch."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self._position = 0
+
+    async def position(self, place: TopicPartition) -> int:
+        return self._position
+
+    async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 4)
+
+    async def beginning_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 0)
+
+    async def getmany(self, *places: TopicPartition, timeout_ms: int) -> dict[TopicPartition, list[Message]]:
+        first = self._position
+        self._position += 2
+        return {place: [Message("changelog", 3, first + row, 0, b"k", b"row") for row in range(2)] for place in places}
+
+
+class Rows(EmptyTable):
+    def __init__(self) -> None:
+        self.written: list[int] = []
+
+    def write(self, partition: int, rows: Sequence[object], offset: int) -> None:
+        self.written.append(offset)
+
+    def reach(self, partition: int, offset: int) -> None:
+        """Does nothing: the last row is the end."""
+
+
+async def test_every_restored_batch_is_a_step_so_that_the_watchdog_sees_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", BatchConsumer)
+    table: Any = Rows()
+    steps: list[int] = []
+
+    async def changelog_id() -> str:
+        return "id"
+
+    restore = ChangelogRestore(table, {}, lambda: steps.append(len(table.written)), lambda: False)
+    await restore.read([3], changelog_id(), [])
+
+    assert (table.written, steps) == ([1, 3], [1, 2])
+    assert (restore.rows, restore.bytes) == (4, 16)
