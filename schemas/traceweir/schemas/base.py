@@ -81,7 +81,8 @@ Optionally = Annotated[T | None, BeforeValidator(not_null)]
 """A key that can be absent, which reads as None, but not null."""
 
 NonEmpty = Annotated[str, Field(min_length=1)]
-Identifier = Annotated[str, Field(min_length=1, max_length=1024)]
+MAX_IDENTIFIER_CHARS = 1_024
+Identifier = Annotated[str, Field(min_length=1, max_length=MAX_IDENTIFIER_CHARS)]
 """An id that a sender chooses: from 1 to 1,024 characters."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 JsonObject = dict[str, JsonValue]

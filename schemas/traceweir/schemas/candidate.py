@@ -11,9 +11,11 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from traceweir.schemas.base import Identifier, NonEmpty, Timestamp, WireModel
 from traceweir.schemas.score import NotEvaluated, Status
-from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS
+from traceweir.schemas.trace import PipelineTrace
 
-Count = Annotated[int, Field(ge=0)]
+MAX_SCOPE_CHARS = 32_768
+"""Maximum length of a novelty scope. Its domain has 1,024 characters at most; NFKC writes one character as up to 18."""
 
 
 class Embedding(WireModel):
@@ -60,12 +62,12 @@ class Candidate(WireModel):
 
     candidate_id: str
     session_id: Identifier
-    segment: Count
-    revision: Count
-    attempt: Count = 0
+    segment: Annotated[int, Field(ge=0, lt=MOST_SEGMENTS)]
+    revision: Annotated[int, Field(ge=0, lt=MOST_REVISIONS)]
+    attempt: Annotated[int, Field(ge=0, lt=MOST_REVISIONS)] = 0
     # `decisive_part` depends on the order of the next four fields.
-    scope: NonEmpty
-    trace: ReasoningTrace
+    scope: Annotated[NonEmpty, Field(max_length=MAX_SCOPE_CHARS)]
+    trace: PipelineTrace
     required: dict[str, Verdict]
     embedding: Embedding | None = None
     novelty_missing: str | None = None

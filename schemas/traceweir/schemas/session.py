@@ -8,7 +8,7 @@ from pydantic import Field
 
 from traceweir.schemas.base import Identifier, Timestamp, WireModel
 from traceweir.schemas.events import InvocationEvent
-from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.trace import PipelineTrace
 
 Closed = Literal["session.ended", "idle", "size_limit"]
 Count = Annotated[int, Field(ge=0)]
@@ -33,4 +33,4 @@ class Session(WireModel):
     first_record_at: Timestamp
     last_record_at: Timestamp
     events: list[InvocationEvent]
-    traces: list[ReasoningTrace]
+    traces: list[PipelineTrace]

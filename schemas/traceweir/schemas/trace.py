@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from traceweir.schemas.base import Fraction, JsonObject, NonEmpty, Optionally, Whole, WireModel
+from traceweir.schemas.base import (
+    MAX_IDENTIFIER_CHARS,
+    Fraction,
+    JsonObject,
+    NonEmpty,
+    Optionally,
+    Whole,
+    WireModel,
+)
 
 StepType = Literal["thought", "tool_call", "observation", "error_recovery"]
 Visibility = Literal["private", "org", "network"]
@@ -140,3 +148,27 @@ class ReasoningTrace(WireModel):
     def document(self) -> JsonObject:
         """Returns the trace in KnowledgePulse's schema, without unknown keys, the session id and unset keys."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"metadata": {"session_id"}})
+
+
+def require_short_names(trace: ReasoningTrace) -> ReasoningTrace:
+    """Returns the trace.
+
+    KnowledgePulse limits no name, but a name becomes a record's key, and a part of rows and of other documents.
+
+    Raises:
+        ValueError: The id, the session id or the domain has more than `MAX_IDENTIFIER_CHARS` characters.
+    """
+    metadata = trace.metadata
+    names = (
+        ("id", trace.id),
+        ("metadata.session_id", metadata.session_id or ""),
+        ("metadata.task_domain", metadata.task_domain),
+    )
+    for field, name in names:
+        if len(name) > MAX_IDENTIFIER_CHARS:
+            raise ValueError(f"{field}: must have at most {MAX_IDENTIFIER_CHARS} characters, not {len(name)}")
+    return trace
+
+
+PipelineTrace = Annotated[ReasoningTrace, AfterValidator(require_short_names)]
+"""A trace inside the documents of Traceweir: its names have at most `MAX_IDENTIFIER_CHARS` characters."""

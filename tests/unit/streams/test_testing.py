@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from traceweir.scorers import Measurement, Scorer, Subject
 from traceweir.streams.stages.base import Cut, Output, Record, StageSpec
+from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.testing import Flow, event, plan_of, trace
 
 
@@ -24,6 +25,9 @@ class Count:
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         self.count += len(records)
         self.next[topic] = records[-1].offset + 1
+
+    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        self.next[topic] = record.offset + 1
 
     def tick(self, now: float, behind: Collection[str]) -> None: ...
 

@@ -11,19 +11,16 @@ import orjson
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from traceweir.schemas.base import explain
+from traceweir.schemas.base import MAX_IDENTIFIER_CHARS, explain
 from traceweir.schemas.dead_letter import KEPT_BYTES
 from traceweir.schemas.events import EVENT, TYPES
-from traceweir.schemas.trace import ReasoningTrace, instant
+from traceweir.schemas.trace import ReasoningTrace, instant, require_short_names
 from traceweir.streams.assemble.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.base import Record, envelope_size
 from traceweir.streams.stages.errors import RecordRejected
 
 _EVENT = fast_decoder(*TYPES.values())
 _TRACE = fast_decoder(ReasoningTrace)
-
-MAX_NAME = 1_024
-"""Maximum number of characters of a name that becomes a key or part of other documents, as for other identifiers."""
 
 _EXPONENT = re.compile(re.escape(orjson.dumps(1e18).strip(b"0123456789")))
 """The exponent that orjson writes for a float beyond the 64-bit integers. A pattern is twice as fast as `in`."""
@@ -83,11 +80,13 @@ def read_trace(record: Record, value: bytes) -> JoinKey:
         trace = _validated(ReasoningTrace.model_validate_json, value, parsed)
     if len(value) > 2 * _HARMLESS:
         _refuse_deep(value)
-    _refuse_long("id", trace.id)
-    _refuse_long("metadata.session_id", trace.metadata.session_id or "")
-    _refuse_long("metadata.task_domain", trace.metadata.task_domain)
     named = trace.metadata.session_id or _text(record.key)
-    _refuse_long("key", named)
+    try:
+        require_short_names(trace)
+    except ValueError as error:
+        raise RecordRejected("invalid", str(error)) from None
+    if len(named) > MAX_IDENTIFIER_CHARS:
+        raise RecordRejected("invalid", f"key: must have at most {MAX_IDENTIFIER_CHARS} characters, not {len(named)}")
     created = instant(trace.metadata.created_at).timestamp()
     return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), False
 
@@ -158,11 +157,6 @@ def _refuse_deep(value: bytes) -> None:
             from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
         except ValueError as error:
             raise RecordRejected("not_json", f"the value is nested too deeply: {error}") from None
-
-
-def _refuse_long(field: str, name: str) -> None:
-    if len(name) > MAX_NAME:
-        raise RecordRejected("invalid", f"{field}: must have at most {MAX_NAME} characters, not {len(name)}")
 
 
 def _text(key: bytes | None) -> str:

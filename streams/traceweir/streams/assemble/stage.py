@@ -258,6 +258,15 @@ class AssembleStage:
                 self._close(session, "size_limit")
         return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
 
+    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input topic into a dead letter. Only its timestamp counts, as that of every dead letter."""
+        self._next[topic] = record.offset + 1
+        high = self._high.setdefault(topic, 0)
+        if high < record.timestamp <= self._now + self._closing.max_future_ms:
+            self._high[topic] = record.timestamp
+        self.counters["consumed"] += 1
+        self._reject(topic, record, why)
+
     def _reject(self, topic: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
         letters, number = self._topics.dead_letters, self._partition

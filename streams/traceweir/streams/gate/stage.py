@@ -93,6 +93,15 @@ class GateStage:
         for offset in sorted(self._decided):
             self._outputs += self._decided.pop(offset)
 
+    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input topic into a dead letter, without any other effect."""
+        self._next[topic] = record.offset + 1
+        self.counters["consumed"] += 1
+        if is_replay(record.headers):
+            self.counters["replayed"] += 1
+        self._reject(record, why)
+        self._outputs += self._decided.pop(record.offset)
+
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Does nothing, because decisions do not depend on the time."""
 

@@ -33,6 +33,7 @@ from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRe
 from traceweir.streams.runtime.delivery import Delivery
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.suspects import StageFailed
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.stages.base import End, Record, StageSpec
 
@@ -88,6 +89,7 @@ class Checkpoints:
         self.lanes: dict[int, Lane] = {}
         self._deliveries: dict[int, Delivery] = {}
         self._ends: Mapping[TP, End] = {}
+        self._isolations: set[asyncio.Task[None]] = set()
         self._taking_over: list[int] | None = None
         self._steps = 0
         self.takes_over: Callable[[int], object] = lambda partitions: None
@@ -247,8 +249,12 @@ class Checkpoints:
             return
         if lane.has_gap_before(tp.topic, records[0].offset):
             return
-        lane.observe_clock(seconds_now())
-        await lane.take(tp.topic, records)
+        try:
+            lane.observe_clock(seconds_now())
+            await lane.take(tp.topic, records)
+        except StageFailed as failed:
+            await self._isolate(lane, failed)
+            return
         # Faust's stall detector reads these values.
         self._app.monitor.stream_inbound_time[tp] = monotonic()
         self._app.monitor.track_tp_end_offset(tp, self._app.consumer.highwater(tp))
@@ -257,8 +263,13 @@ class Checkpoints:
         """Passes the time and the ends of the inputs to every lane, after a fetch."""
         now = seconds_now()
         self._ends = ends
-        for lane in self.lanes.values():
-            lane.fetched(ends, now)
+        for lane in list(self.lanes.values()):
+            try:
+                lane.fetched(ends, now)
+            except StageFailed as failed:
+                task = asyncio.get_running_loop().create_task(self._isolate(lane, failed))
+                self._isolations.add(task)
+                task.add_done_callback(self._isolations.discard)
 
     # State for health pages and watchdogs
 
@@ -320,11 +331,14 @@ class Checkpoints:
         await asyncio.shield(self._guarded_commit(lane, last))
 
     async def _guarded_commit(self, lane: Lane, last: bool) -> None:
+        failed = None
         async with lane.lock:
             if lane.dead:
                 return
             try:
                 await self._commit(lane, last)
+            except StageFailed as raised:  # nothing was sent
+                failed = raised
             except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
                 await self.fail(error)
             if last:
@@ -332,6 +346,30 @@ class Checkpoints:
                 # lose its producer during that checkpoint.
                 self.lanes.pop(lane.number, None)
                 lane.drop()
+        if failed is not None and not last:
+            await self._isolate(lane, failed)
+
+    async def _isolate(self, lane: Lane, failed: StageFailed) -> None:
+        """Loads a partition again from its last checkpoint after a stage raised, and isolates the record that is the cause.
+
+        The worker ends if no record is the cause. The lane is dead since the exception, so no checkpoint commits its memory.
+        """
+        number = lane.number
+        async with lane.lock:  # a checkpoint from before the exception can be in progress
+            if self.lanes.get(number) is not lane:  # the partition has been revoked
+                return
+            try:
+                suspects = lane.suspects.after(failed)
+                lane.drop()
+                log.warning(
+                    "partition %d: %s; it starts again from its last checkpoint and isolates the record", number, failed
+                )
+                again = Lane(number, self._specs, self._table, lane.beginnings, seconds_now(), suspects)
+            except Exception as error:  # noqa: BLE001  # the lane cannot be built, so the partition has no owner
+                await self.fail(error.error if isinstance(error, StageFailed) else error)
+                return
+            self.lanes[number] = again
+            again.task = asyncio.create_task(self._run(again))
 
     async def _commit(self, lane: Lane, last: bool) -> None:
         cut, number = lane.cut(), lane.number

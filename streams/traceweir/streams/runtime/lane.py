@@ -6,12 +6,14 @@ import asyncio
 import math
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import orjson
 
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
+from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
 from traceweir.streams.stages.base import Cut, End, Output, Read, Record, Stage, StageSpec
+from traceweir.streams.stages.errors import RecordFailed, RecordRejected
 
 OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets. It is part of the checkpoint, so its offsets always belong to the other rows."""
@@ -53,8 +55,8 @@ class Inbox:
     once: if the record waited for its time, the other inputs would overtake all records behind it.
     """
 
-    def __init__(self, stage: Stage, topics: Sequence[str]) -> None:
-        self.stage = stage
+    def __init__(self, name: str, stage: Stage, topics: Sequence[str]) -> None:
+        self.name, self.stage = name, stage
         self.latest = math.inf
         """The current time in milliseconds since 1970; later timestamps count as future."""
         self.behind: Collection[str] = topics
@@ -73,17 +75,13 @@ class Inbox:
         # The queue is nearly always empty, so its bytes are counted only here.
         return len(queue) >= QUEUE or (bool(queue) and sum(len(r.value or b"") for r in queue) >= QUEUE_BYTES)
 
-    def feed(self) -> int:
-        """Passes a run of at most `SLICE` records of one topic to the stage.
-
-        Returns:
-            The number of records; 0 if all records must wait.
-        """
+    def next_run(self, limit: int) -> tuple[str, list[Record]]:
+        """Returns the topic and the next records for the stage, at most `limit`; no records if all records must wait."""
         turn = min(
             ((self._due(queue), place) for place, queue in enumerate(self.waiting.values()) if queue), default=None
         )
         if turn is None:
-            return 0
+            return "", []
         topics = list(self.waiting)
         first = topics[turn[1]]
         queue = self.waiting[first]
@@ -93,11 +91,9 @@ class Inbox:
         )
         run: list[Record] = []
         latest = self.latest
-        while queue and ((at := queue[0].timestamp) <= until or at > latest) and len(run) < SLICE:
+        while queue and ((at := queue[0].timestamp) <= until or at > latest) and len(run) < limit:
             run.append(queue.popleft())
-        if run:
-            self.stage.apply(first, run)
-        return len(run)
+        return first, run
 
     def _next_of(self, topic: str) -> float:
         """Returns the lowest timestamp that the next record of a topic can have."""
@@ -115,7 +111,13 @@ class Lane:
     """Holds the stages of one partition; a lane lives exactly as long as the worker owns the partition."""
 
     def __init__(
-        self, number: int, specs: Sequence[StageSpec], table: StateTable, beginnings: Mapping[str, int], now: float
+        self,
+        number: int,
+        specs: Sequence[StageSpec],
+        table: StateTable,
+        beginnings: Mapping[str, int],
+        now: float,
+        suspects: Suspects | None = None,
     ) -> None:
         """Loads the stages from the table.
 
@@ -125,15 +127,20 @@ class Lane:
             table: The restored table.
             beginnings: The first available offset by input topic.
             now: Seconds since 1970.
+            suspects: The records that come one at a time, because a stage raised on them before.
 
         Raises:
             StateDirectoryError: this version cannot read the format of the rows.
         """
         self.number, self._specs = number, specs
+        self.beginnings = beginnings
+        self.suspects = suspects or Suspects()
         self.wake, self.lock = asyncio.Event(), asyncio.Lock()
         self.task: asyncio.Task[None] | None = None
         self.dead = False
         self.pending = 0
+        """Number of records that the stages have taken since the last cut."""
+        self._pending_offsets: dict[str, tuple[int, int]] = {}
         self.rounds = 0
         """Number of finished checkpoints, including those without changes."""
         self.committed: dict[str, int] = {}
@@ -157,13 +164,14 @@ class Lane:
             stage.load(shares.pop(spec.name.encode(), {}))
             stage.tick(now, spec.inputs)
             self.stages[spec.name] = stage
-            inbox = self._inboxes[spec.name] = Inbox(stage, spec.inputs)
+            inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
         self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
         self._pending_seeks.update(self.position)
+        self.suspects.start_at(self.position)
 
     def full(self, topic: str, limit: int) -> bool:
         """Returns whether the consumer should stop fetching this topic for now."""
@@ -209,10 +217,14 @@ class Lane:
             self._ticked = now
             self._set_latest(now)
             for spec in self._specs:
-                self.stages[spec.name].tick(now, spec.inputs)
+                self._tick(self._inboxes[spec.name], now, spec.inputs)
 
     async def take(self, topic: str, records: Sequence[Record]) -> None:
-        """Applies the records that need not wait for another input, and lets other tasks run in between."""
+        """Applies the records that need not wait for another input, and lets other tasks run in between.
+
+        Raises:
+            StageFailed: a stage raised.
+        """
         expected = self.position[topic]
         if records[0].offset < expected:
             records = [record for record in records if record.offset >= expected]
@@ -222,8 +234,7 @@ class Lane:
         inbox.put(topic, records)
         self.position[topic] = records[-1].offset + 1
         taken = 0
-        while not self.dead and (count := inbox.feed()):
-            self._fed(count)
+        while count := self._feed(inbox):
             taken += count
             if taken >= SLICE:  # not after each run: alternating inputs make short runs
                 taken = 0
@@ -234,6 +245,9 @@ class Lane:
 
         If all inputs are read to their end, the stages get the time of the broker's answer instead of the current time,
         because records can have arrived since then.
+
+        Raises:
+            StageFailed: a stage raised.
         """
         due = now - self._ticked >= TICK_S
         self._set_latest(now)
@@ -245,12 +259,12 @@ class Lane:
             inbox.behind = [
                 t for t, e in found.items() if e is None or e.position < e.stable or t in self._pending_seeks
             ]
-            while count := inbox.feed():
-                self._fed(count)
+            while self._feed(inbox):
+                pass
             if due:
                 behind = [topic for topic in spec.inputs if topic in inbox.behind or inbox.waiting[topic]]
                 read = [end.at for end in found.values() if end is not None]
-                inbox.stage.tick(now if behind else min(now, *read), behind)
+                self._tick(inbox, now if behind else min(now, *read), behind)
         if due:
             self._ticked = now
             self.wake.set()
@@ -259,22 +273,66 @@ class Lane:
         for inbox in self._inboxes.values():
             inbox.latest = (now + STALE_S) * 1000  # the next call comes before this time is out of date
 
-    def _fed(self, count: int) -> None:
-        self.pending += count
+    def _feed(self, inbox: Inbox) -> int:
+        """Passes the next records to a stage. Returns their number; 0 if all records must wait."""
+        isolating = self.suspects.isolating
+        if self.dead or (isolating and self.pending):
+            return 0
+        topic, records = inbox.next_run(1 if isolating else SLICE)
+        if not records:
+            return 0
+        first, last = records[0].offset, records[-1].offset
+        self._pending_offsets[topic] = self._pending_offsets.get(topic, (first,))[0], last
+        self.pending += len(records)
         self.wake.set()
+        poison = self.suspects.poison(topic, first) if isolating else None
+        try:
+            if poison is None:
+                inbox.stage.apply(topic, records)
+            else:
+                inbox.stage.reject(topic, records[0], RecordRejected("poison", poison))
+        except Exception as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
+            self._failed(inbox.name, error, self._pending_offsets, self.pending)
+        return len(records)
+
+    def _tick(self, inbox: Inbox, now: float, behind: Collection[str]) -> None:
+        if self.dead:
+            return
+        try:
+            inbox.stage.tick(now, behind)
+        except Exception as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
+            self._failed(inbox.name, error, {}, 0)  # the time comes to all sessions, so no record can be named
+
+    def _failed(self, stage: str, error: Exception, records: Mapping[str, tuple[int, int]], count: int) -> NoReturn:
+        """Marks the lane as dead at once, so that no checkpoint commits the half of a record's work."""
+        self.dead = True
+        if isinstance(error, RecordFailed):
+            raise StageFailed(stage, error.error, {error.topic: (error.offset, error.offset)}, 1) from error.error
+        if isinstance(error, _FAULTS_OF_THE_MACHINE):
+            records, count = {}, 0
+        raise StageFailed(stage, error, dict(records), count) from error
 
     def cut(self) -> Cut:
-        """Cuts all stages at the same point in time; the method does not await."""
+        """Cuts all stages at the same point in time; the method does not await.
+
+        Raises:
+            StageFailed: a stage raised.
+        """
         rows: list[tuple[bytes, bytes | None]] = []
         outputs: list[Output] = []
         offsets: dict[str, int] = {}
         for name, stage in self.stages.items():
-            cut = stage.cut()
+            try:
+                cut = stage.cut()
+            except Exception as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
+                self._failed(name, error, self._pending_offsets, self.pending)
             prefix = name.encode() + b"/"
             rows += [(prefix + key, value) for key, value in cut.rows]
             outputs += cut.outputs
             offsets |= cut.offsets
-        self.pending = 0
+        for topic, (_, last) in self._pending_offsets.items():
+            self.suspects.passed(topic, last)
+        self.pending, self._pending_offsets = 0, {}
         if offsets:
             self.committed |= offsets
             rows.append((OFFSETS, orjson.dumps(self.committed)))
@@ -318,5 +376,18 @@ def _shares(rows: Mapping[bytes, bytes]) -> dict[bytes, dict[bytes, bytes]]:
     return shares
 
 
+class _TableFailed(Exception):  # noqa: N818  # an outcome that the caller handles
+    """The table could not be read: a fault of the disk, and not of a record."""
+
+
+_FAULTS_OF_THE_MACHINE = (_TableFailed, OSError, MemoryError)
+
+
 def _reader(table: StateTable, partition: int, prefix: bytes) -> Read:
-    return lambda key: table.read(partition, prefix + key)
+    def read(key: bytes) -> bytes | None:
+        try:
+            return table.read(partition, prefix + key)
+        except Exception as error:
+            raise _TableFailed(f"the state of partition {partition} cannot be read: {describe(error)}") from error
+
+    return read

@@ -17,9 +17,9 @@ from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
 from traceweir.streams.score.session_header import read_header
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
-from traceweir.streams.stages.base import Cut, Output, Record, dead_letter
+from traceweir.streams.stages.base import MAX_KEY_BYTES, Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.errors import RecordUnavailable, SessionRejected
+from traceweir.streams.stages.errors import RecordFailed, RecordRejected, RecordUnavailable, SessionRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import Topics
@@ -74,6 +74,7 @@ class ScoreStage:
         self._committed: int | None = None
         self._outputs: list[Output] = []
         self._dropped = False
+        self._failed: RecordFailed | None = None
         self.counters = Counters()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
@@ -91,12 +92,26 @@ class ScoreStage:
             if not self._offsets.begin(record.offset):
                 continue
             self._bytes += len(record.value or b"")
+            if len(record.key or b"") > MAX_KEY_BYTES:
+                detail = (
+                    f"the record's key has {len(record.key or b'')} bytes; a session id has {MAX_KEY_BYTES} at most"
+                )
+                self._reject(record, "too_large", detail)
+                self._finish(record)
+                continue
             now, worthless = self._revision_queue.admit(record)
             if now:
                 self._pool.add(self._work, record)
             elif worthless is not None:
                 self.counters["superseded"] += 1
                 self._finish(worthless)
+
+    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of the input topic into a dead letter, without any other effect."""
+        if self._offsets.begin(record.offset):
+            self._bytes += len(record.value or b"")
+            self._reject(record, why.reason, why.detail)
+            self._finish(record)
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         """Deletes expired verdicts, and retries the sessions whose retry is due."""
@@ -110,7 +125,13 @@ class ScoreStage:
         return len(self._offsets) >= self._window or self._bytes >= WINDOW_BYTES
 
     def cut(self) -> Cut:
-        """Returns new scores and candidates, and the offset below which all sessions are done."""
+        """Returns new scores and candidates, and the offset below which all sessions are done.
+
+        Raises:
+            RecordFailed: The stage could not take up the result of a session.
+        """
+        if self._failed is not None:
+            raise self._failed
         offsets, rows = (
             {},
             [
@@ -149,12 +170,16 @@ class ScoreStage:
             return
         if self._dropped:
             return
-        self._judge_rows.learn(key, result.judged)
-        self.counters["scored"] += 1
-        if self._judge_retries.note(key, record.offset, result):
-            self.counters["deferred"] += 1
-        self._publish(record, result, result.candidates)
-        self._complete(record)
+        try:
+            self._judge_rows.learn(key, result.judged)
+            self.counters["scored"] += 1
+            if self._judge_retries.note(key, record.offset, result):
+                self.counters["deferred"] += 1
+            self._publish(record, result, result.candidates)
+            self._complete(record)
+        except Exception as error:  # noqa: BLE001  # the lane decides whether the record is poison
+            self._failed = self._failed or RecordFailed(self._topics.sessions, record.offset, error)
+            self._changed()
 
     async def _retry(self, row_key: bytes) -> None:
         """Retries a session, if its record can be read and no revision of the session is in flight."""

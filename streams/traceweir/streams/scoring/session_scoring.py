@@ -53,9 +53,11 @@ def score_bytes(measure: Measure) -> Scoring:
             if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
                 raise
             raise SessionRejected("scoring_failed", f"{type(error).__name__}: {error}") from error
-        largest = max(map(len, [*result.scores, *(each.value for each in result.candidates)]), default=0)
+        scores = [len(session.session_id.encode()) + len(value) for value in result.scores]
+        candidates = [len(each.scope.encode()) + len(each.value) for each in result.candidates]
+        largest = max(scores + candidates, default=0)
         if largest > MAX_OUTPUT_BYTES:
-            detail = f"a score or candidate of the session has {largest} bytes; the maximum of a record is {MAX_OUTPUT_BYTES}"
+            detail = f"a score or candidate of the session has {largest} bytes with its key; the maximum of a record is {MAX_OUTPUT_BYTES}"
             raise SessionRejected("too_large", detail, result.judged)
         return result
 

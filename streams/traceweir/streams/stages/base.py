@@ -10,15 +10,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
+from traceweir.streams.stages.errors import RecordRejected
 
 MAX_BATCH_BYTES = 1_000_000
 """The largest batch in bytes, and so the largest record. Below the 1 MiB that brokers accept by default."""
 MAX_OUTPUT_BYTES = 950_000
-"""The largest value of an output, in bytes.
+"""The largest key and value of an output together, in bytes.
 
-It must fit a batch with its key and headers; a larger value would stop the worker.
+They must fit a batch with the headers; a larger output would stop the worker.
 """
+
+MAX_KEY_BYTES = 4 * MAX_IDENTIFIER_CHARS
+"""The largest key of an output, in bytes: an identifier, of which UTF-8 writes each character in at most 4 bytes."""
 
 
 class Record(Protocol):
@@ -76,7 +81,14 @@ class Stage(Protocol):
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Processes records of one input topic, in order.
 
-        Changes memory only; never raises because of a record's content.
+        Changes memory only. After an exception the state counts as unusable: the partition is loaded again from its last
+        checkpoint, and a record on which the stage raises alone comes to `reject`.
+        """
+
+    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input topic into a dead letter, without any other effect.
+
+        The record comes here in place of `apply`, because `apply` or the following `cut` raised on it.
         """
 
     def tick(self, now: float, behind: Collection[str]) -> None:
@@ -91,7 +103,11 @@ class Stage(Protocol):
         """Returns whether the stage accepts no further records for now."""
 
     def cut(self) -> Cut:
-        """Returns all changes since the last cut. The rows of the previous cut are readable by then."""
+        """Returns all changes since the last cut. The rows of the previous cut are readable by then.
+
+        Raises:
+            RecordFailed: work that `apply` started for this record has raised.
+        """
 
     def drop(self) -> None:
         """Discards the state and stops publishing: the partition now belongs to another worker."""

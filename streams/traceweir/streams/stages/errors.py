@@ -20,6 +20,20 @@ class RecordRejected(Exception):  # noqa: N818  # an outcome that the caller han
         self.detail = detail
 
 
+class RecordFailed(Exception):  # noqa: N818  # an outcome that the caller handles
+    """Work on one record ended with an exception that no stage expects. The stage's state can contain a part of that work.
+
+    Args:
+        topic: The input of the record.
+        offset: The offset of the record.
+        error: The exception.
+    """
+
+    def __init__(self, topic: str, offset: int, error: Exception) -> None:
+        super().__init__(f"{topic}@{offset}: {type(error).__name__}: {error}")
+        self.topic, self.offset, self.error = topic, offset, error
+
+
 class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
     """A record could not be read again: topic, partition or right is missing, or no broker answered in time."""
 

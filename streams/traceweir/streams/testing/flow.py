@@ -17,6 +17,7 @@ from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.suspects import StageFailed, Suspects
 from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Cut, End, Output, StageSpec
@@ -189,7 +190,10 @@ class Flow:
             (topic, partition): End(position, len(self.logs[topic, partition]), self.now)
             for topic, position in lane.position.items()
         }
-        lane.fetched(ends, self.now)
+        try:
+            lane.fetched(ends, self.now)
+        except StageFailed as failed:
+            self.isolate(partition, failed)
 
     async def take(self, topic: str, count: int | None = None, partition: int = 0) -> int:
         """Passes the next records of a topic to its stage, in one batch, as after a fetch.
@@ -207,7 +211,11 @@ class Flow:
         start = lane.position[topic]
         batch = self.logs[topic, partition][start:][:count]
         if batch:
-            await lane.take(topic, batch)
+            try:
+                await lane.take(topic, batch)
+            except StageFailed as failed:
+                self.isolate(partition, failed)
+                return len(batch)
         self.tick(partition)
         return len(batch)
 
@@ -244,7 +252,11 @@ class Flow:
 
     def cut(self, partition: int = 0) -> Cut:
         """Starts a checkpoint: returns the changes since the last checkpoint, which become visible with `commit`."""
-        return self.lanes[partition].cut()
+        try:
+            return self.lanes[partition].cut()
+        except StageFailed as failed:
+            self.isolate(partition, failed)
+            return Cut([], [], {})
 
     def commit(self, cut: Cut, partition: int = 0) -> list[Message]:
         """Finishes a checkpoint: rows and outputs become visible together.
@@ -275,12 +287,12 @@ class Flow:
         busy = True
         while busy:
             busy = False
-            for partition, lane in self.lanes.items():
-                for topic in lane.position:
-                    if not lane.full(topic, _MAX_WAITING_RECORDS):
+            for partition in self.lanes:
+                for topic in self.lanes[partition].position:
+                    if not self.lanes[partition].full(topic, _MAX_WAITING_RECORDS):
                         busy = bool(await self.take(topic, _FETCH_RECORDS, partition)) or busy
                 await self.run_scoring()
-                busy = bool(self.checkpoint(partition)) or busy
+                busy = bool(self.checkpoint(partition)) or self.lanes[partition].suspects.isolating or busy
 
     async def finish(self) -> None:
         """Settles, advances the clock until every open session has closed, and settles again."""
@@ -295,6 +307,10 @@ class Flow:
         """
         log = self.logs[topic, partition]
         return log[offset] if offset < len(log) else None
+
+    def wrap(self, spec: StageSpec) -> StageSpec:
+        """Returns the spec of a stage that the flow runs. Override the method to let a stage fail."""
+        return spec
 
     # Committed outputs
 
@@ -337,15 +353,29 @@ class Flow:
             output.topic, output.value, output.key, partition=output.partition, headers=output.headers, at=at
         )
 
-    def _start_partition(self, partition: int) -> None:
+    def isolate(self, partition: int, failed: StageFailed) -> None:
+        """Starts a partition again from the last finished checkpoint, as a worker does after a stage raised.
+
+        Raises:
+            Exception: No record is the cause, or the record is poison already, so that a worker would end.
+        """
+        lane = self.lanes[partition]
+        try:
+            suspects = lane.suspects.after(failed)
+        except StageFailed:
+            raise failed.error from None
+        lane.drop()
+        self._start_partition(partition, suspects)
+
+    def _start_partition(self, partition: int, suspects: Suspects | None = None) -> None:
         pool = WorkPool(self.settings.score_concurrency, self.failures.append)
         scoring = ScoringResources(score_bytes(self.scoring), pool, self._record_spend, self.read_record)
         topology = Topology.of(self.settings, self.plan, Resources(self.clock, scoring))
         self._pools[partition] = [pool, *([topology.retries] if topology.retries is not None else [])]
-        specs = [stage if isinstance(stage, StageSpec) else topology.spec(stage) for stage in self._stages]
+        specs = [self.wrap(stage if isinstance(stage, StageSpec) else topology.spec(stage)) for stage in self._stages]
         self._outputs = {topic for spec in specs for topic in spec.outputs}
         beginnings = dict.fromkeys((topic for spec in specs for topic in spec.inputs), 0)
-        lane = self.lanes[partition] = Lane(partition, specs, self.table, beginnings, self.now)
+        lane = self.lanes[partition] = Lane(partition, specs, self.table, beginnings, self.now, suspects)
         lane.pending_seeks()
 
     def _record_spend(self, paid: Paid) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.consumer import fetcher
 from faust.types import TP
 from tests.unit.streams.runtime.test_lane import Listing, ends, records
 
@@ -40,19 +39,6 @@ class GatedDelivery:
         """Does nothing: there is no connection."""
 
 
-@pytest.fixture(autouse=True)
-def _prevent_exit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prevents checkpoints that give up from ending the process of the tests."""
-    monkeypatch.setattr("traceweir.streams.runtime.checkpoint.HARD_EXIT_S", 1e6)
-
-
-@pytest.fixture(autouse=True)
-def _restore_aiokafka(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Restores the classes with which aiokafka reads batches, because checkpoints replace them."""
-    for name in ("MemoryRecords", "PartitionRecords"):
-        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
-
-
 def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = True) -> MagicMock:
     app = MagicMock(should_stop=False, rebalancing=rebalancing, rebalancing_count=1)
     app.configure_mock(**{"tables.actives_ready": ready, "_consumer.started": started})
@@ -60,10 +46,12 @@ def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = Tru
     return app
 
 
-def checkpoints_of(app: MagicMock, delivery: Callable[[int], Delivery] = lambda number: GatedDelivery()) -> Checkpoints:
+def checkpoints_of(
+    app: MagicMock, delivery: Callable[[int], Delivery] = lambda number: GatedDelivery(), spec: StageSpec | None = None
+) -> Checkpoints:
     """Returns the checkpoints of one stage that reads the topic `a`, without a pause between checkpoints."""
     table = MagicMock(changelog_topic_name="changelog", data=MagicMock(offset_key=b"offset"))
-    spec = StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
+    spec = spec or StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
     return Checkpoints(app, table, [spec], delivery, AsyncMock(return_value="id"), {}, interval_s=0.0)
 
 
@@ -184,7 +172,10 @@ def test_a_worker_that_gives_up_or_stops_has_the_phase_stopping_and_no_duties() 
 
 
 async def owning(
-    app: MagicMock, deliveries: dict[int, GatedDelivery], monkeypatch: pytest.MonkeyPatch
+    app: MagicMock,
+    deliveries: Mapping[int, GatedDelivery],
+    monkeypatch: pytest.MonkeyPatch,
+    spec: StageSpec | None = None,
 ) -> tuple[Checkpoints, dict[int, Lane]]:
     """Returns checkpoints and lanes of assigned partitions that are read to their end."""
 
@@ -197,7 +188,7 @@ async def owning(
     monkeypatch.setattr(ChangelogRestore, "read", read)
     for delivery in deliveries.values():
         delivery.may_start.set()
-    checkpoints = checkpoints_of(app, deliveries.__getitem__)
+    checkpoints = checkpoints_of(app, deliveries.__getitem__, spec)
     await take_over(app, sorted(deliveries))
     lanes = dict(checkpoints.lanes)
     for one in lanes.values():

@@ -10,7 +10,9 @@ from faust.types import TP
 
 from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane
 from traceweir.streams.runtime.state_directory import FORMAT
-from traceweir.streams.stages.base import Cut, End, Record, Rows, StageSpec
+from traceweir.streams.runtime.suspects import StageFailed
+from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec
+from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.testing import MemoryTable, Message
 
 
@@ -21,6 +23,7 @@ class Listing:
         self.loaded: dict[bytes, bytes] = {}
         self.applied: list[tuple[str, list[int]]] = []
         self.ticks: list[tuple[float, list[str]]] = []
+        self.rejected: list[tuple[str, int, str]] = []
         self.next: dict[str, int] = {}
         self.rows: Rows = []
         self.is_full = self.dropped = False
@@ -31,6 +34,10 @@ class Listing:
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         self.applied.append((topic, [record.timestamp for record in records]))
         self.next[topic] = records[-1].offset + 1
+
+    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        self.rejected.append((topic, record.offset, why.detail))
+        self.next[topic] = record.offset + 1
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         self.ticks.append((now, sorted(behind)))
@@ -276,3 +283,40 @@ async def test_the_format_row_is_written_once_with_the_first_offsets() -> None:
         rows = lane.cut().rows
         table.write(0, rows)
         assert [row for row in rows if row[0] != OFFSETS] == expected
+
+
+@pytest.mark.parametrize("error", [RuntimeError("IO error"), OSError("No space left on device"), MemoryError()])
+async def test_a_table_that_cannot_be_read_is_no_fault_of_a_record(error: Exception) -> None:
+    class Unreadable(MemoryTable):
+        def read(self, partition: int, key: bytes) -> bytes | None:
+            raise error
+
+    class Reads(Listing):
+        def __init__(self, read: Read) -> None:
+            super().__init__()
+            self.read = read
+
+        def apply(self, topic: str, records: Sequence[Record]) -> None:
+            self.read(b"k")
+
+    spec = StageSpec("one", ("a",), (), lambda partition, read, changed: Reads(read))
+    lane = Lane(0, [spec], Unreadable(), {"a": 0}, 100.0)
+    with pytest.raises(StageFailed) as raised:
+        await lane.take("a", records("a", 1))
+
+    assert lane.dead
+    with pytest.raises(StageFailed, match="the state of partition 0 cannot be read"):
+        lane.suspects.after(raised.value)
+
+
+@pytest.mark.parametrize("error", [OSError("No space left on device"), MemoryError()])
+async def test_a_fault_of_the_machine_is_no_fault_of_a_record(error: Exception) -> None:
+    class Raises(Listing):
+        def apply(self, topic: str, records: Sequence[Record]) -> None:
+            raise error
+
+    lane = Lane(0, [StageSpec("one", ("a",), (), lambda *_: Raises())], MemoryTable(), {"a": 0}, 100.0)
+    with pytest.raises(StageFailed) as raised:
+        await lane.take("a", records("a", 1))
+    with pytest.raises(StageFailed):
+        lane.suspects.after(raised.value)

@@ -1,0 +1,110 @@
+"""Finds the record on which a stage raises, so that this record becomes a dead letter and its neighbours are processed.
+
+A stage that raised can hold a part of a record's work, so its partition is loaded again from the last checkpoint. Then the
+records that were in memory come one at a time, with a checkpoint after each. A record on which the stage raises twice alone
+is poison: it comes to `Stage.reject` in place of `Stage.apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from traceback import extract_tb
+
+from traceweir.schemas.text import printable
+
+DETAIL_CHARS = 500
+"""Maximum length of the description of an exception, whose message can contain text of the record."""
+
+
+class StageFailed(Exception):  # noqa: N818  # an outcome that the caller handles
+    """A stage raised. Its lane is dead: nothing of the lane is committed any more.
+
+    Args:
+        stage: Name of the stage.
+        error: What it raised.
+        records: By topic, the first and the last offset of the records that can be the cause; empty: no record is.
+        count: Number of these records.
+    """
+
+    def __init__(self, stage: str, error: Exception, records: Mapping[str, tuple[int, int]], count: int) -> None:
+        super().__init__(f"the stage {stage} raised {describe(error)}")
+        self.stage, self.error, self.records, self.count = stage, error, records, count
+
+
+class Suspects:
+    """The records of a lane that come one at a time, and those that are poison.
+
+    >>> suspects = Suspects().after(StageFailed("gate", ValueError("no"), {"candidates": (4, 9)}, 6))
+    >>> suspects.isolating, suspects.poison("candidates", 7)
+    (True, None)
+    >>> alone = StageFailed("gate", ValueError("no"), {"candidates": (7, 7)}, 1)
+    >>> suspects = suspects.after(alone).after(alone)
+    >>> suspects.poison("candidates", 7)
+    'the stage gate raised ValueError: no'
+    >>> suspects.passed("candidates", 9)
+    >>> suspects.isolating
+    False
+    """
+
+    def __init__(self) -> None:
+        self._until: dict[str, int] = {}
+        self._failed_alone: set[tuple[str, int]] = set()
+        self._poison: dict[tuple[str, int], str] = {}
+
+    @property
+    def isolating(self) -> bool:
+        """Whether records come one at a time for now."""
+        return bool(self._until)
+
+    def poison(self, topic: str, offset: int) -> str | None:
+        """Returns why a record is poison, or None."""
+        return self._poison.get((topic, offset))
+
+    def start_at(self, positions: Mapping[str, int]) -> None:
+        """Forgets the records that lie before these positions, by topic."""
+        for topic, position in positions.items():
+            self.passed(topic, position - 1)
+        self._failed_alone = {place for place in self._failed_alone if place[1] >= positions[place[0]]}
+        self._poison = {place: why for place, why in self._poison.items() if place[1] >= positions[place[0]]}
+
+    def passed(self, topic: str, offset: int) -> None:
+        """Notes that the work on the records of a topic up to this offset was cut."""
+        if offset >= self._until.get(topic, offset + 1):
+            del self._until[topic]
+
+    def after(self, failed: StageFailed) -> Suspects:
+        """Returns the suspects for the next attempt.
+
+        A record is poison if the stage raises twice while it is the only possible cause: an exception that does not repeat itself costs
+        no record.
+
+        Raises:
+            StageFailed: again, if no record is the cause, or if the record is poison already.
+        """
+        if not failed.count:
+            raise failed
+        after = Suspects()
+        after._until, after._failed_alone, after._poison = {**self._until}, {*self._failed_alone}, {**self._poison}
+        if failed.count == 1:
+            ((topic, (offset, _)),) = failed.records.items()
+            if (topic, offset) in self._poison:
+                raise failed
+            if (topic, offset) in self._failed_alone:
+                after._poison[topic, offset] = str(failed)
+            after._failed_alone.add((topic, offset))
+        # The lane starts again before the records that were rejected since the last checkpoint.
+        again = [*((topic, last) for topic, (_, last) in failed.records.items()), *after._poison]
+        for topic, offset in again:
+            after._until[topic] = max(offset, after._until.get(topic, offset))
+        return after
+
+
+def describe(error: BaseException) -> str:
+    """Returns type, message and place of an exception, on one line without control characters.
+
+    >>> describe(KeyError("a" + chr(27)))
+    "KeyError: 'a\\\\x1b'"
+    """
+    frames = extract_tb(error.__traceback__)
+    place = f" ({frames[-1].name}, line {frames[-1].lineno})" if frames else ""
+    return printable(f"{type(error).__name__}: {error}", DETAIL_CHARS) + place

@@ -1,0 +1,122 @@
+"""Tests what checkpoints do after a stage has raised."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from faust.types import TP
+from tests.unit.streams.runtime.test_checkpoint import GatedDelivery, app_of, owning, turns
+from tests.unit.streams.runtime.test_lane import Listing, ends, records
+
+from traceweir.streams.runtime import checkpoint
+from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.lane import OFFSETS
+from traceweir.streams.stages.base import Record, StageSpec
+
+
+class Raising(Listing):
+    """A stage that raises on the record with a chosen offset, or in a tick."""
+
+    def __init__(self, offset: int | None = None, *, in_tick: bool = False) -> None:
+        super().__init__()
+        self.offset, self.in_tick = offset, in_tick
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        super().apply(topic, records)
+        if self.offset in [record.offset for record in records]:
+            raise KeyError("nobody expected this")
+
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        if self.in_tick and self.applied:
+            raise KeyError("nobody expected this")
+        super().tick(now, behind)
+
+
+class Kept(GatedDelivery):
+    """A delivery that keeps what it sends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_start.set()
+        self.may_send.set()
+        self.sent: list[Any] = []
+
+    async def send(self, *checkpoint: object) -> int:
+        self.sent.append(checkpoint)
+        return await super().send(*checkpoint)
+
+
+async def owning_one(
+    new: Callable[[], Raising], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Checkpoints, Kept, list[Raising]]:
+    """Checkpoints that own partition 0, their delivery, and the stages that they build there."""
+    built: list[Raising] = []
+
+    def build(partition: int, read: object, changed: object) -> Raising:
+        built.append(new())
+        return built[-1]
+
+    app, delivery = app_of(), Kept()
+    app.crash = AsyncMock()
+    found, _ = await owning(app, {0: delivery}, monkeypatch, StageSpec("one", ("a",), (), build))
+    return found, delivery, built
+
+
+async def test_the_record_on_which_a_stage_raises_is_rejected_and_its_neighbours_are_applied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, delivery, built = await owning_one(lambda: Raising(2), monkeypatch)
+    log = records("a", 1, 2, 3, 4, 5)
+    for _ in range(40):  # fetches; a checkpoint ends between two of them
+        lane = found.lanes[0]
+        if unread := log[lane.position["a"] :]:
+            await found.take(TP("a", 0), unread)
+        found.fetched(ends(found.lanes[0]))
+        await turns()
+
+    assert [stage.dropped for stage in built] == [True, True, True, False]
+    assert [offset for _, offset, _ in built[-1].rejected] == [2]
+    assert [times for _, times in built[-1].applied] == [[1], [2], [4], [5]]
+    assert found.problems == []
+    assert [json.loads(dict(rows)[OFFSETS])["a"] for rows, _, _ in delivery.sent][-3:] == [3, 4, 5]
+
+
+async def test_a_stage_that_raises_in_a_tick_ends_the_worker_and_commits_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, delivery, built = await owning_one(lambda: Raising(in_tick=True), monkeypatch)
+    seconds = itertools.count(1_000.0)
+    monkeypatch.setattr(checkpoint, "seconds_now", lambda: next(seconds))
+    lane = found.lanes[0]
+    await found.take(TP("a", 0), records("a", 1, 2, 3))
+    found.fetched(ends(lane))
+    assert lane.dead
+    await turns()
+
+    assert found.lanes == {}
+    assert built[-1].dropped
+    assert delivery.sent == []
+    assert found.phase == "stopping"
+
+
+async def test_a_lane_that_is_isolated_waits_for_the_checkpoint_that_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, delivery, built = await owning_one(lambda: Raising(1), monkeypatch)
+    delivery.may_send.clear()
+    await found.take(TP("a", 0), records("a", 1))
+    await turns()
+    assert delivery.begun == 1
+    isolating = asyncio.create_task(found.take(TP("a", 0), records("a", 2, first=1)))
+    await turns()
+    assert (len(built), delivery.ended) == (1, 0)
+
+    delivery.may_send.set()
+    await isolating
+    assert (len(built), delivery.ended) == (2, 1)
