@@ -157,7 +157,7 @@ class Crew:
         post = within_reach[int(fault.pick * len(within_reach))]
         worker = post.worker
         assert worker is not None
-        if fault.kind != "killed at a step":  # this fault is counted when the worker reaches the step
+        if fault.kind not in ("killed at a step", "stage raises"):  # these faults are counted when they come about
             self.counters[fault.kind] += 1
         match fault.kind:
             case "killed":
@@ -167,6 +167,8 @@ class Crew:
                 assert fault.death is not None
                 post.doomed = True
                 worker.doom(*fault.death)
+            case "stage raises":
+                worker.let_stumble(fault.stage)
             case "state lost":
                 worker.kill()
                 shutil.rmtree(worker.state_dir, ignore_errors=True)
@@ -203,6 +205,8 @@ class Crew:
                 return post.stages in (None, "score") and post.worker.serves
             case "killed at a step":
                 return post.worker.serves
+            case "stage raises":
+                return post.stages in (None, fault.stage) and post.worker.serves
             case _:
                 return True
 

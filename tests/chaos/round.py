@@ -138,6 +138,7 @@ def play(
             cluster.wait()
         report_phase("auditing")
         evidence = Evidence(ledger, committed, json.loads(config.read_text()))
+        crew.counters["stage raises"] = sum(worker.stumbles for worker in fleet.started)
         state_bytes = max(_size(worker.state_dir) for worker in fleet.started)
         fleet.end()
         if once:

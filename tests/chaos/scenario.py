@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from tests.support.dying_worker import MOMENTS, STEPS, WITHOUT_TRANSACTIONS
+from tests.support.stumbling_stages import STAGES
 
 Kind = Literal[
     "killed",
@@ -21,6 +22,7 @@ Kind = Literal[
     "disk full",
     "scorer killed",
     "scorer frozen",
+    "stage raises",
 ]
 Broker = Literal["kafka", "embedded"]
 
@@ -56,6 +58,8 @@ class Drawn(NamedTuple):
     """Step, moment and count."""
     workers: int = 0
     """The number of workers after scaling."""
+    stage: str = ""
+    """The stage that raises."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,7 @@ def draw(
             Drawn(load_s * rnd.uniform(0.1, 0.3), "scaled", 0, workers=4),
             Drawn(load_s * rnd.uniform(0.6, 0.8), "scaled", 0, workers=2),
         ]
+    faults += _stumbles(random.Random(f"stumbles {seed}"), load_s)
     return Scenario(
         seed=seed,
         broker="embedded" if embedded else "kafka",
@@ -155,6 +160,14 @@ def draw(
         rate=rate,
         faults=tuple(sorted(faults)),
     )
+
+
+def _stumbles(rnd: random.Random, load_s: float) -> list[Drawn]:
+    """Draws when stages raise. They have random numbers of their own, so that the other faults of a seed stay."""
+    return [
+        Drawn(rnd.uniform(1, load_s), "stage raises", rnd.random(), stage=rnd.choice(STAGES))
+        for _ in range(round(load_s / 8))
+    ]
 
 
 def _fault(rnd: random.Random, at_s: float, kind: Kind, steps: Collection[str]) -> Drawn:

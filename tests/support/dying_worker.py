@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
+from tests.support import stumbling_stages
 
 STEPS = ("begin_transaction", "send_batch", "send_offsets_to_transaction", "commit_transaction", "store")
 WITHOUT_TRANSACTIONS = ("send_batch", "store")
@@ -93,4 +94,5 @@ if __name__ == "__main__":
     from traceweir.streams.cli.main import main
 
     install(Death(Path(os.environ[VARIABLE])))
+    stumbling_stages.install(Path(os.environ[stumbling_stages.VARIABLE]))
     main(sys.argv[1:])

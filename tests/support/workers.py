@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.support.dying_worker import VARIABLE as DEATH
+from tests.support.stumbling_stages import VARIABLE as STUMBLE
 
 ROOT = Path(__file__).parents[2]
 SESSION_TIMEOUT_S = 6.0
@@ -119,6 +120,17 @@ class Worker:
         fresh.write_text(f"{step} {moment} {count}")
         fresh.replace(_death_of(self.log))  # the worker must never read a partly written file
 
+    def let_stumble(self, stage: str) -> None:
+        """Makes a stage raise in the middle of its next batch; the worker must be a `dying_worker`."""
+        fresh = _stumble_of(self.log).with_suffix(".next")
+        fresh.write_text(stage)
+        fresh.replace(_stumble_of(self.log))
+
+    @property
+    def stumbles(self) -> int:
+        """How often a stage of the process has raised."""
+        return self.log.read_bytes()[self.since :].count(b"raised StumbleError")
+
     def freeze(self) -> None:
         """Freezes the worker with SIGSTOP, which the worker cannot detect."""
         self.process.send_signal(signal.SIGSTOP)
@@ -208,6 +220,7 @@ class Fleet:
         chosen = ["--stages", stages] if stages else []
         since = log.stat().st_size if log.exists() else 0
         _death_of(log).unlink(missing_ok=True)
+        _stumble_of(log).unlink(missing_ok=True)
         with log.open("ab") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", *program, "worker", "--config", self._config, *chosen],
@@ -215,7 +228,7 @@ class Fleet:
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
                 env=self._environment
-                | {"TRACEWEIR_STATE_DIR": str(state_dir), DEATH: str(_death_of(log))}
+                | {"TRACEWEIR_STATE_DIR": str(state_dir), DEATH: str(_death_of(log)), STUMBLE: str(_stumble_of(log))}
                 | dict(variables or {}),
             )
         worker = Worker(name, process, state_dir, log, since)
@@ -225,3 +238,7 @@ class Fleet:
 
 def _death_of(log: Path) -> Path:
     return log.with_suffix(".death")
+
+
+def _stumble_of(log: Path) -> Path:
+    return log.with_suffix(".stumble")
