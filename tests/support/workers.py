@@ -22,6 +22,8 @@ from tests.support.stumbling_stages import VARIABLE as STUMBLE
 
 ROOT = Path(__file__).parents[2]
 SESSION_TIMEOUT_S = 6.0
+START_WITHIN_S = 150.0
+"""Time limit of a worker's steps. On a busy machine several workers that load litellm at once take a minute to start."""
 
 
 @dataclass
@@ -57,7 +59,7 @@ class Worker:
                 found.append(int(status.parent.name))
         return found
 
-    def wait_for_log(self, text: str, timeout: float = 60) -> str:
+    def wait_for_log(self, text: str, timeout: float = START_WITHIN_S) -> str:
         """Waits until the worker's log contains this text, and returns the log.
 
         Raises:
@@ -80,7 +82,7 @@ class Worker:
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 
-    def until_ready(self, timeout: float = 60) -> dict[str, Any]:
+    def until_ready(self, timeout: float = START_WITHIN_S) -> dict[str, Any]:
         """Waits until the worker has its place in the group, and returns its `/readyz` document.
 
         Raises:
@@ -95,7 +97,7 @@ class Worker:
             assert time.monotonic() < deadline, f"{state}; the worker's log:\n{self.log.read_text()}"
             time.sleep(0.02)
 
-    def until_stopping(self, timeout: float = 60) -> None:
+    def until_stopping(self, timeout: float = START_WITHIN_S) -> None:
         """Waits until the worker has received its stop signal, or has ended.
 
         Raises:
