@@ -57,6 +57,16 @@ def _token(*parts: str | tuple[str, int]) -> Callable[[random.Random], Secret]:
     return draw
 
 
+def _after_prefix(prefix: str, *parts: str | tuple[str, int]) -> Callable[[random.Random], Secret]:
+    """Returns what draws a secret with a prefix that can also be a word of the text around it."""
+
+    def draw(rng: random.Random) -> Secret:
+        core = _token(*parts)(rng).core
+        return Secret(f"{prefix}{core}", core)
+
+    return draw
+
+
 def _password(rng: random.Random) -> str:
     word = rng.choice(WORDS)
     return rng.choice(
@@ -181,7 +191,7 @@ def _ipv6(rng: random.Random) -> Secret:
 
 
 def _email(rng: random.Random) -> Secret:
-    text = f"{rng.choice(WORDS)}.{_drawn(rng, LOWER, 5)}@{_drawn(rng, LOWER, 6)}.example.com"
+    text = f"{rng.choice(WORDS)}.{_drawn(rng, LOWER, 5)}@{_drawn(rng, LOWER, 6)}.test"
     return Secret(text, text)
 
 
@@ -202,7 +212,7 @@ KINDS = (
     _formed("aws_access_key_id", "AWS access key", _token("AK" + "IA", (BASE32, 16))),
     _formed("aws_secret_access_key", "AWS secret key", _token((BASE64, 40))),
     _formed("github_token", "GitHub token", _token("gh" + "p_", (ALNUM, 36))),
-    _formed("github_pat", "GitHub token", _token("github" + "_pat_", (ALNUM, 22), "_", (ALNUM, 59))),
+    _formed("github_pat", "GitHub token", _after_prefix("github" + "_pat_", (ALNUM, 22), "_", (ALNUM, 59))),
     _formed("gitlab_token", "GitLab token", _token("gl" + "pat-", (URL_SAFE, 20))),
     _formed("slack_token", "Slack token", _token("xo" + "xb-", (DIGITS, 12), "-", (DIGITS, 12), "-", (ALNUM, 24))),
     _formed("slack_webhook_url", "Slack webhook", _slack_webhook),
@@ -252,7 +262,7 @@ KINDS = (
     _named("cloudflare_api_token", "Cloudflare token", _token((URL_SAFE, 40))),
     _named("client_secret", "client secret", _token((ALNUM, 32))),
     _named("db_password", "password", _plain_password),
-    _named("cookie", "session cookie", _token("sessionid=", (LOWER + DIGITS, 32))),
+    _named("cookie", "session cookie", _after_prefix("sessionid=", (LOWER + DIGITS, 32))),
     _formed("card_number", "card", _card),
     _formed("iban", "IBAN", _iban),
     _formed("resident_number", "resident number", _resident_number),

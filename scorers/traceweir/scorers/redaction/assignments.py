@@ -1,0 +1,164 @@
+"""Finds secrets that the name before them reveals: `password = hunter2`, `"apiKey": "..."`, `Authorization: ...`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import re2
+
+from traceweir.scorers.redaction.entropy import has_digit, is_wordy, shannon_entropy
+from traceweir.scorers.redaction.hits import Hit
+from traceweir.scorers.redaction.secret_names import is_placeholder, is_secret_value, secret_role
+
+KEYWORDS = (
+    "passw", "pwd", "passphrase", "passcode", "pass", "secret", "token", "key", "auth", "cookie", "dsn", "_ur", "databaseur",
+    "mongour", "credential", "creds", "conn", "jwt", "cvc", "cvv", "otp", "pin",
+)  # fmt: skip
+"""Lower-case texts, one of which is part of every ASCII name that `secret_role` knows."""
+KOREAN_NAMES = ("비밀번호", "비번", "암호", "패스워드")
+_NAME = "|".join(KEYWORDS)
+_ASSIGNMENT = re2.compile(
+    rf"(?i)([<]?[\w.$-]{{0,48}}(?:{_NAME})[\w-]{{0,24}})(?:\\{{0,7}}['\"`])?\]?"
+    r"(,?\s{0,20}(?:- )?\\{0,7}['\"]?value\\{0,7}['\"]?[ ]{0,3}[:=]|[ \t]{0,8}(?::=|=>|==|=|:|>|,|\|))[ \t]{0,8}"
+    r"(?:\r?\n[ \t]{1,16})?".encode()
+)
+_KOREAN_ASSIGNMENT = re.compile(r"(비밀번호|비번|암호|패스워드)(?:\\{0,7}['\"`])?[ \t]{0,8}([=:])[ \t]{0,8}")
+_OPTION = re2.compile(rf"(?i)[ ](--[a-z-]{{0,24}}(?:{_NAME})[a-z-]{{0,16}})[ ]".encode())
+_SPOKEN = re2.compile(
+    rb"(?i)\b(password|passwd|passphrase|passcode|secret|token|api[ _-]?key|access key|secret key|credentials?)"
+    rb"(?:(?: (?:for|of|to)(?: [\w.@-]{1,40}){1,5})? (?:is|was|are|will be|to)(?: now)?:?)? ['\"`(]?([^\s'\"`]{6,})"
+)
+_KOREAN_SPOKEN = re.compile(r"(?:비밀번호|비번|암호|패스워드|토큰)(?:는|은|가|이|를|을)? ?['\"`]?([!-~]{5,200})")
+_QUOTE = re.compile(r"[bfrBFR]?(\\{0,7}(?:'|\"|`))")
+_BARE = re.compile(r"[^\s'\"`,;)}\]]+")
+_BARE_IN_QUERY = re.compile(r"[^\s'\"`,;)}\]&#]+")
+_BARE_IN_TAG = re.compile(r"[^\s'\"`,;)}\]<]+")
+_SCHEME = re.compile(
+    r"(?:Basic|Bearer|Token|ApiKey|Api-Key|Digest|Negotiate|AWS4-HMAC-SHA256|Key|SSWS|Bot)\s+", re.IGNORECASE
+)
+_LINE_REST = re.compile(r"[^\n\"'`]+")
+_NO_SECRET_BEFORE = re.compile(r"(?:unexpected|invalid|near|unknown|expected|illegal) $", re.IGNORECASE)
+_MAX_JUDGED = 1_000
+"""A value without quotes is judged by its first 1,000 characters, so that n names before one long value cost n times that."""
+_MAX_QUOTED = 20_000
+_MIN_SPOKEN_BITS = 2.5
+
+
+def assigned_secrets(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
+    """Yields the values of names that hold a secret.
+
+    Args:
+        text: The text.
+        ascii_text: The text with every other character replaced by one byte, so that positions agree.
+        rank: The rank of the hits.
+    """
+    end = 0
+    for match in _ASSIGNMENT.finditer(ascii_text):
+        start, stop = match.span()
+        if start < end:
+            continue
+        found = _value(text, match.group(1).decode(), match.group(2).decode(), start, stop)
+        if found is not None:
+            end = found[1]
+            yield Hit(*found, rank, "password")
+    for match in _OPTION.finditer(ascii_text):
+        found = _value(text, match.group(1).decode(), "=", match.start(), match.end())
+        if found is not None:
+            yield Hit(*found, rank, "password")
+
+
+def korean_secrets(text: str, rank: int) -> Iterator[Hit]:
+    """Yields the values of Korean names of passwords."""
+    for match in _KOREAN_ASSIGNMENT.finditer(text):
+        found = _value(text, match[1], match[2], match.start(), match.end())
+        if found is not None:
+            yield Hit(*found, rank, "password")
+    for match in _KOREAN_SPOKEN.finditer(text):
+        value = match[1].rstrip(".,;:!?)")
+        if _is_spoken_secret(value):
+            yield Hit(match.start(1), match.start(1) + len(value), rank, "password")
+
+
+def spoken_secrets(ascii_text: bytes, rank: int) -> Iterator[Hit]:
+    """Yields secrets in sentences: `the password is hunter2`."""
+    for match in _SPOKEN.finditer(ascii_text):
+        if _NO_SECRET_BEFORE.search(ascii_text[max(0, match.start() - 12) : match.start()].decode()):
+            continue
+        start, end = match.span(2)
+        value = ascii_text[start:end].decode().rstrip(".,;:)]}>?")
+        if _is_spoken_secret(value):
+            yield Hit(start, start + len(value), rank, "password")
+
+
+def _is_spoken_secret(value: str) -> bool:
+    return (
+        len(value) >= 6
+        and has_digit(value)
+        and any(map(str.isalpha, value))
+        and not any(mark in value for mark in "=(){}<>[]$")
+        and not is_placeholder(value)
+        and not is_wordy(value)
+        and re.fullmatch(r"v?\d+[.-].*|[A-Z]{1,4}-?\d{1,5}|\d+[-_]?[A-Za-z가-힣]+", value) is None
+        and shannon_entropy(value) >= _MIN_SPOKEN_BITS
+    )
+
+
+def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple[int, int] | None:
+    """Returns the position of the secret value that begins at `stop`, or None if the value is no secret."""
+    role = secret_role(name)
+    is_tag, separator = name.startswith("<"), separator.strip()
+    if not role or separator == "==" or (separator == ">") != is_tag:
+        return None
+    quote = _QUOTE.match(text, stop)
+    if quote is not None:
+        return _quoted_value(text, role, name, separator, start, quote)
+    if separator == "," or (separator == "|" and not has_digit(text[stop : stop + 40])):
+        return None
+    begin = stop + _scheme_length(text, stop, len(text), name)
+    is_query = text[start - 1 : start] in ("?", "&")
+    pattern = _LINE_REST if role == "cookie" else _BARE_IN_QUERY if is_query else _BARE_IN_TAG if is_tag else _BARE
+    match = pattern.match(text, begin, begin + _MAX_JUDGED)
+    if match is None or text.startswith(("//", ":"), begin):
+        return None
+    value = match[0]
+    if value.endswith(":") and "\n" in text[start:stop]:
+        return None  # a nested name
+    after = text[match.end() : match.end() + 1]
+    tight = separator == "=" and text[stop - 1] == "=" and after not in (")", ",")
+    if not is_secret_value(role, value, quoted=False, tight=tight):
+        return None
+    whole = pattern.match(text, begin)
+    return begin, whole.end() if whole is not None else match.end()
+
+
+def _quoted_value(
+    text: str, role: str, name: str, separator: str, start: int, quote: re.Match[str]
+) -> tuple[int, int] | None:
+    opened = text[start - 1 : start]
+    if opened == quote[1] and text[start + len(name) : start + len(name) + 1] != opened:
+        return None  # `"Password: "`: the quote closes the text in which the name stands
+    begin, end = quote.end(), _closing(text, quote.end(), quote[1])
+    begin += _scheme_length(text, begin, end, name)
+    value = text[begin:end]
+    if separator == "," and (not has_digit(value) or opened not in ("'", '"')):
+        return None  # a list of words
+    return (begin, end) if is_secret_value(role, value, quoted=True) else None
+
+
+def _scheme_length(text: str, begin: int, end: int, name: str) -> int:
+    """Returns the length of `Bearer ` or another scheme at the start of an Authorization header, which is no secret."""
+    if not name.lower().endswith("authorization"):
+        return 0
+    match = _SCHEME.match(text, begin, end)
+    return len(match[0]) if match is not None else 0
+
+
+def _closing(text: str, begin: int, quote: str) -> int:
+    """Returns the position of the quote that closes a value: the next equal one that is not escaped once more."""
+    line_end = text.find("\n", begin, begin + _MAX_QUOTED)
+    limit = line_end if line_end >= 0 else min(len(text), begin + _MAX_QUOTED)
+    at = text.find(quote, begin, limit)
+    while at > begin and text[at - 1] == "\\":
+        at = text.find(quote, at + 1, limit)
+    return at if at >= 0 else limit

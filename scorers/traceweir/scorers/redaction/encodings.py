@@ -1,0 +1,165 @@
+"""Decodes what hides a secret, and maps positions of the decoded text back to the original.
+
+Three things hide a secret: escapes (percent-encoding, JSON, HTML), line breaks within a secret, and base64 or hexadecimal
+runs. A decoded text is searched like any other, and a hit removes the part of the original that it came from.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from urllib.parse import unquote
+
+import re2
+
+from traceweir.scorers.redaction.entropy import is_wordy
+
+_ESCAPE = re.compile(
+    r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\\[\"'`\\/bfnrt]"
+    r"|&(?:quot|apos|amp|lt|gt|#[0-9]{1,5}|#x[0-9A-Fa-f]{1,4});"
+)
+_HAS_ESCAPE = re2.compile(rb"%[0-9A-Fa-f]{2}|\\[ux\"'`\\/bfnrt]|&(?:quot|apos|amp|lt|gt|#x?[0-9A-Fa-f]{1,5});")
+_SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
+_LINE_BREAK = re.compile(
+    r"(?<=[^\s.,;:!?)}\]>])(?:['\"][ \t]*\+?[ \t]*\\?\r?\n[ \t]*[+.]?[ \t]*['\"]|[ \t]*[\\=]?\r?\n[ \t]*(?:[>#|*]{1,3}[ \t])?)"
+    r"(?=[A-Za-z0-9+/=_.~%!#?*@$&:-])(?![A-Za-z_][\w.-]{0,24}[ \t]{0,4}(?:[:=][ \t]|=[^=\s]|:[\"'{\[]|[:=]\r?\n))"
+)
+_RUN = re2.compile(rb"[A-Za-z0-9+/_-]{16,}={0,2}")
+_TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\r\x1b")
+_HEX_DIGITS = b"0123456789abcdefABCDEF"
+_MIN_TEXT = 12
+_LEAD = 32
+_BASE64_TAIL = re.compile("[-_/]")
+
+
+class View:
+    """A decoded text, with the way back to the text that it came from."""
+
+    def __init__(self, text: str, pattern: re.Pattern[str], decode: Callable[[re.Match[str]], str | None]) -> None:
+        """Decodes every match of a pattern; a match that decodes to None stays."""
+        self._starts, self._sources, self._kept = [0], [0], [True]
+        parts: list[str] = []
+        length = end = 0
+        for match in pattern.finditer(text):
+            decoded = decode(match)
+            if decoded is None:
+                continue
+            start, stop = match.span()
+            parts += [text[end:start], decoded]
+            length += start - end
+            self._starts += [length, length + len(decoded)]
+            self._sources += [start, stop]
+            self._kept += [False, True]
+            length += len(decoded)
+            end = stop
+        self.text = "".join([*parts, text[end:]]) if parts else text
+        self.changed = bool(parts)
+
+    def source(self, start: int, end: int) -> tuple[int, int]:
+        """Returns the part of the original text that a part of the decoded text came from."""
+        first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1) - 1
+        begin = self._sources[first] + (start - self._starts[first] if self._kept[first] else 0)
+        stop = self._sources[last] + end - self._starts[last] if self._kept[last] else self._sources[last + 1]
+        return begin, stop
+
+    def joints(self) -> list[int]:
+        """Returns the positions in the decoded text at which something was removed or decoded."""
+        return [start for start, kept in zip(self._starts, self._kept, strict=True) if not kept]
+
+
+def unescaped(text: str, ascii_text: bytes) -> View | None:
+    """Returns the text with one level of escapes decoded, or None if it has no escapes.
+
+    >>> view = unescaped('{%22a%22:1}', b'{%22a%22:1}')
+    >>> view.text, view.source(1, 4)
+    ('{"a":1}', (1, 8))
+    """
+    if b"%" not in ascii_text and b"\\" not in ascii_text and b"&" not in ascii_text:
+        return None
+    return View(text, _ESCAPE, _decoded_escape) if _HAS_ESCAPE.search(ascii_text) is not None else None
+
+
+def unwrapped(text: str) -> View | None:
+    """Returns the text with the line breaks removed that can stand within a secret, or None if it has no such line break.
+
+    >>> view = unwrapped("token ghp_ab12\\n    cd34 is new\\nand works")
+    >>> view.text
+    'token ghp_ab12cd34 is new\\nand works'
+    """
+    if "\n" not in text:
+        return None
+    view = View(text, _LINE_BREAK, _joined)
+    return view if view.changed else None
+
+
+def decoded_runs(ascii_text: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yields the start, the end and the decoded text of every base64 or hexadecimal run that holds a text."""
+    for match in _RUN.finditer(ascii_text):
+        start, end = match.span()
+        run = ascii_text[start:end]
+        for text in _texts_of(run):
+            yield start, end, text
+
+
+def _texts_of(run: bytes) -> Iterator[str]:
+    if not run.translate(None, _HEX_DIGITS):
+        text = _as_text(binascii.unhexlify(run)) if len(run) % 2 == 0 and len(run) >= 2 * _MIN_TEXT else None
+        if text:
+            yield text
+        return
+    if run.islower() or run.isupper():
+        return  # base64 of a text has both cases
+    standard = run.rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
+    # A run can begin with the end of a path or a name: `data/eyJ...`, `prefix-eyJ...`.
+    for offset in [0, *(match.end() for match in _BASE64_TAIL.finditer(run[: 2 * _LEAD].decode()))][:5]:
+        rest = standard[offset:]
+        if len(rest) < 16 or not _looks_like_text(rest[:_LEAD]):
+            continue
+        text = _as_text(_base64_bytes(rest))
+        if text:
+            yield text
+            return
+
+
+def _base64_bytes(run: bytes) -> bytes:
+    usable = run[: len(run) - 1] if len(run) % 4 == 1 else run
+    return base64.b64decode(usable + b"=" * (-len(usable) % 4))
+
+
+def _looks_like_text(lead: bytes) -> bool:
+    decoded = base64.b64decode(lead[: len(lead) // 4 * 4])
+    return not decoded[::2].translate(None, _TEXT_BYTES)
+
+
+def _as_text(decoded: bytes) -> str | None:
+    """Returns the text of decoded bytes, in UTF-8 or UTF-16, or None if they are none."""
+    encoding = "utf-16-le" if len(decoded) >= 8 and not any(decoded[1:8:2]) else "utf-8"
+    if encoding == "utf-8" and decoded.translate(None, _TEXT_BYTES):
+        return None
+    try:
+        return decoded.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+
+
+def _decoded_escape(match: re.Match[str]) -> str:
+    escape = match[0]
+    if escape.startswith("%"):
+        return unquote(escape, errors="replace")
+    if escape.startswith("&"):
+        return html.unescape(escape)
+    if escape[1] in "ux":
+        return chr(int(escape.lstrip("\\ux"), 16))
+    return _SIMPLE.get(escape[1], escape[1])
+
+
+def _joined(match: re.Match[str]) -> str | None:
+    """Removes a line break, unless plain words stand on both sides of it."""
+    text, (start, end) = match.string, match.span()
+    before = re.split(r"\s", text[max(0, start - 40) : start])[-1]
+    after = re.split(r"\s", text[end : end + 40], maxsplit=1)[0]
+    return None if is_wordy(before) and is_wordy(after.rstrip(".,;:!?\"')")) else ""

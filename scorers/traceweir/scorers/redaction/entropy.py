@@ -1,0 +1,48 @@
+"""Measures how random a text looks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+import re2
+
+_WORD = r"(?:[A-Z]?[a-z]{3,24}(?:[A-Z][a-z]{2,24}){0,8}[A-Z]{0,4}|[A-Z]{1,24}|[A-Z]?[a-z]{1,3})"
+# RE2, because words can be divided in many ways and a backtracking engine would try all of them.
+_WORDS = re2.compile(rf"{_WORD}(?:[-_./ ]{_WORD})*".encode())
+_MEASURED = 512
+
+
+def shannon_entropy(text: str) -> float:
+    """Returns the Shannon entropy of the first 512 characters, in bits per character; 0 for the empty text.
+
+    >>> shannon_entropy("aaaa"), shannon_entropy("abcd")
+    (0.0, 2.0)
+    """
+    text = text[:_MEASURED]
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values()) + 0.0
+
+
+def has_digit(text: str) -> bool:
+    """Returns whether the text contains an ASCII digit.
+
+    >>> has_digit("a1"), has_digit("a")
+    (True, False)
+    """
+    return any("0" <= character <= "9" for character in text)
+
+
+def is_wordy(text: str) -> bool:
+    """Returns whether the text consists of words only: lower case, upper case or camel case, without digits.
+
+    >>> [is_wordy(text) for text in ("required", "getUserName", "THE_NAME", "see-below", "hunter2", "kQzXwPtL")]
+    [True, True, True, True, False, False]
+    """
+    return _WORDS.fullmatch(text[:_MEASURED].encode("ascii", "replace")) is not None
+
+
+def is_mixed(text: str) -> bool:
+    """Returns whether the text has upper case, lower case and digits, and no long run of lower-case letters."""
+    has_upper, has_lower = text.lower() != text, text.upper() != text
+    return has_upper and has_lower and has_digit(text) and re.search("[a-z]{8}", text) is None

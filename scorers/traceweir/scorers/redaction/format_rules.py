@@ -1,0 +1,110 @@
+"""Applies the table of secret formats: keywords first, then the patterns of the rows whose keyword the text contains."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import re2
+
+from traceweir.scorers.redaction.assignments import KEYWORDS as ASSIGNMENT_KEYWORDS
+from traceweir.scorers.redaction.entropy import has_digit, is_mixed, shannon_entropy
+from traceweir.scorers.redaction.hits import Hit
+from traceweir.scorers.redaction.secret_formats import SecretFormat, secret_formats
+
+_MEMORY = 64 << 20
+_LONG_RUN = re2.compile(rb"[A-Za-z0-9+/_.-]{40}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_NO_SECRET_BETWEEN = re.compile(
+    r"\b(?:trace|span|commit|sha\d*|md5|hash|digest|checksum|etag|version|request|order|user|account|session|build|image|host"
+    r"|run|job|issue|ticket|page|https?|www|com|id)s?\b(?!.*\b(?:key|token|secret|password)\b)",
+    re.IGNORECASE,
+)
+
+
+class Rules(NamedTuple):
+    """The compiled table."""
+
+    keywords: Any
+    """A set of all keywords, as one automaton."""
+    rules_of: tuple[tuple[int, ...], ...]
+    """The rows of each keyword; -1 stands for the rules of assignments."""
+    patterns: tuple[Any, ...]
+    formats: tuple[SecretFormat, ...]
+    without_keyword: tuple[int, ...]
+
+
+ASSIGNMENTS = -1
+
+
+@cache
+def compiled_rules() -> Rules:
+    """Returns the compiled table. Compiling takes about 20 ms, once per process."""
+    formats = secret_formats()
+    rows: dict[str, list[int]] = {keyword: [ASSIGNMENTS] for keyword in ASSIGNMENT_KEYWORDS}
+    for number, row in enumerate(formats):
+        for keyword in row.keywords:
+            rows.setdefault(keyword, []).append(number)
+    options = re2.Options()
+    options.case_sensitive, options.literal, options.max_mem, options.log_errors = False, True, _MEMORY, False
+    keywords = re2.Set.SearchSet(options)
+    for keyword in rows:
+        keywords.Add(keyword)
+    keywords.Compile()
+    patterns = tuple(re2.compile(row.pattern.encode()) for row in formats)
+    without = tuple(number for number, row in enumerate(formats) if not row.keywords)
+    return Rules(keywords, tuple(map(tuple, rows.values())), patterns, formats, without)
+
+
+def rows_to_try(ascii_text: bytes) -> list[int]:
+    """Returns the numbers of the rows whose keyword the text contains, in order; `ASSIGNMENTS` first where a name occurs."""
+    rules = compiled_rules()
+    found = {row for keyword in rules.keywords.Match(ascii_text) or () for row in rules.rules_of[keyword]}
+    if _LONG_RUN.search(ascii_text) is not None:
+        found.update(rules.without_keyword)
+    return sorted(found)
+
+
+def format_hits(ascii_text: bytes, rows: list[int], rank: int) -> Iterator[Hit]:
+    """Yields the secrets of the given rows."""
+    rules = compiled_rules()
+    for number in rows:
+        row = rules.formats[number]
+        group = 2 if row.check == "service" else None
+        check = _CHECKS.get(row.check)
+        for match in rules.patterns[number].finditer(ascii_text):
+            start, end = match.span(group if group is not None else _first_group(match))
+            secret = ascii_text[start:end].decode()
+            if row.min_entropy and shannon_entropy(secret) < row.min_entropy:
+                continue
+            if group == 2 and _NO_SECRET_BETWEEN.search(match.group(1).decode()):
+                continue
+            if check is None or check(secret):
+                yield Hit(start, end, rank + number, row.kind)
+
+
+def _first_group(match: Any) -> int:
+    return 1 if len(match.groups()) and match.span(1) != (-1, -1) else 0
+
+
+def _is_basic(secret: str) -> bool:
+    """Returns whether the text is `user:password` in base64."""
+    try:
+        decoded = base64.b64decode(secret.replace("-", "+").replace("_", "/") + "===")
+    except binascii.Error:
+        return False
+    return b":" in decoded and decoded.isascii() and decoded.decode().isprintable()
+
+
+def _is_session_id(secret: str) -> bool:
+    return has_digit(secret) and _UUID.search(secret) is None
+
+
+_CHECKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {"digit": has_digit, "mixed": is_mixed, "basic": _is_basic, "cookie": _is_session_id}
+)

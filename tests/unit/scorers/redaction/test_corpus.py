@@ -1,0 +1,93 @@
+"""Holds redaction to its target on the corpus: recall by form and by kind, and innocent texts."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+
+import pytest
+from tests.support.redaction.innocent_texts import INNOCENT
+from tests.support.redaction.measurement import Measurement, measure
+from tests.support.redaction.secret_forms import FORMS, samples
+from tests.support.redaction.secret_kinds import KINDS
+
+from traceweir.scorers.redaction.redaction import redact_text
+
+MIN_RECALL = 0.9
+MAX_CHANGED = 0.01
+
+
+@pytest.fixture(scope="module")
+def measured() -> Measurement:
+    return measure(redact_text)
+
+
+def test_the_corpus_has_the_size_that_the_target_names() -> None:
+    assert (len(KINDS) >= 25, len(FORMS), len(INNOCENT) >= 100) == (True, 8, True)
+    assert len(set(INNOCENT)) == len(INNOCENT)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nine_of_ten_secrets_are_found_in_every_form(form: str, measured: Measurement) -> None:
+    assert measured.recall(form) >= MIN_RECALL, [sample.text for sample in measured.missed if sample.form == form]
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_every_kind_is_found_in_most_forms(kind: str, measured: Measurement) -> None:
+    missed = [sample.text for sample in measured.missed if sample.kind == kind]
+    assert len(missed) <= len(FORMS) * 3 * (1 - MIN_RECALL), missed
+
+
+def test_at_most_one_of_a_hundred_innocent_texts_changes(measured: Measurement) -> None:
+    assert len(measured.changed) <= MAX_CHANGED * len(INNOCENT), measured.changed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_other_secrets_of_the_same_kinds_are_found_too(seed: int) -> None:
+    other = measure(redact_text, seed)
+    assert min(other.recall(form) for form in FORMS) >= MIN_RECALL
+
+
+def test_a_text_with_all_samples_loses_every_secret() -> None:
+    by_form = defaultdict(list)
+    for sample in samples(seed=3, per_cell=1):
+        by_form[sample.form].append(sample)
+    for form in ("key = value", "JSON member"):
+        text = "\n\n".join(sample.text for sample in by_form[form])
+        redacted = redact_text(text)
+        left = [sample.kind for sample in by_form[form] if any(piece in redacted for piece in sample.pieces)]
+        assert left == []
+
+
+HOSTILE = {
+    "unclosed quotes": 'token="',
+    "escaped quotes": 'token=\\"a ',
+    "names without an end": "token=<",
+    "tags": "<password>",
+    "key blocks": "-----BEGIN PRIVATE KEY-----",
+    "addresses": "://a:",
+    "e-mail": "a@",
+    "base64": "cGFzc3dvcmQ9aHVudGVyMiA",
+    "percent signs": "%2541",
+    "backslashes": "\\",
+    "line breaks": "a1\n",
+    "digits": "1",
+    "cards": "4111 1111 1111 1111 ",
+    "colons": "fe80:",
+    "numbers to validate": "+82 10 1234 ",
+    "all services": "datadog heroku twilio okta token key secret password ",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
+def test_the_work_grows_with_the_text_and_not_faster(unit: str) -> None:
+    def cpu_s(length: int) -> float:
+        text = unit * (length // len(unit))
+        start = time.process_time()
+        redact_text(text)
+        return time.process_time() - start
+
+    cpu_s(1_000)
+    assert cpu_s(160_000) < 16 * (min(cpu_s(20_000) for _ in range(3)) + 0.05)  # quadratic work takes 64 times as long
