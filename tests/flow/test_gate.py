@@ -11,6 +11,7 @@ import pytest
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.candidate import Embedding
+from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.testing import Flow, instant, trace
@@ -126,6 +127,34 @@ async def test_a_trace_with_a_secret_or_an_identifier_in_its_id_is_not_published
     assert [key for key, _ in network(flow)] == [b"kp:trace:3f2a1010-4068-4295-9319-5d0c6f1b2a77"]
     assert list(decisions(flow).values()) == [["id_not_publishable"], []]
     assert flow.counters("gate")["rejected.id_not_publishable"] == 1
+
+
+@pytest.mark.parametrize("pattern", ["id", "name", r"\d{4}-\d{2}-\d{2}", "[a-z]"])
+async def test_a_pattern_of_the_config_ends_no_worker_and_publishes_no_invalid_trace(pattern: str) -> None:
+    flow = gate_only({"redact": {"custom": pattern}})
+    steps = [*trace()["steps"], {"step_id": 4, "type": "thought", "content": "idle name on 2026-01-31"}]
+    flow.send(TOPICS.candidates, candidate(1, steps=steps))
+    await flow.settle()
+
+    assert flow.dead_letters() == []
+    ((key, value),) = network(flow)
+    assert key == b"kp:trace:1"
+    published = ReasoningTrace.model_validate_json(value or b"")
+    assert published.id == "kp:trace:1"
+    assert "[REDACTED:custom]" in (published.steps[-1].content or "")
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"NaN", b"Infinity"])
+async def test_a_number_that_json_does_not_know_does_not_reach_the_network(number: bytes) -> None:
+    flow = gate_only()
+    steps = [*trace()["steps"], {"step_id": 4, "type": "thought", "input": {"n": "@"}}]
+    flow.send(TOPICS.candidates, orjson.dumps(candidate(1, steps=steps)).replace(b'"@"', number))
+    flow.send(TOPICS.candidates, candidate(2))
+    await flow.settle()
+
+    assert [key for key, _ in network(flow)] == [b"kp:trace:2"]
+    assert decisions(flow)["kp:trace:1"] == ["not_publishable"]
+    assert flow.counters("gate")["rejected.not_publishable"] == 1
 
 
 async def test_an_accepted_trace_that_is_rejected_later_has_one_tombstone() -> None:

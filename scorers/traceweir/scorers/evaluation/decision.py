@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.redaction.redaction import redact
+from traceweir.scorers.redaction.trace_document import redact_trace
 
 
 def decide(plan: Plan, candidate: Candidate, value: float) -> list[str]:
@@ -19,9 +17,8 @@ def decide(plan: Plan, candidate: Candidate, value: float) -> list[str]:
     `visibility`, `privacy`, `criterion_failed:<metric>` and `criterion_not_evaluated:<metric>:<why>`. A required
     criterion that the candidate does not contain counts as not evaluated, with `missing_input`.
 
-    The gate can reject an accepted candidate for two more reasons, which depend on the redacted record:
-    `id_not_publishable`, if the id contains a secret or an identifier, and `too_large`, if the record exceeds the
-    topic's limit.
+    The gate can reject an accepted candidate for more reasons, which depend on the redacted record: `publication` names
+    them.
     """
     metadata = candidate.trace.metadata
     reasons = []
@@ -44,9 +41,9 @@ def decide(plan: Plan, candidate: Candidate, value: float) -> list[str]:
 def network_record(plan: Plan, trace: ReasoningTrace, value: float) -> JsonObject:
     """Returns the record of an accepted trace, with the value, limited to 0..1, as `quality_score`.
 
-    Secrets, identifiers and matches of `gate.redact` are redacted, and keys outside KnowledgePulse's schema are
-    removed.
+    Secrets, identifiers and matches of `gate.redact` are redacted in the free text of the trace, and keys outside
+    KnowledgePulse's schema are removed.
     """
     metadata = trace.metadata.model_copy(update={"quality_score": min(1.0, max(0.0, value))})
     document = trace.model_copy(update={"metadata": metadata}).document()
-    return cast("JsonObject", redact(document, plan.gate.redact))
+    return redact_trace(document, plan.gate.redact)

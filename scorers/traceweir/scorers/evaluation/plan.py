@@ -74,7 +74,7 @@ class Plan:
         )
 
 
-GATE_VERSION = "1"
+GATE_VERSION = "2"
 """Version of the gate's rules. Increase the version when the decision on an unchanged candidate changes."""
 
 

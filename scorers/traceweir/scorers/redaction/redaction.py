@@ -20,6 +20,9 @@ from traceweir.scorers.redaction.secret_names import is_secret_value, secret_rol
 NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
 
 _MAX_PASSES = 20
+_IN_SCHEMA = "schema of "
+_SCHEMA_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+_SCHEMA_VALUES = ("default", "example", "examples", "const", "enum", "value")
 
 
 def redact(value: JsonValue, custom_patterns: Mapping[str, str] = NO_PATTERNS) -> JsonValue:
@@ -49,7 +52,7 @@ def redact(value: JsonValue, custom_patterns: Mapping[str, str] = NO_PATTERNS) -
             container.items() if isinstance(container, dict) else enumerate(container)
         )
         for place, child in places:
-            child_role = (isinstance(place, str) and secret_role(place)) or role
+            child_role = _role_within(role, place, child)
             copied = child
             if isinstance(child, str):
                 is_secret = child_role and is_secret_value(child_role, child, quoted=True)
@@ -78,6 +81,19 @@ def redact_text(text: str, custom_patterns: Mapping[str, str] = NO_PATTERNS) -> 
         if text == before:
             break
     return text
+
+
+def _role_within(role: str, place: object, child: JsonValue) -> str:
+    """Returns what a child holds: by its own key, otherwise by the nearest parent key that names a secret.
+
+    A JSON Schema under such a key (`"password": {"type": "string"}`) describes a secret: only its example values hold any.
+    """
+    if role.startswith(_IN_SCHEMA):
+        return role.removeprefix(_IN_SCHEMA) if place in _SCHEMA_VALUES else ""
+    own = secret_role(place) if isinstance(place, str) else ""
+    role = own or role
+    is_schema = own and isinstance(child, dict) and (child.get("type") in _SCHEMA_TYPES or "$ref" in child)
+    return _IN_SCHEMA + role if is_schema else role
 
 
 def _with_redacted_keys(document: dict[str, JsonValue], custom_patterns: Mapping[str, str]) -> dict[str, JsonValue]:

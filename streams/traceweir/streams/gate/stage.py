@@ -8,15 +8,15 @@ from datetime import datetime
 
 import numpy as np
 from pydantic import ValidationError
-from pydantic_core import to_json
 
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.dead_letter import KEPT_BYTES, is_replay
 from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement
-from traceweir.scorers.evaluation.decision import decide, network_record
+from traceweir.scorers.evaluation.decision import decide
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.publication import publication
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.metrics.novelty import Novelty
 from traceweir.streams.gate.novelty_scope_rows import Version
@@ -138,9 +138,7 @@ class GateStage:
         reasons = decide(self._plan, candidate, measured.value)
         published = b""
         if not reasons:
-            document = network_record(self._plan, trace, measured.value)
-            published = to_json(document)  # serialises integers of any size, unlike orjson
-            reasons = _unpublishable(trace.id, document, published)
+            published, reasons = publication(self._plan, trace, measured.value, MAX_OUTPUT_BYTES - KEPT_BYTES)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:
@@ -197,17 +195,6 @@ class GateStage:
 
 def _version(candidate: Candidate) -> Version:
     return candidate.segment, candidate.revision, candidate.attempt
-
-
-def _unpublishable(trace_id: str, document: JsonObject, published: bytes) -> list[str]:
-    reasons = []
-    # The id is also the key of the record and of its tombstone. Two redacted ids could be the same key, and the
-    # unredacted id contains the secret.
-    if document["id"] != trace_id:
-        reasons.append("id_not_publishable")
-    if len(published) > MAX_OUTPUT_BYTES - KEPT_BYTES:  # redaction can make a text longer
-        reasons.append("too_large")
-    return reasons
 
 
 def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:

@@ -1,0 +1,44 @@
+"""Serialises the record of an accepted trace, and checks that the record can be published."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.scorers.evaluation.decision import network_record
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.redaction.trace_document import is_publishable_id
+
+
+def publication(plan: Plan, trace: ReasoningTrace, value: float, max_bytes: int) -> tuple[bytes, list[str]]:
+    """Returns the record of a trace as JSON, and the reasons why the record cannot be published, if there are any.
+
+    Args:
+        plan: The plan, with the patterns of `gate.redact`.
+        trace: A trace that the gate accepts.
+        value: The trace value.
+        max_bytes: Maximum length of the record.
+
+    The reasons are `id_not_publishable`, if the id contains a secret or an identifier; `not_publishable`, if the redacted
+    record is no valid trace or contains a number that JSON does not know (NaN, Infinity); and `too_large`.
+    """
+    reasons = [] if is_publishable_id(trace.id, plan.gate.redact) else ["id_not_publishable"]
+    try:
+        published = to_json(network_record(plan, trace, value))  # any integer, unlike orjson
+    except ValueError:  # deeper than the serialiser goes, or text that UTF-8 cannot represent
+        return b"", [*reasons, "not_publishable"]
+    if not _is_valid(published):
+        reasons.append("not_publishable")
+    if len(published) > max_bytes:  # redaction can make a text longer
+        reasons.append("too_large")
+    return published, reasons
+
+
+def _is_valid(published: bytes) -> bool:
+    """Returns whether the bytes are a reasoning trace. What is checked is what a reader of `network` parses."""
+    try:
+        ReasoningTrace.model_validate(from_json(published, allow_inf_nan=False))
+    except (ValidationError, ValueError):
+        return False
+    return True
