@@ -116,7 +116,7 @@ def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple
     if separator == "," or (separator == "|" and not has_digit(text[stop : stop + 40])):
         return None
     begin = stop + _scheme_length(text, stop, len(text), name)
-    is_query = text[start - 1 : start] in ("?", "&")
+    is_query = text[start - 1 : start] in ("?", "&", "=")
     pattern = _LINE_REST if role == "cookie" else _BARE_IN_QUERY if is_query else _BARE_IN_TAG if is_tag else _BARE
     match = pattern.match(text, begin, begin + _MAX_JUDGED)
     if match is None or text.startswith(("//", ":"), begin):
