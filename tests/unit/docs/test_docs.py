@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from tests.support.commands import VARIABLES, blocks, commands_in, parse, variables_in
 from tests.support.paths import ROOT
+from tests.support.redaction.measurement import measure
 
 from traceweir.scorers import read_plan
+from traceweir.scorers.redaction.redaction import redact_text
+from traceweir.scorers.redaction.secret_formats import secret_formats
 from traceweir.streams import settings_doc
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("k8s/*.md"), *ROOT.glob("examples/*/*.md")])
@@ -141,3 +144,13 @@ def test_ci_runs_and_knows_no_machine() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & stat.S_IXUSR
     assert not re.findall(r"(?<![\w.}])/(?:home|root|work|opt|tmp|Users)/", script.read_text("utf-8"))
+
+
+def test_the_table_of_redaction_is_that_of_the_measurement() -> None:
+    page = (ROOT / "docs" / "redaction.md").read_text("utf-8")
+    measured = measure(redact_text)
+    rows = {form: re.search(rf"^\| {form} \| (\d+) \| \d+ \| (\d+) \|", page, re.MULTILINE) for form in measured.found}
+    shown = {form: (int(row[2]), int(row[1])) for form, row in rows.items() if row}
+    assert shown == measured.found
+    assert f"now {len(measured.changed)} change" in page
+    assert f"{len(secret_formats())} documented formats" in page
