@@ -39,6 +39,7 @@ _SCHEME = re.compile(
 )
 _LINE_REST = re.compile(r"[^\n\"'`]+")
 _NO_SECRET_BEFORE = re.compile(r"(?:unexpected|invalid|near|unknown|expected|illegal) $", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\d{1,4}[A-Za-z_]*)?")
 _MAX_JUDGED = 1_000
 """A value without quotes is judged by its first 1,000 characters, so that n names before one long value cost n times that."""
 _MAX_QUOTED = 20_000
@@ -96,7 +97,7 @@ def _is_spoken_secret(value: str) -> bool:
         len(value) >= 6
         and has_digit(value)
         and any(map(str.isalpha, value))
-        and not any(mark in value for mark in "=(){}<>[]$")
+        and not any(mark in value.rstrip("=") for mark in "=(){}<>[]$")
         and not is_placeholder(value)
         and not is_wordy(value)
         and re.fullmatch(r"v?\d+[.-].*|[A-Z]{1,4}-?\d{1,5}|\d+[-_]?[A-Za-z가-힣]+", value) is None
@@ -122,6 +123,8 @@ def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple
     if match is None or text.startswith(("//", ":"), begin):
         return None
     value = match[0]
+    if is_tag and not text.startswith("</", match.end()):
+        return None
     if value.endswith(":") and "\n" in text[start:stop]:
         return None  # a nested name
     after = text[match.end() : match.end() + 1]
@@ -141,8 +144,11 @@ def _quoted_value(
     begin, end = quote.end(), _closing(text, quote.end(), quote[1])
     begin += _scheme_length(text, begin, end, name)
     value = text[begin:end]
-    if separator == "," and (not has_digit(value) or opened not in ("'", '"')):
-        return None  # a list of words
+    is_list = separator == "," and (
+        opened not in ("'", '"') or "\n" in text[start:begin] or _IDENTIFIER.fullmatch(value)
+    )
+    if is_list or (separator == "," and not has_digit(value)):
+        return None
     return (begin, end) if is_secret_value(role, value, quoted=True) else None
 
 

@@ -24,9 +24,13 @@ _ESCAPE = re.compile(
 )
 _HAS_ESCAPE = re2.compile(rb"%[0-9A-Fa-f]{2}|\\[ux\"'`\\/bfnrt]|&(?:quot|apos|amp|lt|gt|#x?[0-9A-Fa-f]{1,5});")
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
+_JOINED_STRINGS = r"['\"][ \t]*\+?[ \t]*\\?\r?\n[ \t]*[+.]?[ \t]*['\"]"
+_PLAIN_BREAK = r"[ \t]*[\\=]?\r?\n[ \t]*(?:[>#|*]{1,3}[ \t])?"
+_NEXT_NAME = (
+    r"(?:[A-Za-z_][\w.-]{0,24}|[A-Za-z]+(?:_[A-Za-z0-9]+){1,8})[ \t]{0,4}(?:[:=][ \t]|=[^=\s]|:[\"'{\[]|[:=]\r?\n)"
+)
 _LINE_BREAK = re.compile(
-    r"(?<=[^\s.,;:!?)}\]>])(?:['\"][ \t]*\+?[ \t]*\\?\r?\n[ \t]*[+.]?[ \t]*['\"]|[ \t]*[\\=]?\r?\n[ \t]*(?:[>#|*]{1,3}[ \t])?)"
-    r"(?=[A-Za-z0-9+/=_.~%!#?*@$&:-])(?![A-Za-z_][\w.-]{0,24}[ \t]{0,4}(?:[:=][ \t]|=[^=\s]|:[\"'{\[]|[:=]\r?\n))"
+    rf"(?<=[^\s.,;:!?)}}\]>])(?:{_JOINED_STRINGS}|{_PLAIN_BREAK})(?=[A-Za-z0-9+/=_.~%!#?*@$&:-])(?!{_NEXT_NAME})"
 )
 _RUN = re2.compile(rb"[A-Za-z0-9+/_-]{16,}={0,2}")
 _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\r\x1b")

@@ -8,9 +8,9 @@ from collections import Counter
 
 import re2
 
-_WORD = r"(?:[A-Z]?[a-z]{3,24}(?:[A-Z][a-z]{2,24}){0,8}[A-Z]{0,4}|[A-Z]{1,24}|[A-Z]?[a-z]{1,3})"
+_WORD = r"(?:[A-Z]{0,4}[a-z]{3,24}(?:[A-Z]{1,5}[a-z]{2,24}){0,8}[A-Z]{0,4}|[A-Z]{1,24}|[A-Z]?[a-z]{1,3})"
 # RE2, because words can be divided in many ways and a backtracking engine would try all of them.
-_WORDS = re2.compile(rf"{_WORD}(?:[-_./ ]{_WORD})*".encode())
+_WORDS = re2.compile(rf"_{{0,2}}{_WORD}(?:[-_./ ]{{1,3}}{_WORD})*_{{0,2}}".encode())
 _MEASURED = 512
 
 
@@ -43,6 +43,6 @@ def is_wordy(text: str) -> bool:
 
 
 def is_mixed(text: str) -> bool:
-    """Returns whether the text has upper case, lower case and digits, and no long run of lower-case letters."""
+    """Returns whether the text has upper case, lower case and digits, and is neither a path nor made of long words."""
     has_upper, has_lower = text.lower() != text, text.upper() != text
-    return has_upper and has_lower and has_digit(text) and re.search("[a-z]{8}", text) is None
+    return has_upper and has_lower and has_digit(text) and text.count("/") < 3 and re.search("[a-z]{8}", text) is None

@@ -106,5 +106,11 @@ def _is_session_id(secret: str) -> bool:
 
 
 _CHECKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
-    {"digit": has_digit, "mixed": is_mixed, "basic": _is_basic, "cookie": _is_session_id}
+    {
+        "digit": has_digit,
+        "mixed": is_mixed,
+        "basic": _is_basic,
+        "cookie": _is_session_id,
+        "address": lambda secret: "{" not in secret,  # `postgresql://{user}:{password}@{host}` is a template
+    }
 )

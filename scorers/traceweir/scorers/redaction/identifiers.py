@@ -16,6 +16,8 @@ _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _TO_END_OF_WORD = r"[^\s'\"`,;)}\]]*"
 _NUMBER = re2.compile(rb"[0-9](?:[ ().-]{0,4}[0-9]){6}")
 """Every telephone number, card and registered number contains this; the search costs a hundredth of theirs."""
+_AROUND = 40
+"""Characters around a number that decide what the number is: a UUID has 36."""
 _DOTTED = re2.compile(rb"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]")
 _COLONS = re2.compile(rb"[0-9A-Fa-f]{3,4}:[0-9A-Fa-f:]*:")
 _IBAN_START = re2.compile(rb"[A-Z]{2}[0-9]{2}[ -]?[A-Z0-9]{4}")
@@ -26,12 +28,12 @@ _FILE_ENDINGS = frozenset(
 )
 _IP_V4 = re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?!\.?\d)", re.ASCII)
 _NO_IP_BEFORE = re.compile(
-    r"(?:\b(?:sections?|sec|chapters?|chap|versions?|ver|v|releases?|clauses?|paragraphs?|articles?|revisions?|rev|builds?|firmware"
-    r"|driver|figures?|fig|tables?|appendix|rules?|items?|steps?|oid|requirements?|annex|part|ios|macos|android|windows|linux|kernel|java|python|node|update|patch|sdk|chrome|firefox)[.:]?\s{0,3}|§\s{0,3}"
-    r"|(?:절|장|버전|항|조|제|판)\s{0,3}|[=<>~^]=\s{0,2}|[A-Za-z]/|[A-Za-z]-)$",
+    r"(?:(?:\b|__)(?:sections?|sec|chapters?|chap|versions?|ver|v|releases?|clauses?|paragraphs?|articles?|revisions?|rev|builds?|firmware"
+    r"|driver|figures?|fig|tables?|appendix|oid|requirements?|annex|ios|macos|android|windows|kernel|java|python|update|patch|sdk|chrome|firefox)(?:__)?[.:=\s'\"]{0,6}|§\s{0,3}"
+    r"|(?:절|장|버전|항|조|제|판)\s{0,3}|[=<>~^]=\s{0,2}|\b\d+(?:\.\d+){1,2},? (?:and|or|to) |[A-Za-z]/|[A-Za-z]-)$",
     re.IGNORECASE,
 )
-_NO_IP_AFTER = re.compile(r"\s(?:release|version|update|build|patch)|/\d", re.IGNORECASE)
+_NO_IP_AFTER = re.compile(r"\s(?:release|version|update|build|patch)|/\d|-\d*[a-z]", re.IGNORECASE)
 _NO_PERSON = re.compile(r"127\.|0\.0\.0\.0$|255\.255\.|1\.1\.1\.1$|8\.8\.[48]\.[48]$")
 """Loopback, unspecified, netmasks, public resolvers: addresses of everybody."""
 _IP_V6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,8}[0-9A-Fa-f]{0,4}(?![\w:])", re.ASCII)
@@ -43,6 +45,7 @@ _SHARED_ACCOUNTS = frozenset(
     [
         "user",
         "username",
+        "<username>",
         "runner",
         "ubuntu",
         "app",
@@ -78,15 +81,17 @@ def identifiers(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
         for match in _EMAIL.finditer(text):
             if match[1].lower() not in _FILE_ENDINGS and not match[0].startswith("git@"):
                 yield Hit(*match.span(), rank, "email")
-    if _NUMBER.search(ascii_text) is not None:
-        yield from _numbers(text, rank + 1)
+    windows = _number_windows(ascii_text)
+    if windows:
+        yield from _numbers(text, windows, rank + 1)
     if b"." in ascii_text and _DOTTED.search(ascii_text) is not None:
         yield from _ip_v4(text, rank + 6)
     if b":" in ascii_text and (b"::" in ascii_text or _COLONS.search(ascii_text) is not None):
         yield from _ip_v6(text, rank + 6)
     if "/home/" in text or "Users" in text:
         for match in _HOME.finditer(text):
-            if (match[1] or match[2]).lower() not in _SHARED_ACCOUNTS:
+            account = (match[1] or match[2]).lower()
+            if account not in _SHARED_ACCOUNTS and not account.isdigit():
                 yield Hit(*match.span(), rank + 7, "filepath")
     if _IBAN_START.search(ascii_text) is not None:
         for match in _IBAN.finditer(text):
@@ -95,17 +100,30 @@ def identifiers(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
                 yield Hit(match.start(), match.start() + length, rank + 1, "iban")
 
 
-def _numbers(text: str, rank: int) -> Iterator[Hit]:
-    for match in _CARD.finditer(text):
-        if is_card(match[0]):
-            yield Hit(*match.span(), rank, "card")
-    for match in _RESIDENT.finditer(text):
-        if is_resident_number(match[0]):
-            yield Hit(*match.span(), rank + 1, "resident_number")
-    for match in _SOCIAL_SECURITY.finditer(text):
-        if is_social_security_number(match[0]):
-            yield Hit(*match.span(), rank + 2, "ssn")
-    yield from phone_numbers(text, rank + 3)
+def _number_windows(ascii_text: bytes) -> list[tuple[int, int]]:
+    """Returns the parts of the text that can contain a number of seven digits or more, with what stands around it."""
+    windows: list[tuple[int, int]] = []
+    for match in _NUMBER.finditer(ascii_text):
+        start, end = match.start() - _AROUND, match.end() + _AROUND
+        if windows and start <= windows[-1][1]:
+            windows[-1] = windows[-1][0], end
+        else:
+            windows.append((max(0, start), end))
+    return windows
+
+
+def _numbers(text: str, windows: list[tuple[int, int]], rank: int) -> Iterator[Hit]:
+    for start, end in windows:
+        for match in _CARD.finditer(text, start, end):
+            if is_card(match[0]):
+                yield Hit(*match.span(), rank, "card")
+        for match in _RESIDENT.finditer(text, start, end):
+            if is_resident_number(match[0]):
+                yield Hit(*match.span(), rank + 1, "resident_number")
+        for match in _SOCIAL_SECURITY.finditer(text, start, end):
+            if is_social_security_number(match[0]):
+                yield Hit(*match.span(), rank + 2, "ssn")
+    yield from phone_numbers(text, windows, rank + 3)
 
 
 def _ip_v4(text: str, rank: int) -> Iterator[Hit]:

@@ -12,7 +12,8 @@ make the next match possible, and a text with n such neighbours would be searche
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import phonenumbers
 
@@ -23,11 +24,18 @@ _MAX_VALIDATED = 1_000
 _UUID = "-".join(rf"[0-9A-Fa-f]{{{count}}}" for count in (8, 4, 4, 4, 12))
 
 
-def phone_numbers(text: str, rank: int) -> Iterator[Hit]:
-    """Yields the telephone numbers of a text."""
+def phone_numbers(text: str, windows: Sequence[tuple[int, int]], rank: int) -> Iterator[Hit]:
+    """Yields the telephone numbers of a text.
+
+    Args:
+        text: The text.
+        windows: The parts of the text around digits; the rest is not searched.
+        rank: The rank of the hits.
+    """
     for hints, pattern, end_of_number in _RULES:
         if any(hint in text for hint in hints):
-            for number, match in enumerate(pattern.finditer(text)):
+            matches = chain.from_iterable(pattern.finditer(text, start, end) for start, end in windows)
+            for number, match in enumerate(matches):
                 end = end_of_number(match) if number < _MAX_VALIDATED else match.end()
                 if end:
                     yield Hit(match.start(), end, rank, "phone")

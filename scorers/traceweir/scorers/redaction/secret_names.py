@@ -16,7 +16,8 @@ _KOREAN = re.compile(r"(?:비밀번호|비번|암호|패스워드)$")
 _MAX_NAME = 80
 
 _TEMPLATES = re.compile(
-    r"<.*>?|\$[A-Za-z_{(].*|%[({].*|\{\{?.*|\[.*|\*+.*|!(?:vault|secret|ref|env|sub|getatt)\b.*", re.IGNORECASE
+    r"(?:[A-Za-z]+ )?(?:<.*>?|\$[A-Za-z_{(].*|%[({].*|\{\{?.*|\[.*|\*+.*|[A-Z]\w*\[.*\]|!(?:vault|secret|ref|env|sub|getatt)\b.*)",
+    re.IGNORECASE,
 )
 """`<your-key>`, `${KEY}`, `{{ key }}`, `[hidden]`, `!vault`."""
 _CODE = re.compile(
@@ -27,7 +28,7 @@ _EXAMPLE = re.compile(
     r"(?:^|[-_ ./])(?:your|insert|replace|example|placeholder|sample|dummy|redacted|changeme)(?:$|[-_ ./])",
     re.IGNORECASE,
 )
-_FILLER = re.compile(r"[*•xX.\-_#?0…]+|(.)\1+|.*\.\.\.|abc123|12345?6?7?8?9?0?")
+_FILLER = re.compile(r"[*•xX.\-_#?0…]+|(.)\1+|.*(?:\.\.\.|\*\*\*)|abc123|12345?6?7?8?9?0?")
 _SENTENCE = re.compile(
     r"(?:^|\s)(?:must|be|is|are|was|required|should|please|enter|your|the|at|least|characters?|password|invalid|not|for|to"
     r"|has|have|of|in|on|and|or|see|from)(?:\s|$)",
@@ -111,15 +112,17 @@ def is_secret_value(role: str, value: str, *, quoted: bool, tight: bool = False)
         quoted: Whether the value is a string of JSON or of code. A word without quotes is usually no secret.
         tight: Whether the value follows an equals sign without spaces, as in `PASSWORD=letmein`.
     """
-    value = value.strip()
+    if not quoted and _CODE.fullmatch(value):
+        return False
+    value = value.strip() if quoted else value.strip("() \t\r")
     if role == "address":
         return "@" in value or ";" in value or _has_random_part(value)
     if role == "key":
         return _has_random_part(value) and not is_wordy(value) and not is_placeholder(value)
-    if not any(map(str.isalnum, value)) or is_placeholder(value) or (not quoted and _CODE.fullmatch(value)):
+    if not any(map(str.isalnum, value)) or is_placeholder(value):
         return False
     if role == "cookie":
-        return "=" in value or (len(value) >= 12 and has_digit(value))
+        return has_digit(value) and len(value) >= 8
     if _NUMBER.fullmatch(value):
         return role == "password" and value.isdigit() and len(value) >= 4
     if len(value) >= 16 and shannon_entropy(value) < _MIN_RANDOM_BITS:
