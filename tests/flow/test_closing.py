@@ -338,3 +338,18 @@ async def test_a_sender_with_a_slow_clock_keeps_no_other_session_open() -> None:
     await flow.settle()
 
     assert ("s", 0, "session.ended", 1) in closed(flow)
+
+
+async def test_a_record_from_the_near_future_closes_no_fresh_session() -> None:
+    flow = Flow(idle_gap_s=60)
+    for number in range(50):
+        flow.send(TOPICS.invocations, event("tool.called", f"s{number}"), at=0)
+    for name in ("ahead", "unread"):  # the second record keeps the input behind
+        flow.send(TOPICS.invocations, event("tool.called", name, event_id=name), at=299)
+    await flow.take(TOPICS.invocations, 51)
+    flow.pass_time(1)
+    flow.checkpoint()
+    assert flow.sessions() == []
+
+    await flow.settle()
+    assert flow.sessions() == []

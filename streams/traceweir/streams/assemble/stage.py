@@ -159,8 +159,8 @@ class AssembleStage:
         """Moves the watermark, and closes due sessions.
 
         While inputs are behind, the watermark is the lowest of their highest timestamps, so that a fast input does not
-        close a session early. After all inputs are read to their end, the watermark follows the clock; late records
-        hold the watermark back for a while.
+        close a session early, and at most the clock, so that a record from the near future does not either. After all
+        inputs are read to their end, the watermark follows the clock; late records hold the watermark back for a while.
         """
         self._now = int(now * 1000)
         if self._restored:  # while this partition had no worker, the strays of other partitions became late too
@@ -172,7 +172,7 @@ class AssembleStage:
                 self._backlog_at = self._now
         else:
             reached = self._now - (self._lateness if self._now < self._settled_at else 0)
-        self._watermark = max(self._watermark, reached)
+        self._watermark = max(self._watermark, min(reached, self._now))
         while self._due and self._due[0][0] < self._watermark:
             due, name = heapq.heappop(self._due)
             session = self._open.get(name)
