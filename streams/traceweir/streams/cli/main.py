@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -15,6 +13,7 @@ from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT, FormatName, Input, InputCommand, TaskDomain
+from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.topics import STAGES, StageName
 
@@ -46,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    open_missing_streams()
     try:
         try:
             result = app(arguments, standalone_mode=True)
@@ -54,10 +54,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else FAILED
     except BrokenPipeError:  # the reader, for example `| head`, has closed the pipe
-        with suppress(OSError):
-            os.dup2(
-                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-            )  # so that the flush at interpreter exit does not fail
+        discard_stdout()
+        return FAILED
+    except OSError as error:
+        if is_stdout_error(error):
+            discard_stdout()
+            complain(f"standard output: cannot be written ({error.strerror}). Redirect the output to another place.")
+        else:
+            complain(f"the operating system refused an operation: {error}")
+        return FAILED
+    except MemoryError:
+        complain("the memory of this process is not sufficient. Split the input into smaller files.")
         return FAILED
     except Exception as error:
         code = exit_code(error)

@@ -187,11 +187,15 @@ def read_config(path: Path | None) -> Plan:
         ConfigError: the file cannot be read or used; the error lists every problem.
     """
     from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+    from traceweir.streams.evals.json_text import MAX_BYTES
 
     if path is None:
         return read_plan(None)
     try:
-        text = path.read_bytes()
+        with path.open("rb") as stream:
+            text = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError([f"{path}: cannot be read ({error.strerror}); name a readable JSON file"]) from None
+    if len(text) > MAX_BYTES:
+        raise ConfigError([f"{path}: is larger than the maximum of {MAX_BYTES // 1024**2} MiB; name a JSON file"])
     return read_plan(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -18,10 +18,14 @@ _LONGEST = 4_000
 
 
 def complain(message: str) -> None:
-    """Writes a message to stderr; markup and control characters in hostile text have no effect."""
+    """Writes a message to stderr; markup and control characters in hostile text have no effect.
+
+    A stderr that cannot be written loses the message and changes nothing else: the exit code still states the outcome.
+    """
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
-    for line in message.splitlines():
-        stderr.print(Text(printable(line, _LONGEST)))
+    with suppress(OSError):
+        for line in message.splitlines():
+            stderr.print(Text(printable(line, _LONGEST)))
 
 
 @contextmanager

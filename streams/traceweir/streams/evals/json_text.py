@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
+import sys
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -48,13 +50,18 @@ def parsed(text: str, name: str) -> JsonValue:
         InputError: the text is no JSON; the message shows each place and its fix.
     """
     try:
-        document: JsonValue = json.loads(text, parse_constant=_refused)
+        document: JsonValue = json.loads(text, parse_constant=_refused, parse_float=_finite)
     except RecursionError:
         raise InputError(f"{name}{_TOO_DEEP}") from None
     except json.JSONDecodeError as error:
         raise InputError(_explained(text, name, error)) from None
-    except ValueError as error:
+    except _NotFiniteError as error:
         raise InputError(f"{name}: {error}; write null, or remove the key.") from None
+    except ValueError:  # Python's limit, which keeps the conversion of digits from taking quadratic time
+        raise InputError(
+            f"{name}: has an integer of more than {sys.get_int_max_str_digits()} digits; write a shorter number, or a "
+            "string."
+        ) from None
     return document
 
 
@@ -107,7 +114,7 @@ def _explained(text: str, name: str, error: json.JSONDecodeError) -> str:
     found = slips(text)
     try:
         json.loads(without_slips(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         is_fixable = False
     else:
         is_fixable = bool(found)
@@ -129,5 +136,16 @@ def _place(text: str, position: int) -> str:
     return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
 
 
+class _NotFiniteError(ValueError):
+    """A number is not finite, so that JSON cannot represent it; the message names the number."""
+
+
 def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is not valid JSON")
+    raise _NotFiniteError(f"{constant} is not valid JSON")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise _NotFiniteError(f"{number[:40]} is beyond the range of a double")
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -15,15 +16,22 @@ from traceweir.streams.formats.documents import InputError
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file atomically: a reader sees the old or the new content. Follows links and keeps the file's mode.
 
+    A device or a pipe, for example /dev/stdout, is written in place, because a rename would replace it with a file.
+
     Raises:
         InputError: the file cannot be written.
     """
     target = Path(os.path.realpath(path))
     mode = 0o666 & ~_umask()
+    in_place = False
     with suppress(OSError):
-        mode = target.stat().st_mode & 0o777
+        found = target.stat().st_mode
+        mode, in_place = found & 0o777, not (stat.S_ISREG(found) or stat.S_ISDIR(found))
     temporary = None
     try:
+        if in_place:
+            target.write_bytes(content)
+            return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
         with open(handle, "wb") as stream:
             stream.write(content)

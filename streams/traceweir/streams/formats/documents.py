@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO, NamedTuple
@@ -35,7 +36,7 @@ def read_documents(stream: BinaryIO) -> Iterator[Document]:
     not converted.
 
     Raises:
-        InputError: an array, or a sequence of pretty-printed objects, cannot be read to the end.
+        InputError: the stream, an array, or a sequence of pretty-printed objects cannot be read to the end.
 
     >>> import io
     >>> list(read_documents(io.BytesIO(b'[{"a": 1}, {"b": 2.50}]')))
@@ -72,8 +73,22 @@ def name_of(stream: BinaryIO) -> str:
     return name if isinstance(name, str) else "the input"
 
 
+def unreadable(name: str, error: OSError) -> InputError:
+    """Returns the error of an input that the operating system refuses to open or to read."""
+    return InputError(
+        f"{name}: cannot be read ({error.strerror or error}). Name a readable file, or - for standard input."
+    )
+
+
+def _raw_lines(stream: BinaryIO) -> Iterator[bytes]:
+    try:
+        yield from stream
+    except OSError as error:  # for example a special file of the kernel, or a closed standard input
+        raise unreadable(name_of(stream), error) from None
+
+
 def _lines(stream: BinaryIO) -> Iterator[Document]:
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(_raw_lines(stream), start=1):
         if number == 1:
             line = line.removeprefix(BOM)
         if line.strip(BLANK):
@@ -124,6 +139,9 @@ class _InputText:
             raise self.error(error.pos, f"is not JSON ({error.msg})", _FIX) from None
         except RecursionError:
             raise self.error(position, "is nested too deeply to be read", _FIX) from None
+        except ValueError:  # Python's limit, which keeps the conversion of digits from taking quadratic time
+            digits = sys.get_int_max_str_digits()
+            raise self.error(position, f"has an integer of more than {digits} digits", _FIX) from None
         return self.text[position:end].encode(), end
 
     def error(self, position: int, what: str, fix: str) -> InputError:

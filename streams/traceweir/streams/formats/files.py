@@ -17,6 +17,9 @@ from traceweir.streams.formats.tables import read_csv, read_parquet
 
 TABLES = {".csv": read_csv, ".parquet": read_parquet}
 """The reader of a table, by the extension of the file name."""
+_EARLIEST_S = datetime(2, 1, 1, tzinfo=UTC).timestamp()
+_END_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""The range of modification times, in seconds since 1970, that leave room for the times of a whole transcript."""
 
 
 @contextmanager
@@ -27,6 +30,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
         InputError: the file cannot be opened.
     """
     if path == "-":
+        _refuse_endless_device(sys.stdin.buffer, "standard input")
         yield sys.stdin.buffer
         return
     try:
@@ -36,20 +40,40 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             f"{path}: cannot be opened ({error.strerror}). Name a readable file, or - for standard input."
         ) from None
     with stream:
+        _refuse_endless_device(stream, path)
         yield stream
+
+
+def _refuse_endless_device(stream: BinaryIO, name: str) -> None:
+    """Checks that a stream is not a device such as /dev/zero, which would fill the memory before its first line ends.
+
+    Raises:
+        InputError: the stream is a device other than a terminal and /dev/null.
+    """
+    try:
+        found = os.fstat(stream.fileno())
+        is_device = stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not stream.isatty())
+        is_refused = is_device and found.st_rdev != os.stat(os.devnull).st_rdev
+    except OSError:  # a stream without a file descriptor
+        return
+    if is_refused:
+        raise InputError(f"{name}: is a device, not a file. Name a readable file, or - for standard input.")
 
 
 def base_time_of(stream: BinaryIO) -> datetime:
     """Returns the start time of an undated transcript in this input: the modification time of the file.
 
-    A pipe has no modification time; its start time is 1970-01-01. The current time would be more accurate, but then an
-    input that is sent twice would produce every trace twice, with two different contents.
+    A pipe has no modification time; its start time is 1970-01-01. A modification time after the year 9998, which Python
+    cannot represent or whose transcript could end after the last representable time, counts as none. The current time
+    would be more accurate, but then an input that is sent twice would produce every trace twice, with two different
+    contents.
     """
     try:
         found = os.fstat(stream.fileno())
     except OSError:
         return UNKNOWN_TIME
-    return datetime.fromtimestamp(found.st_mtime, UTC) if stat.S_ISREG(found.st_mode) else UNKNOWN_TIME
+    is_known = stat.S_ISREG(found.st_mode) and _EARLIEST_S <= found.st_mtime < _END_S
+    return datetime.fromtimestamp(found.st_mtime, UTC) if is_known else UNKNOWN_TIME
 
 
 def read_input(

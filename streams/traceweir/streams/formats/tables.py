@@ -14,7 +14,7 @@ import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.streams.formats.documents import Document, InputError, name_of
+from traceweir.streams.formats.documents import Document, InputError, name_of, unreadable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -100,9 +100,13 @@ def read_csv(stream: BinaryIO, columns: Mapping[str, ReadCell]) -> Iterator[Row]
         columns: The columns that are read, each with the parser of its cells; other columns are ignored.
 
     Raises:
-        InputError: the file is UTF-16, it has no header, or two columns that are read have the same name.
+        InputError: the file cannot be read, it is UTF-16, it has no header, or two columns that are read have the same
+            name.
     """
-    head = stream.peek(2)[:2] if isinstance(stream, io.BufferedReader) else b""
+    try:
+        head = stream.peek(2)[:2] if isinstance(stream, io.BufferedReader) else b""
+    except OSError as error:
+        raise unreadable(name_of(stream), error) from None
     if head in _UTF16_BYTE_ORDER_MARKS:
         raise InputError(f"{name_of(stream)}: is UTF-16; save it as UTF-8")
     lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -121,6 +125,8 @@ def read_csv(stream: BinaryIO, columns: Mapping[str, ReadCell]) -> Iterator[Row]
                 if isinstance(cells, csv.Error)
                 else _csv_row(row_number, header, columns, cells)
             )
+    except OSError as error:
+        raise unreadable(name_of(stream), error) from None
     finally:
         csv.field_size_limit(limit_before)
         lines.detach()

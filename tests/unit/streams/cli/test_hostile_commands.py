@@ -1,0 +1,134 @@
+"""Tests that commands answer unusable inputs and broken standard streams with one message and the right exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cli_inputs import EVENT, WriteInput
+from tests.support.command_line import Ended, Run
+from tests.support.scoring import trace_document
+
+LONG_INTEGER = b"9" * 5_000
+OLD_EVAL_SET = (
+    b'[{"query": "q", "reference": "r", "expected_tool_use": [{"tool_name": "t", "tool_input": {"a": 1e999}}]}]'
+)
+
+
+@pytest.mark.parametrize("text", [b'[{"id": %b}]', b'{\n"id": %b\n}'], ids=["array", "pretty-printed"])
+def test_an_integer_of_5000_digits_is_reported_with_its_place(text: bytes, run: Run, write_input: WriteInput) -> None:
+    ended = run("score", write_input("long.json", text % LONG_INTEGER))
+    assert (ended.code, ended.out) == (2, "")
+    assert "column" in ended.err
+    assert "an integer of more than 4300 digits" in ended.err
+
+
+def test_migrate_reports_an_integer_of_5000_digits_without_python_terms(run: Run, write_input: WriteInput) -> None:
+    ended = run("migrate", write_input("long.test.json", OLD_EVAL_SET.replace(b"1e999", LONG_INTEGER)))
+    assert (ended.code, ended.out) == (2, "")
+    assert "has an integer of more than 4300 digits" in ended.err
+    assert "set_int_max_str_digits" not in ended.err
+
+
+def test_migrate_rejects_a_number_beyond_the_range_of_a_double(run: Run, write_input: WriteInput) -> None:
+    ended = run("migrate", write_input("infinite.test.json", OLD_EVAL_SET))
+    assert (ended.code, ended.out) == (2, "")
+    assert "1e999 is beyond the range of a double" in ended.err
+
+
+def test_migrate_writes_to_a_pipe_in_place(run: Run, write_input: WriteInput, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ended = run("migrate", write_input("old.test.json", OLD_EVAL_SET.replace(b"1e999", b"1")), "--out", str(pipe))
+        assert ended.code == 0
+        assert pipe.is_fifo()
+        assert len(json.loads(os.read(reader, 65_536))["eval_cases"]) == 1
+    finally:
+        os.close(reader)
+
+
+def test_a_threshold_of_400_digits_is_reported(run: Run, write_input: WriteInput) -> None:
+    config = write_input("config.json", b'{"criteria": {"response_match_score": 1%b}}' % (b"0" * 400))
+    ended = run("score", write_input("events.jsonl", EVENT), "--config", config)
+    assert (ended.code, ended.out) == (2, "")
+    assert "criteria.response_match_score: the threshold must be a number from 0 to 1" in ended.err
+
+
+@pytest.mark.parametrize("modified_s", [253_402_300_800.0, 9e18, -1e15])
+def test_a_file_dated_beyond_the_calendar_counts_as_undated(
+    modified_s: float, run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "id": "c"}
+    path = write_input("chat.json", chat)
+    real = os.fstat
+
+    def dated(descriptor: int) -> Any:
+        # Not every file system of a test machine stores such a time.
+        found = real(descriptor)
+        return os.stat_result(found[:10], {"st_mtime": modified_s, "st_rdev": found.st_rdev})
+
+    monkeypatch.setattr("traceweir.streams.formats.files.os.fstat", dated)
+    ended = run("score", path, "--format", "openai-chat", "--json")
+    assert ended.err == ""
+    assert ended.out.startswith("{")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs /proc of Linux")
+@pytest.mark.parametrize("name", ["traces.jsonl", "rows.csv"])
+def test_a_special_file_that_cannot_be_read_is_reported_by_name(name: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / name).symlink_to("/proc/self/mem")
+    ended = run("score", str(tmp_path / name))
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{name}: cannot be read (Input/output error)" in ended.err
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full"])
+def test_an_endless_device_is_refused_before_it_is_read(device: str, run: Run) -> None:
+    ended = run("score", device)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{device}: is a device" in ended.err
+
+
+def in_shell(arguments: str, redirection: str) -> Ended:
+    command = f"{shlex.quote(sys.executable)} -m traceweir.streams.cli.main {arguments} {redirection}"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRACEWEIR_")}
+    ended = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False, env=environment, timeout=60
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+@pytest.mark.parametrize("command", ["score FILE", "score FILE --json", "--help", "--version"])
+def test_a_stdout_that_cannot_be_written_is_reported_with_exit_code_1(
+    command: str, redirection: str, unbuffered: str, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    file = shlex.quote(write_input("traces.jsonl", trace_document()))
+    ended = in_shell(command.replace("FILE", file), redirection)
+    assert ended.code == 1
+    assert ended.err.startswith("standard output: cannot be written (")
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_closed_stdin_is_reported_when_a_command_reads_it() -> None:
+    ended = in_shell("score -", "<&-")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("standard input: cannot be read (")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_a_stderr_that_cannot_be_written_does_not_change_the_exit_code(redirection: str) -> None:
+    assert in_shell("score nowhere.jsonl", redirection) == Ended(2, "", "")
