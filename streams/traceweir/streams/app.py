@@ -165,6 +165,8 @@ def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str
         consumer_group_instance_id=settings.group_instance_id,
         producer_max_batch_size=900_000,
         broker_session_timeout=settings.session_timeout_s,
+        # Faust refuses a request timeout below the session timeout; 90 s is its default.
+        broker_request_timeout=max(90.0, settings.session_timeout_s),
         broker_heartbeat_interval=settings.heartbeat_interval_s,
         worker_redirect_stdouts=False,
         web_enabled=False,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field, FilePath, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, FilePath, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from traceweir.streams.topics import DEFAULT_PREFIX
@@ -19,6 +21,18 @@ Delivery = Literal["auto", "exactly_once", "at_least_once"]
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+
+
+def _usable_as_path(path: str | Path) -> str | Path:
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # pydantic's own check of a file raises this error
+            raise ValueError(f"a path of {len(str(path))} characters is too long; name a PEM file") from None
+    return path
+
+
+PemFile = Annotated[FilePath, BeforeValidator(_usable_as_path)]
 
 ENV_PREFIX = "TRACEWEIR_"
 
@@ -51,12 +65,12 @@ class Settings(BaseSettings):
     """User name. Required with a SASL protocol, refused without."""
     kafka_sasl_password: SecretStr | None = None
     """Password. Required with a SASL protocol, refused without. Never printed."""
-    kafka_ssl_cafile: FilePath | None = None
+    kafka_ssl_cafile: PemFile | None = None
     """PEM file with the certificate authorities that sign the brokers' certificates. Unset: the authorities of
     the system."""
-    kafka_ssl_certfile: FilePath | None = None
+    kafka_ssl_certfile: PemFile | None = None
     """PEM file with the certificate of this client, for mutual TLS. Requires the key file."""
-    kafka_ssl_keyfile: FilePath | None = None
+    kafka_ssl_keyfile: PemFile | None = None
     """PEM file with the unencrypted private key of the client's certificate."""
 
     # --- Kafka: topics and group

@@ -75,3 +75,14 @@ def test_an_unavailable_embedder_has_exit_code_1(run: Run, write_input: WriteInp
     ended = run("score", write_input("events.jsonl", EVENT), "--embedder", "./no-such-model")
     assert (ended.code, ended.out) == (1, "")
     assert "embedder './no-such-model'" in ended.err
+
+
+def test_a_path_of_70000_characters_in_the_environment_is_reported_by_its_variable(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_SECURITY_PROTOCOL", "SSL")
+    monkeypatch.setenv("TRACEWEIR_KAFKA_SSL_CAFILE", "x" * 70_000)
+
+    ended = run("topics", "check")
+
+    assert ended == (2, "", "TRACEWEIR_KAFKA_SSL_CAFILE: a path of 70000 characters is too long; name a PEM file\n")
