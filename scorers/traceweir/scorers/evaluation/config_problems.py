@@ -31,7 +31,10 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
         found = error.errors(include_url=False, include_context=False)
     for item in found:
         union = [other for other in found if other["loc"][:1] == item["loc"][:1]]
-        if item["type"] in ("float_type", "dict_type") and len(union) > 1:
+        # An integer beyond the range of a double is of no branch's type; then the first error of the union is reported.
+        is_of_no_branch = all(other["type"] in ("float_type", "dict_type") for other in union)
+        is_reported = item is union[0] if is_of_no_branch else len(union) == 1
+        if item["type"] in ("float_type", "dict_type") and not is_reported:
             continue  # an error of the other branch of "a number or an object"
         path = [str(part) for part in item["loc"] if not _BRANCH.fullmatch(str(part))]
         where = ".".join([place, *path] if place else path)

@@ -97,7 +97,7 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Continue until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, without a live view.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the simulated agents: the same seed gives the same records.")] = 7,
-    seconds: Annotated[float, typer.Option(min=1, help="Seconds during which the agents emit.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=1, max=1e9, help="Seconds during which the agents emit.")] = 30.0,
     agents_only: Annotated[
         bool,
         typer.Option("--agents-only", help="Run only the agents, on the Kafka of TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS."),

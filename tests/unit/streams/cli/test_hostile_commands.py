@@ -62,6 +62,19 @@ def test_a_threshold_of_400_digits_is_reported(run: Run, write_input: WriteInput
     assert "criteria.response_match_score: the threshold must be a number from 0 to 1" in ended.err
 
 
+def test_a_sampling_of_400_digits_is_reported(run: Run, write_input: WriteInput) -> None:
+    config = write_input("config.json", b'{"sampling": 1%b}' % (b"0" * 400))
+    ended = run("score", write_input("events.jsonl", EVENT), "--config", config)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("  - sampling: ") == 1
+
+
+def test_an_infinite_duration_of_the_demo_is_wrong_usage(run: Run) -> None:
+    ended = run("demo", "--seconds", "1e400", "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--seconds" in ended.err
+
+
 @pytest.mark.parametrize("modified_s", [253_402_300_800.0, 9e18, -1e15])
 def test_a_file_dated_beyond_the_calendar_counts_as_undated(
     modified_s: float, run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
