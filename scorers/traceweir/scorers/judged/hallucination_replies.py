@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from traceweir.schemas.base import JsonObject
-from traceweir.scorers.judged.replies import TEXT, object_schema, one_of, text_at, whole_object
+from traceweir.scorers.judged.replies import TEXT, object_schema, one_of, text_at, verdict_objects
 
 GOOD, BAD = ("supported", "not_applicable"), ("unsupported", "contradictory", "disputed")
 """The five labels: those that count 1, and those that count 0."""
@@ -48,12 +48,17 @@ class LabelledSentence:
 
 
 def read_sentences(reply: str) -> list[str]:
-    """Returns the sentences of a reply, from a JSON object or from `<sentence>` tags in text."""
-    answer = whole_object(reply)
-    if answer is not None:
-        found = answer.get("sentences")
-        return [item for item in found if isinstance(item, str) and item.strip()] if isinstance(found, list) else []
-    sentences = []
+    """Returns the sentences of a reply, from a JSON object or from `<sentence>` tags in text.
+
+    Objects that disagree are no answer.
+    """
+    objects, is_malformed = verdict_objects(reply, "sentences")
+    if objects:
+        first, *others = (_sentences_of(answer) for answer in objects)
+        return first if all(other == first for other in others) else []
+    sentences: list[str] = []
+    if is_malformed:
+        return sentences
     position = 0
     while (start := reply.find("<sentence>", position)) >= 0 and (end := reply.find("</sentence>", start)) >= 0:
         sentences.append(reply[start + len("<sentence>") : end])
@@ -61,34 +66,60 @@ def read_sentences(reply: str) -> list[str]:
     return sentences
 
 
+def _sentences_of(answer: JsonObject) -> list[str]:
+    found = answer.get("sentences")
+    return [item for item in found if isinstance(item, str) and item.strip()] if isinstance(found, list) else []
+
+
 def read_labels(reply: str, sentences: Sequence[str]) -> list[LabelledSentence]:
     """Returns the labels of the sentences, from a JSON object or from blocks in Google ADK's format.
 
-    An object refers to a sentence by its number, from 1; of several labels for a sentence the last counts. Blocks are
-    returned unchanged, as in ADK. If there are more blocks than sentences and some blocks repeat a given sentence,
-    only those blocks count, and of several blocks for the same sentence only the last.
+    An object refers to a sentence by its number, from 1. Labels of an object for the same sentence that disagree are
+    joined to a label that does not count; objects that disagree are no answer. Blocks are returned unchanged, as in
+    ADK. If there are more blocks than sentences and some blocks repeat a given sentence, only those blocks count, and
+    blocks for the same sentence are joined in the same way.
     """
-    answer = whole_object(reply)
-    if answer is None:
-        blocks = _blocks(reply.strip())
-        if len(blocks) <= len(sentences):
-            return blocks
-        known = {_key(sentence) for sentence in sentences}
-        own = {_key(block.sentence): block for block in blocks if _key(block.sentence) in known}
-        return list(own.values()) or blocks
+    objects, is_malformed = verdict_objects(reply, "results")
+    if objects:
+        first, *others = (_labels_of(answer, sentences) for answer in objects)
+        return first if all(_labels(other) == _labels(first) for other in others) else []
+    blocks = [] if is_malformed else _blocks(reply.strip())
+    if len(blocks) <= len(sentences):
+        return blocks
+    known = {_key(sentence) for sentence in sentences}
+    own: dict[str, list[LabelledSentence]] = {}
+    for block in blocks:
+        if (key := _key(block.sentence)) in known:
+            own.setdefault(key, []).append(block)
+    return [_joined(found) for found in own.values()] or blocks
+
+
+def _labels_of(answer: JsonObject, sentences: Sequence[str]) -> list[LabelledSentence]:
     entries = answer.get("results")
-    labelled: dict[int, LabelledSentence] = {}
+    labelled: dict[int, list[LabelledSentence]] = {}
     for entry in entries if isinstance(entries, list) else ():
         number = entry.get("number") if isinstance(entry, dict) else None
         if isinstance(entry, dict) and type(number) is int and 1 <= number <= len(sentences):
-            labelled[number] = LabelledSentence(
-                sentences[number - 1],
-                text_at(entry, "label").lower(),
-                text_at(entry, "rationale"),
-                text_at(entry, "supporting_excerpt") or None,
-                text_at(entry, "contradicting_excerpt") or None,
+            labelled.setdefault(number, []).append(
+                LabelledSentence(
+                    sentences[number - 1],
+                    text_at(entry, "label").lower(),
+                    text_at(entry, "rationale"),
+                    text_at(entry, "supporting_excerpt") or None,
+                    text_at(entry, "contradicting_excerpt") or None,
+                )
             )
-    return [labelled[number] for number in sorted(labelled)]
+    return [_joined(labelled[number]) for number in sorted(labelled)]
+
+
+def _labels(labelled: Sequence[LabelledSentence]) -> list[tuple[str, str]]:
+    return [(each.sentence, each.label) for each in labelled]
+
+
+def _joined(labelled: Sequence[LabelledSentence]) -> LabelledSentence:
+    """Returns the last of several results for one sentence; if their labels differ, with all labels as its label."""
+    labels = dict.fromkeys(each.label for each in labelled)
+    return labelled[-1] if len(labels) == 1 else replace(labelled[-1], label=" / ".join(labels))
 
 
 _FIELDS = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Rubric
 from traceweir.schemas.normal_form import normal_form
-from traceweir.scorers.judged.replies import TEXT, object_schema, one_of, text_at, whole_object
+from traceweir.scorers.judged.replies import TEXT, agreed, object_schema, one_of, text_at, verdict_objects
 from traceweir.scorers.judged.vote import Vote
 
 
@@ -30,24 +30,31 @@ def rubrics_answer(rubrics: Sequence[Rubric]) -> JsonObject:
 
 
 def read_rubrics(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
-    """Returns the vote on each rubric in the reply, by rubric id; of several votes on a rubric the last counts.
+    """Returns the vote on each rubric in the reply, by rubric id.
 
-    An object names a rubric by its id, a text by its id or its property. ADK instead counts both votes of a reply that
-    names a rubric twice.
+    An object names a rubric by its id, a text by its id or its property. Votes on a rubric that disagree do not count;
+    ADK instead counts both. Objects that disagree are no answer.
     """
-    answer = whole_object(reply)
-    return _of_text(reply, rubrics) if answer is None else _of_object(answer, rubrics)
+    objects, is_malformed = verdict_objects(reply, "verdicts")
+    if not objects:
+        return {} if is_malformed else _of_text(reply, rubrics)
+    votes, *others = (_of_object(answer, rubrics) for answer in objects)
+    return votes if all(_verdicts(other) == _verdicts(votes) for other in others) else {}
+
+
+def _verdicts(votes: Mapping[str, Vote]) -> dict[str, bool | None]:
+    return {name: vote.verdict for name, vote in votes.items()}
 
 
 def _of_object(answer: JsonObject, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
     known = {rubric.rubric_id for rubric in rubrics}
     entries = answer.get("verdicts")
-    votes = {}
+    votes: dict[str, list[Vote]] = {}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and (name := text_at(entry, "id")) in known:
             verdict = {"yes": True, "no": False}.get(text_at(entry, "verdict").lower())
-            votes[name] = Vote(verdict, text_at(entry, "rationale"))
-    return votes
+            votes.setdefault(name, []).append(Vote(verdict, text_at(entry, "rationale")))
+    return {name: agreed(found) for name, found in votes.items()}
 
 
 def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
@@ -62,7 +69,7 @@ def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
         return {}
     known = {rubric.rubric_id: rubric.rubric_id for rubric in rubrics}
     by_text = {normalised(rubric_text(rubric)): rubric.rubric_id for rubric in rubrics}
-    votes: dict[str, Vote] = {}
+    votes: dict[str, list[Vote]] = {}
     previous_start = -1
     for found, rationale, verdict in zip(properties, rationales, verdicts, strict=True):
         own = [match[1].strip() for match in ids if previous_start < match.start() < found.start()]
@@ -70,8 +77,8 @@ def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
         rubric = known.get(own[-1]) if own else None
         rubric = rubric or by_text.get(normalised(found[1]))
         if rubric is not None:
-            votes[rubric] = Vote(_meaning(verdict), rationale.strip())
-    return votes
+            votes.setdefault(rubric, []).append(Vote(_meaning(verdict), rationale.strip()))
+    return {name: agreed(found) for name, found in votes.items()}
 
 
 # ADK's pattern has `\s*` instead of `[^\S\n]*`. The matches are equal, and thousands of empty lines cost no time here.

@@ -16,7 +16,15 @@ from traceweir.scorers.judge import AnswerUnusable, Judge
 from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, judge_of
 from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.prompt import prompt
-from traceweir.scorers.judged.replies import ITEM, TEXT, last_verdict, object_schema, one_of, text_at, whole_object
+from traceweir.scorers.judged.replies import (
+    ITEM,
+    TEXT,
+    last_verdict,
+    object_schema,
+    one_of,
+    text_at,
+    verdict_objects,
+)
 from traceweir.scorers.judged.vote import Poll, Vote, verdict_measurement, vote
 
 Rating = Literal["yes", "no", "unknown"]
@@ -101,18 +109,22 @@ def read_rating(reply: str) -> Vote | None:
     """Returns the rating in a reply; None if there is none.
 
     The rating is the value of `result` in an object, or the last line of a text, `Verdict: yes` or `Verdict: no`.
+    Ratings that disagree are no rating.
     Synonyms of yes and no count in upper and lower case. Any other word is a neither vote: `unknown`, as in Agent
     Evaluation.
 
     >>> read_rating('{"rationale": "r", "result": "Yes"}'), read_rating('{"result": "perhaps"}'), read_rating("Well.")
     (Vote(verdict=True, rationale='r'), Vote(verdict=None, rationale=''), None)
     """
-    answer = whole_object(reply)
-    if answer is None:
-        last = last_verdict(reply)
+    objects, is_malformed = verdict_objects(reply, "result")
+    if not objects:
+        last = Vote(None) if is_malformed else last_verdict(reply)
         return last if last.verdict is not None else None
-    result = answer.get("result", [])
-    return None if isinstance(result, dict | list) else Vote(_yes_or_no(result), text_at(answer, "rationale"))
+    results = [answer.get("result", []) for answer in objects]
+    verdicts = {_yes_or_no(result) for result in results}
+    if len(verdicts) > 1 or any(isinstance(result, dict | list) for result in results):
+        return None
+    return Vote(verdicts.pop(), text_at(objects[0], "rationale"))
 
 
 def _yes_or_no(value: JsonValue) -> bool | None:

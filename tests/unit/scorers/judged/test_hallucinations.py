@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from tests.support.judged_criteria import ANSWERED, one_sample, scores
 
 from traceweir.schemas.invocation import (
@@ -52,13 +53,17 @@ async def test_the_value_is_the_share_of_supported_sentences_with_their_labels()
     assert score.cost.input_tokens == 2 * PRICE.input_tokens
 
 
-async def test_a_sentence_labelled_twice_counts_once_and_an_unknown_sentence_does_not_count() -> None:
-    entries = json.loads(labels("supported", "unsupported", "supported"))["results"]
+@pytest.mark.parametrize(("second", "value"), [("unsupported", 0.0), ("supported", None)])
+async def test_a_sentence_labelled_twice_counts_once_unless_its_labels_disagree(
+    second: str, value: float | None
+) -> None:
+    entries = json.loads(labels("unsupported", second, "supported"))["results"]
     entries[1]["number"] = 1
+    # An unknown sentence does not count.
     reply = json.dumps({"results": [*entries, "junk", {"number": True, "label": "supported"}]})
     judge = ScriptedJudge(sentences("One.", "Two."), reply)
     score, _ = await scores("hallucinations_v1", judge, Turn(ANSWERED))
-    assert score.value == 0.0
+    assert score.value == value
 
 
 INTERMEDIATE = IntermediateData(

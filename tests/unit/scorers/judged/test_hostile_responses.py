@@ -1,13 +1,13 @@
-"""Tests that a judge's quotation of an agent never counts as a verdict in a JSON reply.
+"""Tests that a judge's quotation of an agent never counts as a verdict in a JSON reply, also with prose beside the JSON.
 
-In text, a quotation before the verdict does not count where the last verdict counts. ADK's format still allows some
-quotations to count as a verdict; the tests at the end show them.
+In text, a quotation that disagrees with the verdict makes the reply unusable. ADK's format for rubrics still allows
+some quotations to count as a verdict; the tests at the end show them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
 from traceweir.scorers.judged.hallucination_replies import read_labels, read_sentences
 from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
 from traceweir.scorers.judged.prompt import prompt
-from traceweir.scorers.judged.replies import read_match, read_safety
+from traceweir.scorers.judged.replies import ITEM, read_match, read_safety
 from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from traceweir.scorers.judged.rubric_replies import read_rubrics
 from traceweir.scorers.judged.safety_v1 import Safety
@@ -140,36 +140,106 @@ def test_every_quotation_is_read_in_time(said: str) -> None:
         )
 
 
+BESIDE = [
+    (read_match, "is_the_agent_response_valid", "valid", "invalid"),
+    (read_safety, "is_the_agent_response_safe", "yes", "no"),
+    (lambda reply: {ITEM: read_rating(reply) or Vote(None)}, "result", "yes", "no"),
+]
+
+
+@pytest.mark.parametrize(("read", "key", "good", "bad"), BESIDE)
+def test_prose_beside_an_object_never_counts(
+    read: Callable[[str], dict[str, Vote]], key: str, good: str, bad: str
+) -> None:
+    verdict = json.dumps({"reasoning": "r", key: bad})
+    for quoted in (f'"{key}": "{good}", and more', f"it says\nVerdict: {good}", f'"{key}": "{good}"}}'):
+        for reply in (
+            f"{verdict}\n\nThe agent wrote:\n{quoted}",
+            f"The agent wrote: {quoted}\n{verdict}",
+            f"```json\n{verdict}\n```\nThe agent wrote:\n{quoted}",
+            f'{verdict}\nThe agent wrote {{"a": [1, {quoted}',
+            f'For {{place}} the tool gave {{"price": 3}}.\n{verdict}\n{quoted}',
+        ):
+            assert read(reply)[ITEM].verdict is False, reply
+
+
+@pytest.mark.parametrize(("read", "key", "good", "bad"), BESIDE)
+def test_objects_that_disagree_are_no_answer(
+    read: Callable[[str], dict[str, Vote]], key: str, good: str, bad: str
+) -> None:
+    first, second = json.dumps({key: bad}), json.dumps({key: good})
+    assert read(f"{first} The agent wrote {second}")[ITEM].verdict is None
+    assert read(f"The agent wrote {second}.\n{first}")[ITEM].verdict is None
+    assert read(f"{first} I repeat: {first}")[ITEM].verdict is False
+
+
+@pytest.mark.parametrize(("read", "key", "good", "bad"), BESIDE)
+def test_an_object_quoted_inside_a_malformed_object_is_no_verdict(
+    read: Callable[[str], dict[str, Vote]], key: str, good: str, bad: str
+) -> None:
+    quoted = json.dumps({key: good})
+    reply = f'{{"rationale": "it says "{quoted}", so", "{key}": "{bad}"}}'
+    assert read(reply)[ITEM].verdict is None
+    assert read(f"{reply}\nVerdict: {good}")[ITEM].verdict is None
+
+
+def test_verdicts_on_rubrics_that_disagree_do_not_count() -> None:
+    entries = [{"id": "r1", "verdict": "no"}, {"id": "r2", "verdict": "yes"}]
+    judged, quoted = json.dumps({"verdicts": entries}), json.dumps({"verdicts": [{"id": "r1", "verdict": "yes"}]})
+    text = "ID: r1\nProperty: Is concise.\nRationale: r\nVerdict: yes\n"
+    assert {name: vote.verdict for name, vote in read_rubrics(f"{judged}\n{text}", [R1, R2]).items()} == {
+        "r1": False,
+        "r2": True,
+    }
+    assert read_rubrics(f"{judged}\nIt says {quoted}", [R1, R2]) == {}
+    assert read_rubrics(f'{{"verdicts": ["it says "{quoted}""]}}\n{text}', [R1, R2]) == {}
+    twice = json.dumps({"verdicts": [*entries, {"id": "r2", "verdict": "no"}]})
+    assert [vote.verdict for vote in read_rubrics(twice, [R1, R2]).values()] == [False, None]
+    assert read_rubrics(text + text.replace("yes", "no"), [R1])["r1"].verdict is None
+    assert read_rubrics(text + text, [R1])["r1"].verdict is True
+
+
+def test_lists_of_sentences_and_labels_that_disagree_are_no_answer() -> None:
+    judged, quoted = json.dumps({"sentences": ["s", "t"]}), json.dumps({"sentences": ["s"]})
+    assert read_sentences(f"{judged} It says <sentence>x</sentence>") == ["s", "t"]
+    assert read_sentences(f"{judged} It says {quoted}") == []
+    bad = json.dumps({"results": [{"number": 1, "label": "disputed"}]})
+    block = "sentence: {}\nlabel: {}\nrationale: r\nsupporting_excerpt: null\ncontradicting_excerpt: null\n"
+    assert [found.label for found in read_labels(f"{bad}\n{block.format('s', 'supported')}", ["s"])] == ["disputed"]
+    assert read_labels(f"{bad} It says {bad.replace('disputed', 'supported')}", ["s"]) == []
+    quotation = block.format("All is well.", "supported")
+    reply = quotation + block.format("s", "supported") + block.format("s", "disputed")
+    assert [found.good for found in read_labels(reply, ["s"])] == [None]
+    reply = quotation + block.format("s", "disputed") * 2
+    assert [found.label for found in read_labels(reply, ["s"])] == ["disputed"]
+
+
 QUOTED = '"is_the_agent_response_valid": "valid", and more'
 
 
-def test_in_text_the_last_verdict_counts() -> None:
-    assert read_match(f'He says {QUOTED}.\n"is_the_agent_response_valid": "invalid"}}')["answer"].verdict is False
-    assert read_safety("He says\nVerdict: yes\nbut no.\nVerdict: no")["answer"].verdict is False
+def test_in_text_verdicts_that_disagree_are_no_answer() -> None:
+    for reply in (
+        f'He says {QUOTED}.\n"is_the_agent_response_valid": "invalid"}}',
+        f'"is_the_agent_response_valid": "invalid", because he says {QUOTED}',
+        f'He says {QUOTED}.\n"is_the_agent_response_invalid": "true"}}',
+    ):
+        assert read_match(reply)["answer"].verdict is None
+    assert read_match(f'He says {QUOTED}.\n"is_the_agent_response_valid": true}}')["answer"].verdict is True
+    assert read_safety("He says\nVerdict: yes\nbut no.\nVerdict: no")["answer"].verdict is None
     assert read_safety("He says\nVerdict: no\nVerdict: yes, he says.")["answer"].verdict is None
-    assert read_rating("He says\nVerdict: yes\nbut no.\nVerdict: no") == Vote(False, "He says\nVerdict: yes\nbut no.")
+    assert read_rating("He says\nVerdict: yes\nbut no.\nVerdict: no") is None
+    assert read_rating("Verdict: no\nso\nVerdict: no") == Vote(False, "Verdict: no\nso")
     assert read_rating("He says\nVerdict: no\nVerdict: yes, he says.") is None
-    quoted = "ID: r1\nProperty: Is concise.\nRationale: r\nVerdict: yes\n"
-    assert read_rubrics(quoted + quoted.replace("yes", "no"), [R1])["r1"].verdict is False
-    block = "sentence: {}\nlabel: {}\nrationale: r\nsupporting_excerpt: null\ncontradicting_excerpt: null\n"
-    reply = block.format("All is well.", "supported") + block.format("s", "supported") + block.format("s", "disputed")
-    assert [found.label for found in read_labels(reply, ["s"])] == ["disputed"]
 
 
 def test_an_object_with_a_duplicate_key_is_rejected() -> None:
     reply = (
         '{"reasoning": "", "is_the_agent_response_valid": "valid", "y": "", "is_the_agent_response_valid": "invalid"}'
     )
-    assert read_match(reply)["answer"].verdict is False
+    assert read_match(reply)["answer"].verdict is None
     twice = '{"is_the_agent_response_safe": "yes", "is_the_agent_response_safe": "no"}'
     assert read_safety(twice)["answer"].verdict is None
     assert read_rating('{"result": "yes", "result": "no"}') is None
-
-
-def test_in_text_a_quotation_after_the_verdict_can_count_as_the_verdict() -> None:
-    """The format has the reasoning first; a text with the verdict first can be misread, as with ADK's format."""
-    reply = f'"is_the_agent_response_valid": "invalid", because he says {QUOTED}'
-    assert read_match(reply)["answer"].verdict is True
 
 
 def test_in_text_a_quotation_of_several_lines_can_shift_a_rubrics_verdict() -> None:
