@@ -25,6 +25,13 @@ from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.judge import Question
 from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.errors import JudgeUnavailableError, Refused, Secrets, Transient
+from traceweir.streams.judges.http_limits import (
+    AnswerTooLargeError,
+    RedirectError,
+    install_http_limits,
+    limit_error,
+    limited_http,
+)
 from traceweir.streams.judges.models import estimated_tokens, litellm_name, price_of
 
 log = logging.getLogger(__name__)
@@ -88,6 +95,7 @@ def load_litellm() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm
+    install_http_limits()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.drop_params = True  # leaves out the options that a provider does not support
@@ -143,12 +151,15 @@ class JudgeClient:
         try:
             # litellm's own timeout is per read, so a slow stream never reaches it.
             async with asyncio.timeout(limit_s) as limit:
-                response = await self._litellm.acompletion(**self._options(model, question))
+                with limited_http():
+                    response = await self._litellm.acompletion(**self._options(model, question))
         except (Exception, asyncio.CancelledError) as error:
             if limit.expired():
                 raise Transient(f"{model.name} sent no complete answer within {limit_s:g} s", unknown=True) from None
             if isinstance(error, asyncio.CancelledError):
                 raise
+            if (refused := limit_error(error)) is not None:
+                raise self._refused(model.name, refused) from None
             raise self._classify(model.name, error) from None  # the cause quotes the request
         return self._read_answer(model, question, response)
 
@@ -198,6 +209,10 @@ class JudgeClient:
         if not text.strip():
             raise Refused(f"{model.name} sent an answer without text", unknown=True)
         return Answered(self.secrets.known(text), *tokens, model.usd(*tokens))
+
+    def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> Refused:
+        message = f"{model}: {self.secrets.hide(str(error))}"
+        return Refused(message, down=isinstance(error, RedirectError), unknown=isinstance(error, AnswerTooLargeError))
 
     def _classify(self, model: str, error: Exception) -> Transient | Refused:
         status = getattr(error, "status_code", None)

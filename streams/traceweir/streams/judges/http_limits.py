@@ -1,0 +1,173 @@
+"""Limits the HTTP answers of providers: follows no redirect, and refuses an answer above a size while it arrives.
+
+litellm has a client for each provider and no setting for either limit. All these clients send through httpx.
+`install_http_limits` therefore wraps the `send` of httpx's clients; outside of `limited_http` the wrapper changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
+
+from traceweir.schemas.text import printable
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_ANSWER_BYTES = 1_000_000
+"""Maximum size of an answer's body. The largest answer of a judge, with the default limit of tokens, has about 20 kB."""
+_SHOWN_HOST_CHARS = 100
+
+_is_limited: ContextVar[bool] = ContextVar("judge_http_is_limited", default=False)
+
+
+class RedirectError(Exception):
+    """The provider redirected the request; the request was not sent to the other address."""
+
+
+class AnswerTooLargeError(Exception):
+    """The answer cannot be bounded by `MAX_ANSWER_BYTES`; the rest of the answer was not read."""
+
+
+@contextmanager
+def limited_http() -> Iterator[None]:
+    """Limits the HTTP answers to this task, and to the tasks and threads that it starts, while the block runs.
+
+    Every httpx client then raises RedirectError or AnswerTooLargeError, which litellm wraps in errors of its own;
+    `limit_error` finds them.
+    """
+    token = _is_limited.set(True)
+    try:
+        yield
+    finally:
+        _is_limited.reset(token)
+
+
+def limit_error(error: BaseException) -> RedirectError | AnswerTooLargeError | None:
+    """Returns the error of a limit that caused an error; None if another cause did."""
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        if isinstance(each, RedirectError | AnswerTooLargeError):
+            return each
+        seen.add(id(each))
+        each = each.__cause__ or each.__context__
+    return None
+
+
+@cache
+def install_http_limits() -> None:
+    """Wraps the `send` of httpx's clients, once per process."""
+    import httpx
+
+    httpx.AsyncClient.send = _limited_async(httpx.AsyncClient.send)  # type: ignore[method-assign]
+    httpx.Client.send = _limited(httpx.Client.send)  # type: ignore[method-assign]
+
+
+def _limited_async(send: Callable[..., Awaitable[httpx.Response]]) -> Callable[..., Any]:
+    import httpx
+
+    class LimitedStream(httpx.AsyncByteStream):
+        def __init__(self, stream: httpx.AsyncByteStream) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in self._stream:
+                size += len(chunk)
+                _check_size(size)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    @wraps(send)
+    async def limited(
+        client: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False, **options: Any
+    ) -> httpx.Response:
+        if not _is_limited.get():
+            return await send(client, request, stream=stream, **options)
+        request.headers["Accept-Encoding"] = "identity"  # a small compressed answer can decompress to gigabytes
+        response = await send(client, request, stream=True, **{**options, "follow_redirects": False})
+        try:
+            _check_head(response)
+            if isinstance(response.stream, httpx.AsyncByteStream):
+                response.stream = LimitedStream(response.stream)
+            if not stream:
+                await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    return limited
+
+
+def _limited(send: Callable[..., httpx.Response]) -> Callable[..., Any]:
+    import httpx
+
+    class LimitedStream(httpx.SyncByteStream):
+        def __init__(self, stream: httpx.SyncByteStream) -> None:
+            self._stream = stream
+
+        def __iter__(self) -> Iterator[bytes]:
+            size = 0
+            for chunk in self._stream:
+                size += len(chunk)
+                _check_size(size)
+                yield chunk
+
+        def close(self) -> None:
+            self._stream.close()
+
+    @wraps(send)
+    def limited(
+        client: httpx.Client, request: httpx.Request, *, stream: bool = False, **options: Any
+    ) -> httpx.Response:
+        if not _is_limited.get():
+            return send(client, request, stream=stream, **options)
+        request.headers["Accept-Encoding"] = "identity"
+        response = send(client, request, stream=True, **{**options, "follow_redirects": False})
+        try:
+            _check_head(response)
+            if isinstance(response.stream, httpx.SyncByteStream):
+                response.stream = LimitedStream(response.stream)
+            if not stream:
+                response.read()
+        except BaseException:
+            response.close()
+            raise
+        return response
+
+    return limited
+
+
+def _check_head(response: httpx.Response) -> None:
+    """Checks the status and the headers of an answer before its body is read."""
+    if 300 <= response.status_code < 400:
+        target = response.next_request
+        host = printable(target.url.host, _SHOWN_HOST_CHARS) if target is not None else "an unnamed address"
+        raise RedirectError(
+            f"{response.request.url.host} redirects to {host} (HTTP {response.status_code}), and redirects are not followed, "
+            "because they would send the API key to another address: set TRACEWEIR_JUDGE_API_BASE to the final address"
+        )
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise AnswerTooLargeError(
+            f"{response.request.url.host} sent a compressed answer ({printable(encoding, 20)}), although the request accepts "
+            "uncompressed answers only, so that its size has a limit: switch compression off in the server or proxy"
+        )
+    length = response.headers.get("content-length", "")
+    if length.isdecimal():
+        _check_size(int(length[:20]))
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_ANSWER_BYTES:
+        raise AnswerTooLargeError(
+            f"the answer has more than {MAX_ANSWER_BYTES:,} bytes, the limit for an answer of a judge; its rest was not read"
+        )
