@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     # --- Kafka: address and credentials
 
     kafka_bootstrap_servers: str = "127.0.0.1:9092"
-    """Brokers to contact first: `host:port`, separated by commas."""
+    """Brokers to contact first: `host:port`, separated by commas, without user and password."""
     kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
     """`PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` (user and password without TLS) or `SASL_SSL` (user and password
     with TLS)."""
@@ -171,6 +171,11 @@ class Settings(BaseSettings):
     @field_validator("kafka_bootstrap_servers")
     @classmethod
     def _name_hosts_and_ports(cls, servers: str) -> str:
+        if "@" in servers:
+            raise ValueError(
+                "the value (not shown) contains @, and cannot contain a user or a password: write host:port only, and set "
+                f"{_env('kafka_sasl_username')}, {_env('kafka_sasl_password')} and {_env('kafka_security_protocol')}=SASL_SSL"
+            )
         for server in servers.split(","):
             host, _, port = server.strip().rpartition(":")
             if not host or not port.isdecimal() or not 0 < int(port) < 65_536:

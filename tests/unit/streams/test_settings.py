@@ -174,3 +174,18 @@ def test_paths_of_tls_files_are_options_of_librdkafka(monkeypatch: pytest.Monkey
     assert options["ssl.ca.location"] == str(files["CAFILE"])
     assert options["ssl.certificate.location"] == str(files["CERTFILE"])
     assert options["ssl.key.location"] == str(files["KEYFILE"])
+
+
+@pytest.mark.parametrize(
+    "servers", ["alice:hunter2@kafka:9092", "kafka:9092,SASL_SSL://alice:hunter2@kafka", "alice:hunter2,x@kafka:9092"]
+)
+def test_a_password_in_the_bootstrap_servers_is_rejected_and_not_shown(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
+    with pytest.raises(InvalidSettingsError) as caught:
+        load_settings()
+    message = str(caught.value)
+    assert message.startswith("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS: ")
+    assert "TRACEWEIR_KAFKA_SASL_PASSWORD" in message
+    assert not [secret for secret in ("hunter2", "alice") if secret in message]

@@ -6,7 +6,9 @@ delete, or the setting to correct.
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
+
+log = logging.getLogger(__name__)
 
 FORMAT = 2
 """Format of all rows, on disk and in the changelog; raise this number for a change that an older worker would misread."""
@@ -47,7 +51,8 @@ def state_folder(settings: Settings, stages: Collection[StageName]) -> Path:
 def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
     """Creates the folder if necessary, and locks it against other processes while the `with` block runs.
 
-    The kernel releases the lock when the process ends, also after a kill.
+    The kernel releases the lock when the process ends, also after a kill. The rows contain text of agents, so only the
+    user of the worker can read them: the folder has mode 0700, and the umask of the process is 077 inside the block.
 
     Args:
         folder: The application's folder.
@@ -58,9 +63,18 @@ def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
         StateDirectoryError: another process uses the folder, its rows belong to another application or partition count,
             or the folder is not writable.
     """
+    umask = os.umask(0o077)  # for the files of RocksDB too, which has no setting for their mode
+    try:
+        yield from _locked_and_marked(folder, Mark(format=FORMAT, application=application, partitions=partitions))
+    finally:
+        os.umask(umask)
+
+
+def _locked_and_marked(folder: Path, mark: Mark) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)  # child processes do not inherit it
+        _make_private(folder)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)  # child processes do not inherit it
     except OSError as error:
         raise _unwritable(folder, error) from error
     try:
@@ -70,12 +84,28 @@ def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
                 "worker process, or stop the other worker first"
             )
         try:
-            _check_mark(folder, Mark(format=FORMAT, application=application, partitions=partitions))
+            _check_mark(folder, mark)
         except OSError as error:
             raise _unwritable(folder, error) from error
         yield
     finally:
         os.close(lock)
+
+
+def _make_private(folder: Path) -> None:
+    """Removes the rights of other users from the folder; warns if the folder belongs to another user."""
+    found = folder.stat()
+    if os.name != "posix" or not found.st_mode & 0o077:
+        return
+    if found.st_uid == os.geteuid():
+        folder.chmod(0o700)
+        return
+    log.warning(
+        "other users can use the state directory %s (mode %o), which contains text of agents, and it belongs to another user: "
+        "set its mode to 700, or set TRACEWEIR_STATE_DIR to a folder of this user",
+        folder,
+        stat.S_IMODE(found.st_mode),
+    )
 
 
 def check_format(found: int, whose: str) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import importlib.util
 import logging
+import re
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -71,20 +72,23 @@ class SentenceTransformerEmbedder:
     runs_inline = False
 
     def __init__(self, model: str, *, local_only: bool = False) -> None:
+        shown = without_credentials(model)
         if importlib.util.find_spec("sentence_transformers") is None:
-            raise EmbedderUnavailableError(f"embedder {model!r} needs sentence-transformers; install it with {INSTALL}")
+            raise EmbedderUnavailableError(f"embedder {shown!r} needs sentence-transformers; install it with {INSTALL}")
         try:
             from sentence_transformers import SentenceTransformer
 
             self._model: Any = SentenceTransformer(model, local_files_only=local_only)
         except Exception as error:  # the library, the file system and the network raise errors of many types
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            if shown != model:  # the library's message can repeat the value, whole or in part
+                reason = type(error).__name__
             raise EmbedderUnavailableError(
-                f"embedder {model!r} could not be loaded: {reason} "
+                f"embedder {shown!r} could not be loaded: {reason} "
                 "(use the path of the model's folder, or the model's name on a machine with network access; "
                 f"{INSTALL} installs the library)"
-            ) from error
-        self.id = f"{Path(model).name}@{_digest(self._model)}"
+            ) from (None if shown != model else error)
+        self.id = f"{Path(shown).name}@{_digest(self._model)}"
         self.dimensions: int = len(self.embed([""])[0])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -169,6 +173,26 @@ class Batching:
                 f"it must return one vector of {self.embedder.dimensions} values per text"
             )
         return vectors
+
+
+def without_credentials(name: str) -> str:
+    """Returns the name of a model, with user, password, query and fragment hidden if the name is a URL.
+
+    >>> without_credentials("https://me:hunter2@models.example/minilm?token=abc#part")
+    'https://[hidden]@models.example/minilm?[hidden]'
+    >>> without_credentials("sentence-transformers/all-MiniLM-L6-v2")
+    'sentence-transformers/all-MiniLM-L6-v2'
+    """
+    found = _URL.match(name)
+    if found is None:
+        return name
+    scheme, userinfo, rest = found.groups()
+    address = re.split(r"[?#]", rest, maxsplit=1)
+    return f"{scheme}{'[hidden]@' if userinfo else ''}{address[0]}{'?[hidden]' if len(address) > 1 else ''}"
+
+
+_URL = re.compile(r"(?s)([A-Za-z][A-Za-z0-9+.-]*://)(.*@)?(.*)")
+"""A URL: scheme, user and password up to the last `@` (a password can contain `/` unescaped), and the rest."""
 
 
 def _digest(model: Any) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rocksdict import Rdict
 from tests.support.workers import ROOT
 
 from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
@@ -31,6 +35,46 @@ def test_a_new_state_directory_is_created_marked_and_reused(tmp_path: Path) -> N
     assert json.loads((folder / MARK).read_bytes()) == {"format": FORMAT, "application": APPLICATION, "partitions": 4}
     with claimed(folder, APPLICATION, 4):
         pass
+
+
+def modes(folder: Path) -> set[str]:
+    """Returns the modes of a folder and of everything in it."""
+    return {oct(stat.S_IMODE(path.stat().st_mode)) for path in (folder, *folder.rglob("*"))}
+
+
+@pytest.fixture
+def common_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    assert os.umask(before) == 0o022  # the claim restores the umask
+
+
+@pytest.mark.usefixtures("common_umask")
+def test_only_the_user_of_the_worker_can_read_the_state(tmp_path: Path) -> None:
+    with claimed(tmp_path / "state" / APPLICATION, APPLICATION, 4):
+        (tmp_path / "state" / APPLICATION / "tables").mkdir()
+        database = Rdict(str(tmp_path / "state" / APPLICATION / "tables" / "0"))
+        database["key"] = "text of an agent"
+        database.close()
+    assert modes(tmp_path / "state") == {"0o700", "0o600"}
+
+
+@pytest.mark.usefixtures("common_umask")
+def test_an_existing_state_directory_loses_the_rights_of_other_users(tmp_path: Path) -> None:
+    (tmp_path / "wide").mkdir()
+    with claimed(tmp_path / "wide", APPLICATION, 4):
+        assert modes(tmp_path / "wide") == {"0o700", "0o600"}
+
+
+def test_a_wide_state_directory_of_another_user_is_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with claimed(tmp_path, APPLICATION, 4):
+        pass
+    assert "(mode 755)" in caplog.text
+    assert "TRACEWEIR_STATE_DIR" in caplog.text
 
 
 def test_a_state_directory_without_a_mark_is_adopted(tmp_path: Path) -> None:

@@ -262,3 +262,24 @@ def test_the_id_of_a_model_depends_on_its_weights_and_not_on_its_folder(monkeypa
     assert id_of("/home/kim/models/bge-m3", [1.0]) == id_of("BAAI/bge-m3", [1.0])
     assert id_of("BAAI/bge-m3", [1.0]) != id_of("BAAI/bge-m3", [2.0])
     assert id_of("BAAI/bge-m3", [1.0]).startswith("bge-m3@")
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_credentials_in_the_address_of_a_model_are_not_shown(
+    is_installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Library:
+        def __init__(self, model: str, **options: object) -> None:
+            raise OSError(f"cannot download {model}")
+
+    library = ModuleType("sentence_transformers")
+    library.SentenceTransformer = Library  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: library if is_installed else None)
+    with pytest.raises(EmbedderUnavailableError) as caught:
+        load_embedder("https://alice:hunter2@models.example/minilm?token=t0ken")
+    shown = str(caught.value)
+    assert "https://[hidden]@models.example/minilm?[hidden]" in shown
+    assert not [secret for secret in ("alice", "hunter2", "t0ken") if secret in shown]
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
