@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
@@ -87,7 +87,27 @@ def score_file(
             if problem.reason is None
             else f"{source}: document {problem.document}: {problem.reason}: {problem.detail}"
         )
-    return FAILED if result.problems or any(map(_misses_its_threshold, result.scores)) else 0
+    if no_judge := _no_judge_answered(result.scores, plan.judged):
+        complain(no_judge)
+    return FAILED if no_judge or result.problems or any(map(_misses_its_threshold, result.scores)) else 0
+
+
+def _no_judge_answered(scores: Sequence[Score], judged: Collection[str]) -> str | None:
+    """Returns a sentence for the user if a judge was asked and no judged score has a value; else None."""
+    asked = [
+        score for score in scores if score.metric in judged and score.not_evaluated_because not in _NO_JUDGE_NEEDED
+    ]
+    if not asked or any(score.not_evaluated_because is None for score in asked):
+        return None
+    reasons = Counter(str(score.not_evaluated_because) for score in asked)
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    return (
+        f"no judge gave a verdict: all {len(asked)} judged scores are NOT_EVALUATED ({why}); "
+        f"the first: {printable(asked[0].rationale, 300)}"
+    )
+
+
+_NO_JUDGE_NEEDED = ("missing_input", "sampled_out", "unsupported")
 
 
 def _misses_its_threshold(score: Score) -> bool:

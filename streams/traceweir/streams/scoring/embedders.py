@@ -79,7 +79,7 @@ class SentenceTransformerEmbedder:
             from sentence_transformers import SentenceTransformer
 
             self._model: Any = SentenceTransformer(model, local_files_only=local_only)
-        except Exception as error:  # the library, the file system and the network raise errors of many types
+        except Exception as error:  # noqa: BLE001  # the library, the file system and the network raise errors of many types
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             if shown != model:  # the library's message can repeat the value, whole or in part
                 reason = type(error).__name__

@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import orjson
 import pytest
@@ -33,6 +34,33 @@ def test_json_output_is_one_score_per_line_in_input_order(run: Run, write_input:
 def test_a_missed_threshold_has_exit_code_1(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1, outcome={"confidence": 0.1}))
     assert run("score", file, "--embedder", "none", "--json").code == 1
+
+
+SAFETY = {
+    "criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": {"judge_model": "nobody", "num_samples": 1}}}
+}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("litellm")
+def test_only_failures_of_the_judge_have_exit_code_1(
+    run: Run, write_input: WriteInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for the file of verdicts
+    answers = {"user_content": {"parts": [{"text": "Hi"}]}, "final_response": {"parts": [{"text": "Hello."}]}}
+    event = {"type": "invocation.recorded", "session_id": "s", "occurred_at": "2026-01-31T11:00:00Z"}
+    config = write_input("config.json", SAFETY)
+
+    unanswered = run("score", write_input("a.jsonl", event | {"invocation": answers}), "--config", config, "--json")
+    assert {orjson.loads(line)["not_evaluated_because"] for line in unanswered.out.splitlines()} == {"error"}
+    assert unanswered.code == 1
+    [sentence] = unanswered.err.splitlines()
+    assert sentence.startswith("no judge gave a verdict: all 2 judged scores are NOT_EVALUATED (2 error); the first: ")
+
+    del answers["final_response"]
+    not_asked = run("score", write_input("b.jsonl", event | {"invocation": answers}), "--config", config, "--json")
+    assert {orjson.loads(line)["not_evaluated_because"] for line in not_asked.out.splitlines()} == {"missing_input"}
+    assert (not_asked.code, not_asked.err) == (0, "")
 
 
 def test_a_private_trace_that_the_gate_rejects_has_exit_code_0(run: Run, write_input: WriteInput) -> None:
