@@ -1,0 +1,67 @@
+"""Tests that docs/access-control.md names the rights that the stages need, and no others for workers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, StageName, Topics, application_id, changelog
+from traceweir.streams.topology import topics_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "access-control.md").read_text("utf-8")
+TOPICS = Topics.of()
+
+
+def table(heading: str) -> list[list[str]]:
+    """Returns the cells of the table below a heading, without the header and the code marks."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip().replace("`", "") for cell in row] for row in rows[2:]]
+
+
+ROWS = {
+    topic: (set(write.split(", ")), set(read.split(", ")), content) for topic, write, read, content in table("Topics")
+}
+
+
+def test_every_topic_has_a_row() -> None:
+    changelogs = {changelog(application_id("traceweir.", [stage])) for stage in STAGES}
+    assert set(ROWS) == set(asdict(TOPICS).values()) | changelogs
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_has_the_rights_on_its_topics_and_on_no_other(stage: StageName) -> None:
+    topics, own = topics_of(stage, TOPICS), changelog(application_id("traceweir.", [stage]))
+    assert {topic for topic, (write, _, _) in ROWS.items() if stage in write} == {*topics.outputs, own}
+    assert {topic for topic, (_, read, _) in ROWS.items() if stage in read} == {*topics.inputs, *topics.followed, own}
+
+
+def test_agents_write_only_topics_from_outside() -> None:
+    outside = {TOPICS.traces, TOPICS.invocations, TOPICS.references}
+    assert {topic for topic, (write, _, _) in ROWS.items() if "agents" in write} == outside
+
+
+def test_a_replay_writes_the_inputs_and_its_marks_and_reads_the_originals() -> None:
+    inputs = {topic for stage in STAGES for topic in topics_of(stage, TOPICS).inputs}
+    assert {topic for topic, (_, read, _) in ROWS.items() if "replay" in read} == inputs | {TOPICS.dead_letters}
+    written = inputs - {TOPICS.strays} | {TOPICS.dead_letters}  # a stray goes to the topic that it came from
+    assert {topic for topic, (write, _, _) in ROWS.items() if "replay" in write} == written
+
+
+def test_only_the_network_is_redacted() -> None:
+    assert {topic: content for topic, (_, _, content) in ROWS.items() if content != "raw"} == {
+        TOPICS.network: "redacted"
+    }
+
+
+@pytest.mark.parametrize("stages", [*((stage,) for stage in STAGES), STAGES])
+def test_groups_and_transactional_ids_are_those_of_the_application(stages: tuple[StageName, ...]) -> None:
+    application = application_id(Settings.model_fields["topic_prefix"].default, stages)
+    clients = {client: (group, identifier) for client, group, identifier in table("Groups and transactional ids")}
+    client = "all stages" if stages == STAGES else f"--stages {stages[0]}"
+    assert clients[f"worker with {client}"] == (application, f"prefixed {application}-")
+    assert re.search(re.escape(changelog(application)), PAGE)
