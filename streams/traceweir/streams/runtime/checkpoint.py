@@ -90,6 +90,7 @@ class Checkpoints:
         self._deliveries: dict[int, Delivery] = {}
         self._ends: Mapping[TP, End] = {}
         self._isolations: set[asyncio.Task[None]] = set()
+        self._revoking = False
         self._taking_over: list[int] | None = None
         self._steps = 0
         self.takes_over: Callable[[int], object] = lambda partitions: None
@@ -186,9 +187,11 @@ class Checkpoints:
 
     async def revoke(self) -> None:
         """Commits a last checkpoint of every lane, then drops the lanes, even if the checkpoint failed."""
+        self._revoking = True
         try:
             await asyncio.gather(*(self._checkpoint(lane, last=True) for lane in list(self.lanes.values())))
         finally:
+            self._revoking = False
             self._forget()
             if self._app.should_stop:
                 await self._stop_deliveries()
@@ -253,7 +256,7 @@ class Checkpoints:
             lane.observe_clock(seconds_now())
             await lane.take(tp.topic, records)
         except StageFailed as failed:
-            await self._isolate(lane, failed)
+            await asyncio.shield(self._start_isolation(lane, failed))
             return
         # Faust's stall detector reads these values.
         self._app.monitor.stream_inbound_time[tp] = monotonic()
@@ -267,9 +270,7 @@ class Checkpoints:
             try:
                 lane.fetched(ends, now)
             except StageFailed as failed:
-                task = asyncio.get_running_loop().create_task(self._isolate(lane, failed))
-                self._isolations.add(task)
-                task.add_done_callback(self._isolations.discard)
+                self._start_isolation(lane, failed)
 
     # State for health pages and watchdogs
 
@@ -349,6 +350,13 @@ class Checkpoints:
         if failed is not None and not last:
             await self._isolate(lane, failed)
 
+    def _start_isolation(self, lane: Lane, failed: StageFailed) -> asyncio.Task[None]:
+        """Isolates in a task of its own: a cancelled fetch must not leave a dead lane behind."""
+        task = asyncio.get_running_loop().create_task(self._isolate(lane, failed))
+        self._isolations.add(task)
+        task.add_done_callback(self._isolations.discard)
+        return task
+
     async def _isolate(self, lane: Lane, failed: StageFailed) -> None:
         """Loads a partition again from its last checkpoint after a stage raised, and isolates the record that is the cause.
 
@@ -356,7 +364,7 @@ class Checkpoints:
         """
         number = lane.number
         async with lane.lock:  # a checkpoint from before the exception can be in progress
-            if self.lanes.get(number) is not lane:  # the partition has been revoked
+            if self._revoking or self.lanes.get(number) is not lane:  # the partition goes to another worker
                 return
             try:
                 suspects = lane.suspects.after(failed)

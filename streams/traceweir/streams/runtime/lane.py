@@ -60,6 +60,10 @@ class Inbox:
         self.latest = math.inf
         """The current time in milliseconds since 1970; later timestamps count as future."""
         self.behind: Collection[str] = topics
+        self.pending = 0
+        """Number of records that the stage has taken since the last cut."""
+        self.pending_offsets: dict[str, tuple[int, int]] = {}
+        """Their first and last offset, by topic."""
         self.waiting: dict[str, deque[Record]] = {topic: deque() for topic in topics}
         self._seen = dict.fromkeys(topics, 0)
 
@@ -94,6 +98,16 @@ class Inbox:
         while queue and ((at := queue[0].timestamp) <= until or at > latest) and len(run) < limit:
             run.append(queue.popleft())
         return first, run
+
+    def put_back(self, topic: str, records: Sequence[Record]) -> None:
+        """Queues records of the last run again, before the others of their topic."""
+        self.waiting[topic].extendleft(reversed(records))
+
+    def take_up(self, topic: str, records: Sequence[Record]) -> None:
+        """Notes that the stage takes these records."""
+        first, last = records[0].offset, records[-1].offset
+        self.pending_offsets[topic] = self.pending_offsets.get(topic, (first,))[0], last
+        self.pending += len(records)
 
     def _next_of(self, topic: str) -> float:
         """Returns the lowest timestamp that the next record of a topic can have."""
@@ -140,7 +154,6 @@ class Lane:
         self.dead = False
         self.pending = 0
         """Number of records that the stages have taken since the last cut."""
-        self._pending_offsets: dict[str, tuple[int, int]] = {}
         self.rounds = 0
         """Number of finished checkpoints, including those without changes."""
         self.committed: dict[str, int] = {}
@@ -275,42 +288,57 @@ class Lane:
 
     def _feed(self, inbox: Inbox) -> int:
         """Passes the next records to a stage. Returns their number; 0 if all records must wait."""
-        isolating = self.suspects.isolating
-        if self.dead or (isolating and self.pending):
+        limit = self.suspects.limit(inbox.waiting)
+        if self.dead or (limit is not None and inbox.pending):
             return 0
-        topic, records = inbox.next_run(1 if isolating else SLICE)
+        topic, records = inbox.next_run(SLICE if limit is None else limit)
+        poison, records = self._without_poison(inbox, topic, records)
         if not records:
             return 0
-        first, last = records[0].offset, records[-1].offset
-        self._pending_offsets[topic] = self._pending_offsets.get(topic, (first,))[0], last
+        inbox.take_up(topic, records)
         self.pending += len(records)
         self.wake.set()
-        poison = self.suspects.poison(topic, first) if isolating else None
         try:
             if poison is None:
                 inbox.stage.apply(topic, records)
             else:
                 inbox.stage.reject(topic, records[0], RecordRejected("poison", poison))
-        except Exception as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
-            self._failed(inbox.name, error, self._pending_offsets, self.pending)
+        except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
+            self._failed(inbox, error)
         return len(records)
+
+    def _without_poison(self, inbox: Inbox, topic: str, records: list[Record]) -> tuple[str | None, list[Record]]:
+        """Returns the records up to the first poison record; if it is the first of all, this record and why it is poison."""
+        if not self.suspects.has_poison:
+            return None, records
+        for number, record in enumerate(records):
+            poison = self.suspects.poison(topic, record.offset)
+            if poison is not None:
+                end = max(1, number)
+                inbox.put_back(topic, records[end:])
+                return (None if number else poison), records[:end]
+        return None, records
 
     def _tick(self, inbox: Inbox, now: float, behind: Collection[str]) -> None:
         if self.dead:
             return
         try:
             inbox.stage.tick(now, behind)
-        except Exception as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
-            self._failed(inbox.name, error, {}, 0)  # the time comes to all sessions, so no record can be named
+        except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
+            self._failed(inbox, error, in_tick=True)
 
-    def _failed(self, stage: str, error: Exception, records: Mapping[str, tuple[int, int]], count: int) -> NoReturn:
+    def _failed(self, inbox: Inbox, error: BaseException, *, in_tick: bool = False) -> NoReturn:
         """Marks the lane as dead at once, so that no checkpoint commits the half of a record's work."""
         self.dead = True
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
         if isinstance(error, RecordFailed):
-            raise StageFailed(stage, error.error, {error.topic: (error.offset, error.offset)}, 1) from error.error
-        if isinstance(error, _FAULTS_OF_THE_MACHINE):
-            records, count = {}, 0
-        raise StageFailed(stage, error, dict(records), count) from error
+            records = {error.topic: (error.offset, error.offset)}
+            raise StageFailed(inbox.name, error.error, records, 1, named=True) from error.error
+        # A tick concerns all sessions, so no record can be named.
+        if in_tick or isinstance(error, _FAULTS_OF_THE_MACHINE):
+            raise StageFailed(inbox.name, error, {}, 0) from error
+        raise StageFailed(inbox.name, error, dict(inbox.pending_offsets), inbox.pending) from error
 
     def cut(self) -> Cut:
         """Cuts all stages at the same point in time; the method does not await.
@@ -324,15 +352,17 @@ class Lane:
         for name, stage in self.stages.items():
             try:
                 cut = stage.cut()
-            except Exception as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
-                self._failed(name, error, self._pending_offsets, self.pending)
+            except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
+                self._failed(self._inboxes[name], error)
             prefix = name.encode() + b"/"
             rows += [(prefix + key, value) for key, value in cut.rows]
             outputs += cut.outputs
             offsets |= cut.offsets
-        for topic, (_, last) in self._pending_offsets.items():
-            self.suspects.passed(topic, last)
-        self.pending, self._pending_offsets = 0, {}
+        for inbox in self._inboxes.values():
+            for topic, (_, last) in inbox.pending_offsets.items():
+                self.suspects.passed(topic, last)
+            inbox.pending, inbox.pending_offsets = 0, {}
+        self.pending = 0
         if offsets:
             self.committed |= offsets
             rows.append((OFFSETS, orjson.dumps(self.committed)))

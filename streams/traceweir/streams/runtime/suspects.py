@@ -1,13 +1,13 @@
 """Finds the record on which a stage raises, so that this record becomes a dead letter and its neighbours are processed.
 
 A stage that raised can hold a part of a record's work, so its partition is loaded again from the last checkpoint. Then the
-records that were in memory come one at a time, with a checkpoint after each. A record on which the stage raises twice alone
-is poison: it comes to `Stage.reject` in place of `Stage.apply`.
+records that the stage had in memory come in batches of a quarter, with a checkpoint after each, until a batch is one
+record. A record on which the stage raises twice alone is poison: it comes to `Stage.reject` in place of `Stage.apply`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from traceback import extract_tb
 
 from traceweir.schemas.text import printable
@@ -24,19 +24,28 @@ class StageFailed(Exception):  # noqa: N818  # an outcome that the caller handle
         error: What it raised.
         records: By topic, the first and the last offset of the records that can be the cause; empty: no record is.
         count: Number of these records.
+        named: Whether the stage has named the record, so that its neighbours are above suspicion.
     """
 
-    def __init__(self, stage: str, error: Exception, records: Mapping[str, tuple[int, int]], count: int) -> None:
+    def __init__(
+        self,
+        stage: str,
+        error: BaseException,
+        records: Mapping[str, tuple[int, int]],
+        count: int,
+        *,
+        named: bool = False,
+    ) -> None:
         super().__init__(f"the stage {stage} raised {describe(error)}")
-        self.stage, self.error, self.records, self.count = stage, error, records, count
+        self.stage, self.error, self.records, self.count, self.named = stage, error, records, count, named
 
 
 class Suspects:
-    """The records of a lane that come one at a time, and those that are poison.
+    """The records of a lane that come in small batches, and those that are poison.
 
     >>> suspects = Suspects().after(StageFailed("gate", ValueError("no"), {"candidates": (4, 9)}, 6))
-    >>> suspects.isolating, suspects.poison("candidates", 7)
-    (True, None)
+    >>> suspects.limit(["candidates"]), suspects.limit(["traces"]), suspects.poison("candidates", 7)
+    (1, None, None)
     >>> alone = StageFailed("gate", ValueError("no"), {"candidates": (7, 7)}, 1)
     >>> suspects = suspects.after(alone).after(alone)
     >>> suspects.poison("candidates", 7)
@@ -47,14 +56,23 @@ class Suspects:
     """
 
     def __init__(self) -> None:
-        self._until: dict[str, int] = {}
+        self._until: dict[str, tuple[int, int]] = {}  # by topic: the last suspect, and the size of a batch
         self._failed_alone: set[tuple[str, int]] = set()
         self._poison: dict[tuple[str, int], str] = {}
 
     @property
     def isolating(self) -> bool:
-        """Whether records come one at a time for now."""
+        """Whether records of some topic come in small batches for now."""
         return bool(self._until)
+
+    def limit(self, topics: Iterable[str]) -> int | None:
+        """Returns the size of a batch of a stage with these inputs; None: no record of them is suspect."""
+        return min((self._until[topic][1] for topic in topics if topic in self._until), default=None)
+
+    @property
+    def has_poison(self) -> bool:
+        """Whether a record of some topic is poison."""
+        return bool(self._poison)
 
     def poison(self, topic: str, offset: int) -> str | None:
         """Returns why a record is poison, or None."""
@@ -69,7 +87,7 @@ class Suspects:
 
     def passed(self, topic: str, offset: int) -> None:
         """Notes that the work on the records of a topic up to this offset was cut."""
-        if offset >= self._until.get(topic, offset + 1):
+        if topic in self._until and offset >= self._until[topic][0]:
             del self._until[topic]
 
     def after(self, failed: StageFailed) -> Suspects:
@@ -92,10 +110,11 @@ class Suspects:
             if (topic, offset) in self._failed_alone:
                 after._poison[topic, offset] = str(failed)
             after._failed_alone.add((topic, offset))
-        # The lane starts again before the records that were rejected since the last checkpoint.
-        again = [*((topic, last) for topic, (_, last) in failed.records.items()), *after._poison]
-        for topic, offset in again:
-            after._until[topic] = max(offset, after._until.get(topic, offset))
+        if not failed.named:
+            size = max(1, failed.count // 4)
+            for topic, (_, last) in failed.records.items():
+                before, _ = self._until.get(topic, (last, size))
+                after._until[topic] = max(last, before), size
         return after
 
 

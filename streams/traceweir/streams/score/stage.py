@@ -160,26 +160,29 @@ class ScoreStage:
         if self._dropped:
             return
         key = record.key or b""
+        result: ScoringResult | SessionRejected
         try:
             result = await self._scoring(record.value or b"", self._judge_rows.known(key))
         except SessionRejected as why:
-            if not self._dropped:
-                self._judge_rows.learn(key, why.judged)
-                self._reject(record, why.reason, why.detail)
-                self._complete(record)
-            return
+            result = why
         if self._dropped:
             return
         try:
-            self._judge_rows.learn(key, result.judged)
+            self._take_up(record, key, result)
+        except Exception as error:  # noqa: BLE001  # the lane decides whether the record is poison
+            self._failed = self._failed or RecordFailed(self._topics.sessions, record.offset, error)
+            self._changed()
+
+    def _take_up(self, record: Record, key: bytes, result: ScoringResult | SessionRejected) -> None:
+        self._judge_rows.learn(key, result.judged)
+        if isinstance(result, SessionRejected):
+            self._reject(record, result.reason, result.detail)
+        else:
             self.counters["scored"] += 1
             if self._judge_retries.note(key, record.offset, result):
                 self.counters["deferred"] += 1
             self._publish(record, result, result.candidates)
-            self._complete(record)
-        except Exception as error:  # noqa: BLE001  # the lane decides whether the record is poison
-            self._failed = self._failed or RecordFailed(self._topics.sessions, record.offset, error)
-            self._changed()
+        self._complete(record)
 
     async def _retry(self, row_key: bytes) -> None:
         """Retries a session, if its record can be read and no revision of the session is in flight."""
@@ -216,13 +219,19 @@ class ScoreStage:
         if self._dropped:
             return
         self._judge_rows.learn(key, judged)
-        if result is not None and result.unanswered < pending.unanswered:
-            self.counters["retried"] += 1
-            self._publish(record, result, result.candidates if regates else ())
-            self._judge_retries.retried(row_key, result.unanswered, published=True)
-        else:
-            self.counters["retries.unsuccessful"] += 1
-            self._judge_retries.retried(row_key, pending.unanswered, published=False)
+        before = len(self._outputs)
+        try:
+            if result is not None and result.unanswered < pending.unanswered:
+                self._publish(record, result, result.candidates if regates else ())
+                self._judge_retries.retried(row_key, result.unanswered, published=True)
+                self.counters["retried"] += 1
+            else:
+                self._judge_retries.retried(row_key, pending.unanswered, published=False)
+                self.counters["retries.unsuccessful"] += 1
+        except Exception:  # noqa: BLE001  # the session has its scores of before, and another attempt would raise again
+            del self._outputs[before:]
+            self._judge_retries.give_up(row_key)
+            self.counters["retries.failed"] += 1
         self._next_turn(record)
 
     def _publish(self, record: Record, result: ScoringResult, offered: Sequence[OfferedCandidate]) -> None:

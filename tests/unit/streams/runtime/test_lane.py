@@ -10,7 +10,7 @@ from faust.types import TP
 
 from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane
 from traceweir.streams.runtime.state_directory import FORMAT
-from traceweir.streams.runtime.suspects import StageFailed
+from traceweir.streams.runtime.suspects import StageFailed, Suspects
 from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.testing import MemoryTable, Message
@@ -320,3 +320,39 @@ async def test_a_fault_of_the_machine_is_no_fault_of_a_record(error: Exception) 
         await lane.take("a", records("a", 1))
     with pytest.raises(StageFailed):
         lane.suspects.after(raised.value)
+
+
+async def test_only_the_stage_that_raised_takes_its_records_in_small_batches() -> None:
+    stages = {"one": Listing(), "two": Listing()}
+    specs = [
+        StageSpec(name, (topic,), (), lambda partition, read, changed, name=name: stages[name])  # type: ignore[misc]
+        for name, topic in (("one", "a"), ("two", "b"))
+    ]
+    suspects = Suspects().after(StageFailed("two", KeyError("k"), {"b": (0, 4)}, 5))
+    lane = Lane(0, specs, MemoryTable(), {"a": 0, "b": 0}, 100.0, suspects)
+    await lane.take("b", records("b", 1, 2, 3, 4, 5))
+    for number in range(5):
+        await lane.take("a", records("a", 1, 1, 1, first=3 * number))  # a lively input of the other stage
+        lane.cut()
+        lane.fetched(ends(lane), 101.0)
+
+    assert stages["two"].applied == [("b", [number]) for number in range(1, 6)]
+    assert [times for _, times in stages["one"].applied] == [[1, 1, 1]] * 5
+    assert not lane.suspects.isolating
+
+
+class PanicError(BaseException):
+    """An exception that is no Exception, such as a panic of a library in Rust."""
+
+
+async def test_a_panic_of_a_library_kills_the_lane_and_is_blamed_on_the_record() -> None:
+    class Panics(Listing):
+        def apply(self, topic: str, records: Sequence[Record]) -> None:
+            raise PanicError
+
+    lane = Lane(0, [StageSpec("one", ("a",), (), lambda *_: Panics())], MemoryTable(), {"a": 0}, 100.0)
+    with pytest.raises(StageFailed) as raised:
+        await lane.take("a", records("a", 1))
+
+    assert lane.dead
+    assert (raised.value.records, raised.value.count) == ({"a": (0, 0)}, 1)

@@ -120,3 +120,35 @@ async def test_a_lane_that_is_isolated_waits_for_the_checkpoint_that_is_on_its_w
     delivery.may_send.set()
     await isolating
     assert (len(built), delivery.ended) == (2, 1)
+
+
+async def test_a_partition_that_is_being_revoked_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, delivery, built = await owning_one(lambda: Raising(1), monkeypatch)
+    delivery.may_send.clear()
+    await found.take(TP("a", 0), records("a", 1))
+    await turns()
+    isolating = asyncio.create_task(found.take(TP("a", 0), records("a", 2, first=1)))
+    await turns()
+    revoking = asyncio.create_task(found.revoke())
+    await turns()
+
+    delivery.may_send.set()
+    await asyncio.gather(isolating, revoking)
+    assert len(built) == 1
+    assert found.lanes == {}
+    assert delivery.ended == 1
+
+
+async def test_a_cancelled_fetch_leaves_no_dead_lane_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, delivery, built = await owning_one(lambda: Raising(1), monkeypatch)
+    delivery.may_send.clear()
+    await found.take(TP("a", 0), records("a", 1))
+    await turns()
+    isolating = asyncio.create_task(found.take(TP("a", 0), records("a", 2, first=1)))
+    await turns()
+    isolating.cancel()
+    delivery.may_send.set()
+    await turns()
+
+    assert len(built) == 2
+    assert not found.lanes[0].dead
