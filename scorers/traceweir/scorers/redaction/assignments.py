@@ -40,8 +40,8 @@ _SCHEME = re.compile(
 _LINE_REST = re.compile(r"[^\n\"'`]+")
 _NO_SECRET_BEFORE = re.compile(r"(?:unexpected|invalid|near|unknown|expected|illegal) $", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\d{1,4}[A-Za-z_]*)?")
-_MAX_JUDGED = 1_000
-"""A value without quotes is judged by its first 1,000 characters, so that n names before one long value cost n times that."""
+_MAX_JUDGED = 256
+"""A value without quotes is judged by its first 256 characters, so that n names before one long value cost n times that."""
 _MAX_QUOTED = 20_000
 _MIN_SPOKEN_BITS = 2.5
 
@@ -63,17 +63,25 @@ def assigned_secrets(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
         if found is not None:
             end = found[1]
             yield Hit(*found, rank, "password")
+    end = 0
     for match in _OPTION.finditer(ascii_text):
+        if match.start() < end:
+            continue
         found = _value(text, match.group(1).decode(), "=", match.start(), match.end())
         if found is not None:
+            end = found[1]
             yield Hit(*found, rank, "password")
 
 
 def korean_secrets(text: str, rank: int) -> Iterator[Hit]:
     """Yields the values of Korean names of passwords."""
+    end = 0
     for match in _KOREAN_ASSIGNMENT.finditer(text):
+        if match.start() < end:
+            continue
         found = _value(text, match[1], match[2], match.start(), match.end())
         if found is not None:
+            end = found[1]
             yield Hit(*found, rank, "password")
     for match in _KOREAN_SPOKEN.finditer(text):
         value = match[1].rstrip(".,;:!?)")

@@ -19,6 +19,8 @@ from traceweir.scorers.redaction.secret_names import is_secret_value, secret_rol
 
 NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
 
+_MAX_SEARCHED_CHARS = 200_000
+"""Characters that all passes together search, so that a long hostile text costs few passes. Two passes always run."""
 _MAX_PASSES = 20
 _IN_SCHEMA = "schema of "
 _SCHEMA_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -75,7 +77,7 @@ def redact_text(text: str, custom_patterns: Mapping[str, str] = NO_PATTERNS) -> 
     'Mail [REDACTED:email] or call [REDACTED:phone] about HAT136 on 2024-05-20.'
     """
     text = redact_custom(text, custom_patterns)
-    for _ in range(_MAX_PASSES):
+    for _ in range(max(2, min(_MAX_PASSES, _MAX_SEARCHED_CHARS // (len(text) + 1)))):
         hits = find_hits(text)
         before, text = text, replaced(text, hits) if hits else text
         if text == before:
@@ -102,11 +104,14 @@ def _with_redacted_keys(document: dict[str, JsonValue], custom_patterns: Mapping
     if len(used) == len(redacted_keys):
         return document.copy()
     copy: dict[str, JsonValue] = {}
+    numbers = dict.fromkeys(
+        redacted_keys.values(), 1
+    )  # kept, because a document can have thousands of equal redacted keys
     for key, value in document.items():
-        new_key, number = redacted_keys[key], 1
+        redacted = new_key = redacted_keys[key]
         while key != new_key and new_key in used:
-            number += 1
-            new_key = f"{redacted_keys[key]}#{number}"
+            numbers[redacted] += 1
+            new_key = f"{redacted}#{numbers[redacted]}"
         used.add(new_key)
         copy[new_key] = value
     return copy

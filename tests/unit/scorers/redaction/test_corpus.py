@@ -11,7 +11,7 @@ from tests.support.redaction.measurement import Measurement, measure
 from tests.support.redaction.secret_forms import FORMS, samples
 from tests.support.redaction.secret_kinds import KINDS
 
-from traceweir.scorers.redaction.redaction import redact_text
+from traceweir.scorers.redaction.redaction import redact, redact_text
 
 MIN_RECALL = 0.9
 MAX_CHANGED = 0.01
@@ -76,6 +76,9 @@ HOSTILE = {
     "cards": "4111 1111 1111 1111 ",
     "colons": "fe80:",
     "numbers to validate": "+82 10 1234 ",
+    "Korean names": "비번=",
+    "Korean names in a chain": "비밀번호=",
+    "options": " --cookie a1b2c3d4 ",
     "all services": "datadog heroku twilio okta token key secret password ",
 }
 
@@ -91,3 +94,10 @@ def test_the_work_grows_with_the_text_and_not_faster(unit: str) -> None:
 
     cpu_s(1_000)
     assert cpu_s(160_000) < 16 * (min(cpu_s(20_000) for _ in range(3)) + 0.05)  # quadratic work takes 64 times as long
+
+
+def test_thousands_of_keys_with_one_redacted_form_are_numbered_in_linear_work() -> None:
+    redacted = redact({f"user{number}@example.com": number for number in range(30_000)})
+
+    assert isinstance(redacted, dict)
+    assert len(redacted) == 30_000
