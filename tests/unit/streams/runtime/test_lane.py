@@ -8,7 +8,8 @@ import orjson
 import pytest
 from faust.types import TP
 
-from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, QUEUE, Lane
+from traceweir.streams.runtime.inbox import QUEUE
+from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, Lane
 from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.runtime.suspects import StageFailed, Suspects
 from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec
@@ -146,7 +147,7 @@ async def test_an_input_that_runs_ahead_is_paused_and_the_input_behind_is_not() 
 
 
 async def test_large_waiting_records_fill_the_queue_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.runtime.lane.QUEUE_BYTES", 1_000)
+    monkeypatch.setattr("traceweir.streams.runtime.inbox.QUEUE_BYTES", 1_000)
     lane, _ = make_lane()
     lane.pending_seeks()
 

@@ -1,0 +1,88 @@
+"""Orders the records of a stage's inputs before the stage takes them."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Sequence
+
+from traceweir.streams.stages.base import Record, Stage
+
+QUEUE = 4_000
+"""Number of records of an input that can wait for another input that is behind."""
+QUEUE_BYTES = 16 << 20
+"""Bytes of values of an input that can wait for another input that is behind."""
+
+
+class Inbox:
+    """Orders the records of a stage's inputs: while an input is behind, by timestamp, then by input.
+
+    Therefore a backlog reaches the stage in the same order as live records, even if the broker returns one input faster
+    than another. Records of one topic keep their order, with any timestamps. A record from the future is passed on at
+    once: if the record waited for its time, the other inputs would overtake all records behind it.
+    """
+
+    def __init__(self, name: str, stage: Stage, topics: Sequence[str]) -> None:
+        self.name, self.stage = name, stage
+        self.latest = math.inf
+        """The current time in milliseconds since 1970; later timestamps count as future."""
+        self.behind: Collection[str] = topics
+        self.pending = 0
+        """Number of records that the stage has taken since the last cut."""
+        self.pending_offsets: dict[str, tuple[int, int]] = {}
+        """Their first and last offset, by topic."""
+        self.waiting: dict[str, deque[Record]] = {topic: deque() for topic in topics}
+        self._seen = dict.fromkeys(topics, 0)
+
+    def put(self, topic: str, records: Sequence[Record]) -> None:
+        """Queues records of a topic."""
+        self.waiting[topic].extend(records)
+        if records[-1].timestamp <= self.latest:
+            self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
+
+    def full(self, topic: str) -> bool:
+        """Returns whether the queue of a topic is full, so that the consumer should stop fetching the topic."""
+        queue = self.waiting[topic]
+        # The queue is nearly always empty, so its bytes are counted only here.
+        return len(queue) >= QUEUE or (bool(queue) and sum(len(r.value or b"") for r in queue) >= QUEUE_BYTES)
+
+    def next_run(self, limit: int) -> tuple[str, list[Record]]:
+        """Returns the topic and the next records for the stage, at most `limit`; no records if all records must wait."""
+        turn = min(
+            ((self._due(queue), place) for place, queue in enumerate(self.waiting.values()) if queue), default=None
+        )
+        if turn is None:
+            return "", []
+        topics = list(self.waiting)
+        first = topics[turn[1]]
+        queue = self.waiting[first]
+        until = min(
+            (self._next_of(topic) - (place < turn[1]) for place, topic in enumerate(topics) if topic != first),
+            default=math.inf,
+        )
+        run: list[Record] = []
+        latest = self.latest
+        while queue and ((at := queue[0].timestamp) <= until or at > latest) and len(run) < limit:
+            run.append(queue.popleft())
+        return first, run
+
+    def put_back(self, topic: str, records: Sequence[Record]) -> None:
+        """Queues records of the last run again, before the others of their topic."""
+        self.waiting[topic].extendleft(reversed(records))
+
+    def take_up(self, topic: str, records: Sequence[Record]) -> None:
+        """Notes that the stage takes these records."""
+        first, last = records[0].offset, records[-1].offset
+        self.pending_offsets[topic] = self.pending_offsets.get(topic, (first,))[0], last
+        self.pending += len(records)
+
+    def _next_of(self, topic: str) -> float:
+        """Returns the lowest timestamp that the next record of a topic can have."""
+        if self.waiting[topic]:
+            return self._due(self.waiting[topic])
+        return self._seen[topic] if topic in self.behind else math.inf
+
+    def _due(self, queue: deque[Record]) -> float:
+        """Returns the timestamp that orders the first record of a queue."""
+        at = queue[0].timestamp
+        return at if at <= self.latest else 0.0
