@@ -18,7 +18,10 @@ from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.streams.stages.base import Record, Stage, StageSpec
 from traceweir.streams.testing import START_S, Flow, HeldScoring
 
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Generating overly large repr"),
+    pytest.mark.timeout(600),  # a failure is shrunk for minutes
+]
 
 
 class Stumbling(Flow):
@@ -26,7 +29,7 @@ class Stumbling(Flow):
 
     def __init__(self, bad: bytes | None = None) -> None:
         self.stumbles = Counter[str]()
-        self.stumbled = 0
+        self.stumbled_alone: set[tuple[str, int]] = set()
         self.bad = bad
         closing: dict[str, Any] = {**ONE}
         super().__init__(PLAN, embedder=HashingEmbedder(), hold=HeldScoring, **closing)
@@ -43,9 +46,12 @@ class Stumbling(Flow):
                     if self.bad is not None and spec.name == "assemble" and self.bad == record.value:
                         apply(topic, records[: number + 1])
                         raise KeyError("this record is too much")
-                if self.stumbles[spec.name]:
+                alone = (topic, records[0].offset) if len(records) == 1 else None
+                # A record on which a stage raises twice alone is poison by the rule, so an innocent record stumbles once.
+                if self.stumbles[spec.name] and alone not in self.stumbled_alone:
                     self.stumbles[spec.name] -= 1
-                    self.stumbled += 1
+                    if alone is not None:
+                        self.stumbled_alone.add(alone)
                     apply(topic, records[: 1 + len(records) // 2])
                     raise RuntimeError("the stage stumbles")
                 apply(topic, records)
