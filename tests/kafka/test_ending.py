@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import time
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
@@ -15,8 +12,6 @@ from confluent_kafka.admin import AdminClient
 from tests.audit.committed import Committed
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
 from traceweir.streams.testing import event
 from traceweir.streams.topics import STAGES, application_id
 from traceweir.streams.worker import EXIT_HARD
@@ -25,20 +20,6 @@ pytestmark = pytest.mark.kafka
 
 DEADLINE_S = 60
 INPUTS = ("traces", "invocations", "strays", "sessions", "candidates")
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"end-{uuid.uuid4().hex[:8]}."
-
-
-@pytest.fixture
-def fleet(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Fleet]:
-    assert create_topics(Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix)).wrong == ()
-    config = tmp_path / "config.json"
-    config.write_text("{}")
-    with Fleet(kafka, prefix, tmp_path, config) as fleet:
-        yield fleet
 
 
 def test_a_worker_under_load_takes_a_last_checkpoint_and_leaves_its_group_after_sigterm(

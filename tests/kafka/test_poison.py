@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -25,20 +23,6 @@ from traceweir.streams.topics import STAGES, application_id
 pytestmark = pytest.mark.kafka
 
 DEADLINE_S = 90
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"poison-{uuid.uuid4().hex[:8]}."
-
-
-@pytest.fixture
-def fleet(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Fleet]:
-    assert create_topics(Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix)).wrong == ()
-    config = tmp_path / "config.json"
-    config.write_text("{}")
-    with Fleet(kafka, prefix, tmp_path, config) as fleet:
-        yield fleet
 
 
 def read_until(condition: Callable[[], bool], committed: Committed, worker: Worker) -> None:

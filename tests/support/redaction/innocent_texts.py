@@ -138,7 +138,7 @@ DE 4 weeks, FR 12 days
 /usr/local/lib/python3.11/site-packages/numpy/core/__init__.py
 src/traceweir/streams/gate/novelty_scopes.py:120
 C:\\Windows\\System32\\drivers\\etc\\hosts
-/home/runner/work/app/app/tests
+/home/runner/build/app/tests
 s3://bucket/key/part-00000.parquet
 https://example.com/docs?page=2#section
 https://example.com/search?q=a%20b%26c&lang=ko

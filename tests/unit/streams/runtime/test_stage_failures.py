@@ -105,9 +105,10 @@ async def test_a_stage_that_raises_in_a_tick_ends_the_worker_and_commits_nothing
     assert found.phase == "stopping"
 
 
-async def test_a_lane_that_is_isolated_waits_for_the_checkpoint_that_is_on_its_way(
+async def isolating_during_a_checkpoint(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> tuple[Checkpoints, Kept, list[Raising], asyncio.Task[None]]:
+    """Returns checkpoints of which one is being sent, and the task in which the stage has raised on the next record."""
     found, delivery, built = await owning_one(lambda: Raising(1), monkeypatch)
     delivery.may_send.clear()
     await found.take(TP("a", 0), records("a", 1))
@@ -115,6 +116,13 @@ async def test_a_lane_that_is_isolated_waits_for_the_checkpoint_that_is_on_its_w
     assert delivery.begun == 1
     isolating = asyncio.create_task(found.take(TP("a", 0), records("a", 2, first=1)))
     await turns()
+    return found, delivery, built, isolating
+
+
+async def test_a_lane_that_is_isolated_waits_for_the_checkpoint_that_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, delivery, built, isolating = await isolating_during_a_checkpoint(monkeypatch)
     assert (len(built), delivery.ended) == (1, 0)
 
     delivery.may_send.set()
@@ -123,12 +131,7 @@ async def test_a_lane_that_is_isolated_waits_for_the_checkpoint_that_is_on_its_w
 
 
 async def test_a_partition_that_is_being_revoked_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, delivery, built = await owning_one(lambda: Raising(1), monkeypatch)
-    delivery.may_send.clear()
-    await found.take(TP("a", 0), records("a", 1))
-    await turns()
-    isolating = asyncio.create_task(found.take(TP("a", 0), records("a", 2, first=1)))
-    await turns()
+    found, delivery, built, isolating = await isolating_during_a_checkpoint(monkeypatch)
     revoking = asyncio.create_task(found.revoke())
     await turns()
 
@@ -140,12 +143,7 @@ async def test_a_partition_that_is_being_revoked_is_not_started_again(monkeypatc
 
 
 async def test_a_cancelled_fetch_leaves_no_dead_lane_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, delivery, built = await owning_one(lambda: Raising(1), monkeypatch)
-    delivery.may_send.clear()
-    await found.take(TP("a", 0), records("a", 1))
-    await turns()
-    isolating = asyncio.create_task(found.take(TP("a", 0), records("a", 2, first=1)))
-    await turns()
+    found, delivery, built, isolating = await isolating_during_a_checkpoint(monkeypatch)
     isolating.cancel()
     delivery.may_send.set()
     await turns()

@@ -1,0 +1,27 @@
+"""A prefix of topics, and a fleet of workers on these topics, for each test on Apache Kafka."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.workers import Fleet
+
+from traceweir.streams.kafka.topic_admin import create_topics
+from traceweir.streams.settings import Settings
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"test-{uuid.uuid4().hex[:8]}."
+
+
+@pytest.fixture
+def fleet(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Fleet]:
+    assert create_topics(Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix)).wrong == ()
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with Fleet(kafka, prefix, tmp_path, config) as fleet:
+        yield fleet
