@@ -40,10 +40,11 @@ def test_a_text_covers_itself(text: str) -> None:
 
 
 @given(TEXTS, TEXTS)
+@example("SEEN", "HE")
 def test_an_answer_that_repeats_the_question_and_adds_a_line_covers_it_completely(text: str, more: str) -> None:
-    for compat in MODES:
-        found = completeness(text, f"{text}\n{more}", compat=compat)
-        assert found.score == 1.0 or not found.input_elements
+    # In Mastra's mode a sentence continues on the next line, so that the words there can change how a verb is read.
+    found = completeness(text, f"{text}\n{more}")
+    assert found.score == 1.0 or not found.input_elements
 
 
 @given(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
 import typer
+from tests.support.paths import ROOT
 
 from traceweir.streams.cli.main import app
 from traceweir.streams.settings import ENV_PREFIX, Settings
@@ -37,15 +39,65 @@ def blocks(markdown: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", markdown, re.DOTALL)
 
 
-def commands_in(markdown: str) -> Iterator[list[str]]:
-    """Yields the arguments of each `traceweir` command in the shell blocks of a page."""
+class Shown(NamedTuple):
+    """A `traceweir` command as a page shows it."""
+
+    arguments: tuple[str, ...]
+    folder: PurePosixPath
+    """The folder in which the command runs, relative to the root of a clone."""
+    output: str | None = None
+    """The file to which the command's output is redirected."""
+
+    def __str__(self) -> str:
+        return shlex.join(self.arguments)
+
+    @property
+    def needs_kafka(self) -> bool:
+        """Whether the command connects to Kafka."""
+        match self.arguments:
+            case ["score" | "migrate", *_]:
+                return False
+            case ["eval", *_]:
+                return "--from-kafka" in self.arguments
+            case ["evalset", *_]:
+                return "--sessions" not in self.arguments
+        return True
+
+
+def shown_in(markdown: str) -> Iterator[Shown]:
+    """Yields each `traceweir` command of the shell blocks of a page; a `cd` is in force until the end of the page."""
+    folder = PurePosixPath()
     for block in blocks(markdown, "bash"):
         for line in block.splitlines():
-            words = shlex.split(line, comments=True)
-            if words[:1] == ["traceweir"]:
-                yield words[1 : words.index(">")] if ">" in words else words[1:]
+            match shlex.split(line, comments=True):
+                case ["cd", target]:
+                    folder /= target
+                case ["traceweir", *arguments, ">", file]:
+                    yield Shown(tuple(arguments), folder, file)
+                case ["traceweir", *arguments]:
+                    yield Shown(tuple(arguments), folder)
+
+
+def commands_in(markdown: str) -> Iterator[list[str]]:
+    """Yields the arguments of each `traceweir` command in the shell blocks of a page."""
+    for command in shown_in(markdown):
+        yield list(command.arguments)
 
 
 def variables_in(text: str) -> set[str]:
     """Returns every `TRACEWEIR_...` name in a text."""
     return set(re.findall(rf"\b{ENV_PREFIX}[A-Z0-9_]*[A-Z0-9]\b", text))
+
+
+def documented_commands() -> list[Shown]:
+    """Returns the commands of README, of the documents and of the list of examples, each once.
+
+    The guides are left out: the files of their commands are in the guides themselves, and they have tests of their own.
+    """
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+    shown = [command for page in pages for command in shown_in(page.read_text("utf-8"))]
+    examples = (ROOT / "examples" / "README.md").read_text("utf-8")
+    shown += [
+        Shown(tuple(shlex.split(code)), PurePosixPath()) for code in re.findall(r"`traceweir ([^`]+ [^`]+)`", examples)
+    ]
+    return list(dict.fromkeys(shown))

@@ -1,0 +1,63 @@
+"""Every command of README and the documents that needs Kafka runs as shown, beside a worker on the embedded broker."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from tests.audit.committed import Committed
+from tests.support.command_line import Run
+from tests.support.commands import Shown, documented_commands
+from tests.support.paths import ROOT
+from tests.support.workers import Fleet
+
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+
+pytestmark = pytest.mark.broker
+
+ENDLESS = {"broker", "worker", "demo"}
+"""Commands that run until Ctrl-C; other tests run them."""
+FIRST = ["topics", "emit"]
+"""Commands that run before the worker has joined sessions; all other commands read what the worker wrote."""
+EXIT_CODES = {"dlq show 2:17": 1}
+"""Exit codes other than 0: the dead-letter topic of this test has no such record."""
+DEADLINE_S = 120
+
+
+def ending_commands() -> list[Shown]:
+    shown = [
+        command for command in documented_commands() if command.needs_kafka and "--follow" not in command.arguments
+    ]
+    return [command for command in shown if command.arguments[0] not in ENDLESS]
+
+
+def test_the_commands_run_in_the_order_of_their_needs(
+    embedded_broker: EmbeddedBroker, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = embedded_broker.bootstrap_servers
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+
+    def check(command: Shown) -> None:
+        monkeypatch.chdir(tmp_path / command.folder)
+        ended = run(*command.arguments)
+        assert ended.code == EXIT_CODES.get(str(command), 0), f"{command}: {ended.err}"
+
+    commands = ending_commands()
+    assert {*FIRST, "dlq", "eval", "evalset"} <= {command.arguments[0] for command in commands}
+    for command in commands:
+        if command.arguments[0] in FIRST:
+            check(command)
+    with Fleet(servers, "traceweir.", tmp_path, ROOT / "examples" / "eval.json") as fleet:
+        worker = fleet.start("worker")
+        with Committed(servers, "traceweir.", "traceweir.assemble-score-gate") as committed:
+            deadline = time.monotonic() + DEADLINE_S
+            while not any(row.document["session_id"] == "chat-4711" for row in committed.rows["results"]):
+                assert not worker.ended, worker.log.read_text()
+                assert time.monotonic() < deadline, worker.log.read_text()
+                committed.read(0.2)
+        for command in commands:
+            if command.arguments[0] not in FIRST:
+                check(command)
