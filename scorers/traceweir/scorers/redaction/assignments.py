@@ -42,6 +42,8 @@ _NO_SECRET_BEFORE = re.compile(r"(?:unexpected|invalid|near|unknown|expected|ill
 _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\d{1,4}[A-Za-z_]*)?")
 _MAX_JUDGED = 256
 """A value without quotes is judged by its first 256 characters, so that n names before one long value cost n times that."""
+_MAX_NAMES_IN_VALUE = 8
+"""How many names within a rejected value are judged with the text after them."""
 _MAX_QUOTED = 20_000
 _MIN_SPOKEN_BITS = 2.5
 
@@ -75,14 +77,20 @@ def assigned_secrets(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
 
 def korean_secrets(text: str, rank: int) -> Iterator[Hit]:
     """Yields the values of Korean names of passwords."""
-    end = 0
+    end = rejected_end = names = 0
     for match in _KOREAN_ASSIGNMENT.finditer(text):
         if match.start() < end:
+            continue
+        # Each name in one long value without a space is judged by the same characters: the work is bounded.
+        names = names + 1 if match.start() < rejected_end else 0
+        if names > _MAX_NAMES_IN_VALUE:
             continue
         found = _value(text, match[1], match[2], match.start(), match.end())
         if found is not None:
             end = found[1]
             yield Hit(*found, rank, "password")
+        elif not names and (value := _BARE.match(text, match.end(), match.end() + _MAX_JUDGED)):
+            rejected_end = value.end()
     for match in _KOREAN_SPOKEN.finditer(text):
         value = match[1].rstrip(".,;:!?)")
         if _is_spoken_secret(value):

@@ -78,6 +78,7 @@ HOSTILE = {
     "numbers to validate": "+82 10 1234 ",
     "Korean names": "비번=",
     "Korean names in a chain": "비밀번호=",
+    "Korean names and values": "비번=a",
     "options": " --cookie a1b2c3d4 ",
     "all services": "datadog heroku twilio okta token key secret password ",
 }
