@@ -59,8 +59,8 @@ def test_every_piece_of_a_long_text_is_redacted_and_nothing_else_changes() -> No
 
 @pytest.mark.slow
 def test_a_pattern_that_scans_far_ahead_from_every_match_ends_in_time() -> None:
-    text = "KEY " * 150_000
-    assert redact_custom(text, {"key": "KEY(?:.*;)?"}) == "[REDACTED:key] " * 150_000
+    text = "KEY " * 50_000
+    assert redact_custom(text, {"key": "KEY(?:.*;)?"}) == "[REDACTED:key] " * 50_000
 
 
 def test_custom_patterns_are_applied_before_built_in_rules_also_in_keys_and_lists() -> None:
