@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from traceweir.schemas.base import AdkModel
 from traceweir.schemas.invocation import Content, FunctionCall, RetrievedChunk, Rubric
 from traceweir.schemas.normal_form import normal_form
@@ -31,4 +29,4 @@ def normalised_question(text: str) -> str:
     >>> normalised_question("  Where IS\\nmy bag? ")
     'where is my bag?'
     """
-    return re.sub(r"\s+", " ", normal_form("NFKC", text).casefold()).strip()
+    return " ".join(normal_form("NFKC", text).casefold().split())

@@ -35,6 +35,9 @@ def completeness(question: str, answer: str, *, compat: Compat = None) -> Elemen
 
     >>> completeness("the lazy dogs", "A dog lazes").missing_elements
     ['the', 'lazy', 'dogs']
+
+    Raises:
+        TextGrowsTooMuchError: A text consists of ligatures that stand for many letters each; not with `compat`.
     """
     elements_of = elements_as_mastra if compat == "mastra" else elements
     input_elements, output_elements = elements_of(question), elements_of(answer)

@@ -23,14 +23,36 @@ _SPELLINGS = str.maketrans({"’": "'", "–": "-", "—": " , "})
 _STOP, _COMMA = Token("", Word("stop", "")), Token("", Word("comma", ""))
 _OTHER = Word("other", "")
 
+MAX_GROWTH = 4
+"""How many times as long as the text its compatibility form (NFKD) can be: longer than that of any ordinary text.
+
+A Korean syllable becomes three characters, an accented Greek letter four. A few ligatures become up to 18.
+"""
+FREE_GROWTH = 1_000
+"""Characters by which every text can grow, so that a short text can consist of such ligatures only."""
+
+
+class TextGrowsTooMuchError(ValueError):
+    """The compatibility form of a text is much longer than the text, and would take seconds to split into elements."""
+
 
 def elements(text: str) -> list[str]:
     """Returns the distinct words of a text in any script, in the order of their first occurrence.
 
     >>> elements("She has been working on getUserName.")
     ['she', 'work', 'on', 'get', 'user', 'name']
+
+    Raises:
+        TextGrowsTooMuchError: Unicode's compatibility form of the text has more than four times as many characters as
+            the text and 1,000 more.
     """
-    folded = normal_form("NFC", _folding(normal_form("NFKD", text)))
+    decomposed = normal_form("NFKD", text)
+    if len(decomposed) > MAX_GROWTH * len(text) + FREE_GROWTH:
+        raise TextGrowsTooMuchError(
+            f"a text of {len(text):,} characters has {len(decomposed):,} in Unicode's compatibility form (NFKD), and at "
+            f"most {MAX_GROWTH} times as many and {FREE_GROWTH:,} more are compared; send its ligatures as letters"
+        )
+    folded = normal_form("NFC", _folding(decomposed))
     return list(dict.fromkeys(with_infinitives(list(_tokens(folded, segments, as_mastra=False)))))
 
 

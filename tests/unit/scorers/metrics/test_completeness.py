@@ -84,6 +84,30 @@ def test_one_character_is_covered_by_a_pair_that_has_it() -> None:
     assert completeness("水", "喝水").score == 1.0
 
 
+async def test_a_text_of_ligatures_that_fold_to_many_letters_each_is_not_compared() -> None:
+    ligatures = "\ufdfa" * 2_000
+    for question, answer in ((ligatures, "peace"), ("peace", ligatures)):
+        score = await score_of("completeness", question, answer)
+        assert (score.status, score.not_evaluated_because) == ("NOT_EVALUATED", "error")
+        assert "a text of 2,000 characters has 36,000" in score.rationale
+    assert (await score_of("completeness", ligatures, "peace", compat="mastra")).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(["\ufdfa"] * 30),
+        "في كل صفحة من الكتاب يذكر المؤلف اسم النبي ﷺ مرة واحدة. " * 500,
+        "값" * 20_000,
+        "ᾂ" * 20_000,
+        "½㏋…" * 20_000,
+    ],
+    ids=["few ligatures", "Arabic", "Korean", "Greek", "symbols"],
+)
+def test_ordinary_text_may_grow_when_it_is_folded(text: str) -> None:
+    assert completeness(text, text).score == 1.0
+
+
 async def test_details_name_the_elements_and_count_them() -> None:
     score = await score_of("completeness", "The lazy dog", "A dog")
     assert score.value == pytest.approx(1 / 3)
