@@ -80,7 +80,7 @@ class Scorer(BaseModel, ABC):
     only `evaluate` decides a status.
 
     A worker pickles its scorers and sends them to its scoring process. A session that blocks the scoring process for
-    10 s, and blocks it again when the session is retried alone, becomes a dead letter.
+    10 s of CPU time or 120 s of waiting, and blocks it again when the session is retried alone, becomes a dead letter.
     """
 
     model_config = ConfigDict(

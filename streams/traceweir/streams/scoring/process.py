@@ -20,6 +20,7 @@ from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
 from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.silence import Silence, SilenceLimits, activity_of
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
@@ -70,8 +71,7 @@ class ScoringProcess(asyncio.Protocol):
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[ScoringResult]] = {}
         self._closed = False
-        self.silence_s = 0.0
-        """Seconds of silence, counted in checks: a clock would go on while the worker itself is frozen."""
+        self._silence = Silence(activity_of(self._process.pid))
         self.lost: Callable[[str], object] = lambda how: None
         """Called after an unexpected end, with its cause, when all waiting requests have failed."""
         self.paid: Callable[[Sequence[Paid]], object] = lambda paid: None
@@ -142,7 +142,7 @@ class ScoringProcess(asyncio.Protocol):
             gone.set_exception(NotStarted())
             return gone
         if not self._waiting:
-            self.silence_s = 0.0
+            self._silence.end()
         self._asked += 1
         answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
         self._send(protocol.Ask(self._asked, raw, list(known), attempt))
@@ -160,14 +160,10 @@ class ScoringProcess(asyncio.Protocol):
         """Sets the worker's share of the budget of judges."""
         self._send(protocol.SetBudgetShare(share))
 
-    def kill_if_silent(self, limit_s: float) -> None:
-        """Kills the process if it is busy and was silent for `limit_s` seconds. Call this every `LOOK_EVERY_S`."""
-        self.silence_s += LOOK_EVERY_S
-        if self.busy and self.silence_s > limit_s:
-            log.warning(
-                "the scoring process is killed: it has sent nothing for %g s, so a scorer blocks its event loop",
-                limit_s,
-            )
+    def kill_if_stuck(self, limits: SilenceLimits) -> None:
+        """Kills the process if it has work and is silent beyond the limits. Call this every `LOOK_EVERY_S`."""
+        if self.busy and (stuck := self._silence.check(LOOK_EVERY_S, limits)) is not None:
+            log.warning("the scoring process is killed: %s", stuck)
             self.kill()
 
     def kill(self) -> None:
@@ -195,7 +191,7 @@ class ScoringProcess(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Takes answers and heartbeats."""
-        self.silence_s = 0.0
+        self._silence.end()
         for frame in self._frames.of(data):
             if not isinstance(frame, protocol.Heartbeat):
                 self._answered(frame)

@@ -21,6 +21,7 @@ from traceweir.schemas.base import explain
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.silence import SilenceLimits
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Quarantine:
         death_counts: The counts of deaths by session.
         another: Starts and connects a process.
         failed: Called when no process can be started any more.
-        silent_s: Seconds of silence after which a process counts as stuck.
+        limits: Silence after which a process counts as stuck.
     """
 
     def __init__(
@@ -89,9 +90,9 @@ class Quarantine:
         death_counts: DeathCounts,
         another: Callable[[], Awaitable[ScoringProcess]],
         failed: Callable[[BaseException], object],
-        silent_s: float,
+        limits: SilenceLimits,
     ) -> None:
-        self._death_counts, self._another, self._failed, self._silent_s = death_counts, another, failed, silent_s
+        self._death_counts, self._another, self._failed, self._limits = death_counts, another, failed, limits
         self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], int, asyncio.Future[ScoringResult]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.quarantine_process: ScoringProcess | None = None
@@ -159,7 +160,7 @@ class Quarantine:
         answer = quarantine_process.ask(raw, known, attempt)
         while not answer.done():
             await asyncio.wait({answer}, timeout=LOOK_EVERY_S)
-            quarantine_process.kill_if_silent(self._silent_s)
+            quarantine_process.kill_if_stuck(self._limits)
         try:
             return answer.result()
         except (SessionRejected, ScoringProcessDiedError, NotStarted) as why:

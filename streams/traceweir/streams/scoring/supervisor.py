@@ -22,15 +22,11 @@ from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringP
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
 from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.silence import SilenceLimits
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 
-SILENT_S = 10.0
-"""Silence in seconds after which a busy process counts as stuck.
-
-The process sends a heartbeat every second unless a scorer blocks its event loop.
-"""
 TRIES = 3
 """Maximum number of starts until a process is ready: the cause that ended a process can also end the next process."""
 
@@ -41,7 +37,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
     Args:
         setup: What the subprocess needs.
         death_counts: File that counts the deaths of the process by session.
-        silent_s: Seconds of silence after which a process counts as stuck.
+        limits: Silence after which a process counts as stuck.
         start: Starts a process and returns it when it is ready; called in a thread for each later process.
 
     Raises:
@@ -55,19 +51,19 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         setup: Setup,
         death_counts: Path,
         *,
-        silent_s: float = SILENT_S,
+        limits: SilenceLimits = SilenceLimits(),  # noqa: B008  # immutable
         start: Callable[[Setup], ScoringProcess] = ScoringProcess,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._setup, self._death_counts, self._silent_s, self._start = setup, DeathCounts(death_counts), silent_s, start
+        self._setup, self._death_counts, self._limits, self._start = setup, DeathCounts(death_counts), limits, start
         self._process = start(setup)
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
         self._asked: dict[tuple[bytes, int], asyncio.Future[ScoringResult]] = {}
-        self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, silent_s)
+        self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, limits)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when no process can be started any more."""
@@ -223,4 +219,4 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         while not self.should_stop:
             await self.sleep(LOOK_EVERY_S)
             if self._ready.is_set():
-                self._process.kill_if_silent(self._silent_s)
+                self._process.kill_if_stuck(self._limits)

@@ -24,11 +24,12 @@ from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.scoring.child import loading
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
-from traceweir.streams.scoring.process import NotStarted, ScoringProcess, ScoringProcessDiedError
+from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Loading, Ready, Setup, receive_object, send_object
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
+from traceweir.streams.scoring.silence import SilenceLimits
 from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.testing import event, trace
 
@@ -210,6 +211,24 @@ async def test_only_sessions_that_were_being_scored_count_as_started(tmp_path: P
     process.kill()
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(each) for each in outcomes] == [ScoringProcessDiedError] * CONCURRENCY + [NotStarted] * 6
+
+
+async def test_a_process_that_waits_without_using_the_cpu_is_killed_only_after_a_long_silence(tmp_path: Path) -> None:
+    process = ScoringProcess(setup("none", deadly_plan(tmp_path / "notes")))
+    await process.connect()
+    answer = process.ask(session("wait"))
+    while not (tmp_path / "notes").exists():  # noqa: ASYNC110  # of another process
+        await asyncio.sleep(0.01)
+    limits = SilenceLimits()
+    for _ in range(round(limits.waiting_s / LOOK_EVERY_S)):  # without a pause, so that no heartbeat is read
+        process.kill_if_stuck(limits)
+    (tmp_path / "go").touch()
+    assert (await answer).scores
+    waiting = process.ask(session("wait-again"))
+    for _ in range(round(limits.waiting_s / LOOK_EVERY_S) + 1):
+        process.kill_if_stuck(limits)
+    with pytest.raises(ScoringProcessDiedError):
+        await waiting
 
 
 def test_a_scorer_that_cannot_be_pickled_is_reported_by_name() -> None:
