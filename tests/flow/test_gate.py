@@ -253,7 +253,13 @@ async def decided(gate: Mapping[str, Any], log: Sequence[Mapping[str, Any]], bat
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("gate", "scopes"),
-    [({}, 2), ({"cache_size": 4}, 2), ({"max_scopes": 2}, 4), ({"cache_size": 3, "max_scopes": 2}, 3)],
+    [
+        ({}, 2),
+        ({"cache_size": 4}, 2),
+        ({"max_scopes": 2}, 4),
+        ({"cache_size": 3, "max_scopes": 2}, 3),
+        ({"max_scopes": 4}, 6),
+    ],
 )
 async def test_decisions_do_not_depend_on_batches_and_restarts(gate: dict[str, Any], scopes: int) -> None:
     gate = {"threshold": 0.8, **gate}
@@ -277,6 +283,21 @@ async def test_the_least_recently_used_scope_is_dropped_with_all_its_rows() -> N
     assert nearest == [None, None, "kp:trace:0", None, "kp:trace:0", None]
     kinds = sorted(key[5:6] for key in flow.rows(b"gate/") if key != b"gate/#")
     assert kinds == sorted([b"s", b"s", *[b"v"] * 4, *[b"t"] * 4])  # Scope a has three traces, scope b has one.
+
+
+@pytest.mark.parametrize("traces_each", [1, 10])
+async def test_invented_task_domains_push_out_no_established_scope(traces_each: int) -> None:
+    flow = gate_only({"max_scopes": 10})
+    for number in range(20):
+        flow.send(TOPICS.candidates, candidate(f"real-{number}", [1, 0], scope="travel@e"))
+    for number in range(20 * traces_each):
+        scope = f"invented-{number // traces_each}@e"
+        flow.send(TOPICS.candidates, candidate(f"invented-{number}", [1, 0], scope=scope))
+    flow.send(TOPICS.candidates, candidate("real-20", [1, 0], scope="travel@e"))
+    await flow.settle()
+
+    assert flow.results("trace_value")[-1]["details"]["nearest"]["trace_id"] == "kp:trace:real-0"
+    assert len(flow.rows(b"gate/s")) == 10
 
 
 async def test_a_scope_has_as_many_rows_as_its_cache_and_a_batch_writes_only_what_changed() -> None:

@@ -32,7 +32,11 @@ class GateConfig(ConfigModel):
     cache_size: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """Number of vectors stored per scope, first in, first out."""
     max_scopes: Annotated[int, Field(ge=1, le=100_000)] = 1_000
-    """Number of scopes stored per partition; the least recently used scope is dropped first."""
+    """Number of scopes stored per partition.
+
+    A fifth of the places is for scopes on trial. A scope is on trial until its tenth candidate, and only a scope on trial
+    is dropped, the least recently used first.
+    """
 
 
 class AgentEvaluation(ConfigModel):

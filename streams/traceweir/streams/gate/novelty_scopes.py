@@ -1,4 +1,8 @@
-"""Keeps the novelty scopes of one partition with their vectors and decided traces; drops the least recently used."""
+"""Keeps the novelty scopes of one partition with their vectors and decided traces, within a limit.
+
+A scope is on trial until enough candidates have come, then established. Only a scope on trial is dropped, the least
+recently used first: an agent that invents task domains drops its own. The order of the candidates decides alone.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,15 @@ from traceweir.streams.gate.novelty_scope_rows import (
 )
 from traceweir.streams.stages.base import Rows
 
+ESTABLISHED_AT = 10
+"""Candidates of a scope. A scope on trial asks for an established place at each multiple of this number."""
+TRIAL_SHARE = 5
+"""One of so many places, at least one place, is left to scopes on trial, so that a new task domain can be established."""
+KEPT_PER_CANDIDATE = 100
+"""Candidates of the partition for which each candidate of a scope lengthens the scope's stay in an established place."""
+COUNTED = 1_000
+"""Candidates of a scope that lengthen its stay; more do not, so that a domain that has ended leaves at last."""
+
 
 class NoveltyScope:
     """Holds the vectors and decisions of one scope, and the rows that changed since the last call of `rows`."""
@@ -33,6 +46,9 @@ class NoveltyScope:
         self.decided: OrderedDict[str, Decided] = OrderedDict()
         self.numbers = 0
         self.used = 0
+        """Number of the partition's candidate that used the scope last, or took its established place."""
+        self.candidates = 0
+        """Number of candidates of this scope since its creation."""
         self._rows: dict[bytes, bytes | None] = {}
 
     def measure_and_add(self, vectors: Vectors, trace_ids: list[str]) -> list[Novelty]:
@@ -87,9 +103,16 @@ class NoveltyScope:
         """Orders the decisions by age, after rows were restored in any order."""
         self.decided = OrderedDict(sorted(self.decided.items(), key=lambda item: item[1].number))
 
-    def rows(self) -> Rows:
+    @property
+    def worth(self) -> tuple[int, int]:
+        """The rank among established scopes; the lowest loses its place first. No two scopes have the same rank."""
+        return self.used + KEPT_PER_CANDIDATE * min(self.candidates, COUNTED), self.used
+
+    def rows(self, *, established: bool) -> Rows:
         """Returns the changed rows since the last call."""
-        about = orjson.dumps({"name": self.name, "used": self.used})
+        about = orjson.dumps(
+            {"name": self.name, "used": self.used, "candidates": self.candidates, "established": established}
+        )
         rows, self._rows = [(SCOPE + self.digest, about), *self._rows.items()], {}
         return rows
 
@@ -105,7 +128,10 @@ class NoveltyScopes:
 
     def __init__(self, capacity: int, limit: int) -> None:
         self._capacity, self._limit = capacity, limit
-        self._scopes: OrderedDict[str, NoveltyScope] = OrderedDict()
+        self._established_limit = limit - max(1, limit // TRIAL_SHARE)
+        self._established: dict[str, NoveltyScope] = {}
+        self._on_trial: OrderedDict[str, NoveltyScope] = OrderedDict()
+        """By `used`, the least recently used first."""
         self._changed: dict[str, NoveltyScope] = {}
         self._dropped: dict[bytes, None] = {}
         self._uses = 0
@@ -113,38 +139,73 @@ class NoveltyScopes:
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the scopes from the rows of the last finished checkpoint."""
         about = {key[1:]: orjson.loads(row) for key, row in rows.items() if key.startswith(SCOPE)}
-        by_digest = {}
-        for digest, found in sorted(about.items(), key=lambda item: item[1]["used"]):
-            scope = by_digest[digest] = self._scopes[found["name"]] = NoveltyScope(found["name"], self._capacity)
-            scope.used = self._uses = found["used"]
+        scopes = {digest: NoveltyScope(found["name"], self._capacity) for digest, found in about.items()}
         for key, row in rows.items():
             if key[:1] in (VECTOR, DECISION):
-                by_digest[key[1:17]].restore(key, row)
-        for scope in self._scopes.values():
+                scopes[key[1:17]].restore(key, row)
+        established = []
+        for digest, scope in scopes.items():
+            found = about[digest]
             scope.settle()
+            scope.used = found["used"]
+            self._uses = max(self._uses, scope.used)
+            # Rows of earlier versions have neither number nor place. They are rewritten together, because the places of
+            # some would depend on the places of the others.
+            scope.candidates = found.get("candidates", scope.numbers)
+            if "established" not in found:
+                self._changed[scope.name] = scope
+            if found.get("established", scope.candidates >= ESTABLISHED_AT):
+                established.append(scope)
+        established.sort(key=lambda scope: scope.worth, reverse=True)
+        self._established = {scope.name: scope for scope in established[: self._established_limit]}
+        self._changed |= {scope.name: scope for scope in established[self._established_limit :]}
+        on_trial = [scope for scope in scopes.values() if scope.name not in self._established]
+        self._on_trial = OrderedDict((scope.name, scope) for scope in sorted(on_trial, key=lambda scope: scope.used))
 
     def drops_one_for(self, name: str) -> bool:
         """Returns whether `get` would drop a scope."""
-        return name not in self._scopes and len(self._scopes) >= self._limit
+        return self._known(name) is None and len(self._established) + len(self._on_trial) >= self._limit
 
     def get(self, name: str) -> NoveltyScope:
-        """Returns the scope of this name, created if new, and marks it as the most recently used scope."""
-        scope = self._scopes.get(name)
-        if scope is None:
-            scope = self._scopes[name] = NoveltyScope(name, self._capacity)
-        self._scopes.move_to_end(name)
+        """Returns the scope of a candidate, created if new, and counts the candidate."""
+        scope = self._known(name) or NoveltyScope(name, self._capacity)
         self._uses += 1
         scope.used = self._uses
+        scope.candidates += 1
         self._changed[name] = scope
-        while len(self._scopes) > self._limit:
-            oldest, dropped = self._scopes.popitem(last=False)
+        if name not in self._established:
+            self._on_trial[name] = scope
+            self._on_trial.move_to_end(name)
+            if scope.candidates % ESTABLISHED_AT == 0:
+                self._establish(scope)
+        while len(self._established) + len(self._on_trial) > self._limit:
+            oldest, dropped = self._on_trial.popitem(last=False)
             self._changed.pop(oldest, None)
             self._dropped |= dict.fromkeys(key for key, _ in dropped.tombstones())
         return scope
 
     def rows(self) -> Rows:
         """Returns the changed rows since the last call."""
-        written = {key: row for scope in self._changed.values() for key, row in scope.rows()}
+        written = {
+            key: row
+            for name, scope in self._changed.items()
+            for key, row in scope.rows(established=name in self._established)
+        }
         rows: Rows = [(key, None) for key in self._dropped if key not in written]
         self._changed, self._dropped = {}, {}
         return [*rows, *written.items()]
+
+    def _known(self, name: str) -> NoveltyScope | None:
+        return self._established.get(name) or self._on_trial.get(name)
+
+    def _establish(self, scope: NoveltyScope) -> None:
+        """Gives a scope on trial an established place, if one is free or its scope is worth less."""
+        if len(self._established) >= self._established_limit:
+            weakest = min(self._established.values(), key=lambda each: each.worth, default=scope)
+            if weakest.worth >= scope.worth:
+                return
+            del self._established[weakest.name]
+            weakest.used = self._uses  # its trial begins now
+            self._on_trial[weakest.name] = self._changed[weakest.name] = weakest
+        del self._on_trial[scope.name]
+        self._established[scope.name] = scope
