@@ -14,6 +14,7 @@ from tests.support.paths import ROOT
 
 from traceweir.streams.cli.main import main
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.topic_options import options_at_creation
 from traceweir.streams.settings import ENV_PREFIX, Settings, load_settings
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
@@ -123,6 +124,15 @@ def test_every_listener_of_kafka_is_mapped() -> None:
     advertised = {listener.split(":")[0] for listener in environment["KAFKA_ADVERTISED_LISTENERS"].split(",")}
     assert mapped == listeners == advertised | {environment["KAFKA_CONTROLLER_LISTENER_NAMES"]}
     assert environment["KAFKA_INTER_BROKER_LISTENER_NAME"] in advertised
+
+
+def test_the_topics_have_no_more_copies_than_kafka_has_nodes_and_transactions_have_as_many() -> None:
+    copies = SERVICES["topics"]["environment"]["TRACEWEIR_REPLICATION_FACTOR"]
+    kafka = SERVICES["kafka"]["environment"]
+    assert copies == str(len(kafka["KAFKA_CONTROLLER_QUORUM_VOTERS"].split(",")))
+    assert kafka["KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR"] == copies
+    needed = options_at_creation("delete", None, int(copies)).get("min.insync.replicas", "1")
+    assert kafka["KAFKA_TRANSACTION_STATE_LOG_MIN_ISR"] == needed
 
 
 def test_the_image_copies_what_is_there_and_not_ignored() -> None:

@@ -17,6 +17,7 @@ from tests.support.kustomize import Manifest, render
 from tests.support.paths import ROOT
 
 from traceweir.scorers import read_plan
+from traceweir.streams.kafka.topic_options import options_at_creation
 from traceweir.streams.settings import Settings, load_settings
 from traceweir.streams.topics import STAGES
 from traceweir.streams.worker import STOP_WITHIN_S
@@ -162,6 +163,13 @@ def test_every_stage_runs_in_one_deployment_that_has_its_topics_made(name: str) 
     assert sorted(stage for stages in running for stage in stages) == sorted(STAGES)
     made = [stages_of(pod["containers"][0]["args"]) for each, pod in pods(name) if each["kind"] == "Job"]
     assert sorted(made) == sorted(running)
+
+
+@every
+def test_topics_survive_the_loss_of_a_broker_except_on_the_one_node_for_trials(name: str) -> None:
+    copies = int(configured(name)["TRACEWEIR_REPLICATION_FACTOR"])
+    in_sync = options_at_creation("delete", None, copies).get("min.insync.replicas")
+    assert (copies, in_sync) == ((1, None) if name == "overlays/dev" else (3, "2"))
 
 
 @every

@@ -8,7 +8,15 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import check_topics, create_topics, expected_topics, reach
+from traceweir.streams.kafka.topic_admin import (
+    Inspection,
+    check_topics,
+    create_topics,
+    expected_topics,
+    inspect_topics,
+    reach,
+)
+from traceweir.streams.kafka.topic_options import DAY_MS
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES, Topics
 
@@ -25,15 +33,19 @@ def client(kafka: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": kafka})
 
 
-def make_topic(client: AdminClient, name: str, partitions: int, cleanup_policy: str) -> None:
-    new = NewTopic(name, partitions, 1, config={"cleanup.policy": cleanup_policy})
+def make_topic(client: AdminClient, name: str, partitions: int, cleanup_policy: str, **options: str) -> None:
+    new = NewTopic(name, partitions, 1, config={"cleanup.policy": cleanup_policy, **options})
     client.create_topics([new])[name].result()
 
 
-def cleanup_policy(client: AdminClient, name: str) -> str | None:
+def option(client: AdminClient, name: str, option_name: str) -> str | None:
     resource = ConfigResource(ResourceType.TOPIC, name)
-    policy: str | None = client.describe_configs([resource])[resource].result()["cleanup.policy"].value
-    return policy
+    value: str | None = client.describe_configs([resource])[resource].result()[option_name].value
+    return value
+
+
+def cleanup_policy(client: AdminClient, name: str) -> str | None:
+    return option(client, name, "cleanup.policy")
 
 
 def test_apache_kafka_is_not_identified_as_an_embedded_broker(settings: Settings) -> None:
@@ -52,6 +64,32 @@ def test_created_topics_have_the_expected_partitions_and_cleanup_policies(
     assert {name: len(found[name].partitions) for name in expected} == dict.fromkeys(expected, 4)
     assert {name: cleanup_policy(client, name) for name in expected} == expected
     assert check_topics(settings) == []
+
+
+def test_created_topics_keep_their_records_for_the_documented_time(settings: Settings, client: AdminClient) -> None:
+    create_topics(settings)
+    retention_days = Topics.of(settings.topic_prefix).retention_days()
+    found = {name: option(client, name, "retention.ms") for name in retention_days}
+    assert found == {name: str(days * DAY_MS) for name, days in retention_days.items()}
+
+
+def test_a_short_retention_is_a_warning_and_no_problem(settings: Settings, client: AdminClient) -> None:
+    name = Topics.of(settings.topic_prefix).results
+    make_topic(client, name, 4, "delete", **{"retention.ms": "3600000"})
+    create_topics(settings)
+    inspection = inspect_topics(settings)
+    assert inspection.problems == ()
+    assert [name in warning for warning in inspection.warnings if "are advised" in warning] == [True]
+    assert option(client, name, "retention.ms") == "3600000"
+
+
+def test_topics_with_three_copies_need_two_of_them_in_sync(settings: Settings, client: AdminClient) -> None:
+    if len(client.list_topics(timeout=10).brokers) < 3:
+        pytest.skip("needs three brokers")
+    wanted = settings.model_copy(update={"replication_factor": 3})
+    create_topics(wanted)
+    assert {option(client, name, "min.insync.replicas") for name in expected_topics(wanted, STAGES)} == {"2"}
+    assert inspect_topics(wanted) == Inspection((), ())
 
 
 def test_creating_topics_again_changes_nothing(settings: Settings) -> None:

@@ -75,6 +75,22 @@ class Topics:
             self.dead_letters: "delete",
         }
 
+    def retention_days(self) -> dict[str, int]:
+        """Returns for how many days at least a record of each topic that is not compacted is kept, by topic name.
+
+        Inputs and internal topics must outlast an outage of all workers. Sessions can be scored again with another config,
+        results are read by people, and dead letters wait for someone to replay them.
+        """
+        return {
+            self.traces: 7,
+            self.invocations: 7,
+            self.strays: 7,
+            self.sessions: 30,
+            self.candidates: 7,
+            self.results: 30,
+            self.dead_letters: 30,
+        }
+
 
 def application_id(prefix: str, stages: Collection[StageName]) -> str:
     """Returns the id of the application that runs `stages` together.

@@ -276,7 +276,7 @@ def evaluate(
 
 @topics_app.command()
 def create(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
-    """Create missing topics with the right partition count and cleanup policy; existing topics stay unchanged.
+    """Create missing topics with the right partition count and options; existing topics stay unchanged.
 
     Exit code 1: an existing topic is misconfigured, or a topic could not be created.
 
@@ -291,7 +291,7 @@ def create(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
 def check(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
     """Report topics that are missing or misconfigured, and how to fix them.
 
-    Exit code 1: at least one topic is missing or misconfigured.
+    Exit code 1: at least one topic is missing or misconfigured. Weak replication and short retention are warnings.
 
     Example: `traceweir topics check --stages score`
     """

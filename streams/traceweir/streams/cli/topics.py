@@ -9,7 +9,7 @@ import orjson
 
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.kafka.topic_admin import check_topics, create_topics, expected_topics
+from traceweir.streams.kafka.topic_admin import create_topics, expected_topics, inspect_topics
 from traceweir.streams.settings import load_settings
 from traceweir.streams.topics import StageName
 
@@ -33,21 +33,22 @@ def create_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
 
 
 def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
-    """Prints missing and misconfigured topics, and returns the exit code.
+    """Prints missing, misconfigured and weak topics, and returns the exit code; a weak topic does not change the code.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
         KafkaUnreachableError: no broker answers.
     """
     settings = load_settings()
-    expected, problems = expected_topics(settings, stages), check_topics(settings, stages)
+    expected, inspection = expected_topics(settings, stages), inspect_topics(settings, stages)
     if as_json:
-        _write_json({"topics": list(expected), "problems": problems})
-    elif problems:
-        complain("\n".join(problems))
+        _write_json({"topics": list(expected), "problems": inspection.problems, "warnings": inspection.warnings})
     else:
-        _write_lines([f"all {len(expected)} topics are as they should be"])
-    return FAILED if problems else 0
+        complain("\n".join([*inspection.problems, *(f"warning: {each}" for each in inspection.warnings)]))
+        if not inspection.problems:
+            state = "can be used" if inspection.warnings else "are as they should be"
+            _write_lines([f"all {len(expected)} topics {state}"])
+    return FAILED if inspection.problems else 0
 
 
 def _write_json(found: object) -> None:

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 
 from traceweir.streams.kafka import embedded_broker
+from traceweir.streams.kafka.topic_options import FoundTopic, options_at_creation, weaknesses
 from traceweir.streams.settings import Settings, confluent_options
 from traceweir.streams.topics import STAGES, CleanupPolicy, StageName, Topics, application_id, changelog
 
@@ -36,6 +37,16 @@ class Creation:
     """Names of the topics that existed and are correct."""
     wrong: tuple[str, ...]
     """A sentence for each topic that exists and is wrong (it is not changed), or that could not be created."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Result of `inspect_topics`."""
+
+    problems: tuple[str, ...]
+    """A sentence for each expected topic that is missing or wrong: found value, expected value, and the way out."""
+    warnings: tuple[str, ...]
+    """A sentence for each way in which records of a topic are less safe than in a topic that Traceweir creates."""
 
 
 def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Creation:
@@ -66,13 +77,35 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
 def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> list[str]:
     """Returns a sentence for every topic that is missing or wrong: found value, expected value, and the way out.
 
-    The function checks existence, partition count and, except on an embedded broker, cleanup policy. The function does
-    not check replication, which is the cluster's decision and changes no record.
+    The function checks existence, partition count and, except on an embedded broker, cleanup policy.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
     """
     return list(_problems(_Cluster(settings), settings, expected_topics(settings, stages)).values())
+
+
+def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Inspection:
+    """Returns what `check_topics` returns, and warnings of weak replication and short retention.
+
+    The worker does not ask for the warnings: a weak topic changes no record, and its owner can have chosen the values.
+    An embedded broker has neither replication nor retention, so there are no warnings.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within 10 s.
+    """
+    cluster = _Cluster(settings)
+    expected = expected_topics(settings, stages)
+    retention_days = Topics.of(settings.topic_prefix).retention_days()
+    where = settings.kafka_bootstrap_servers
+    return Inspection(
+        problems=tuple(_problems(cluster, settings, expected).values()),
+        warnings=tuple(
+            warning
+            for found in cluster.found_topics(expected)
+            for warning in weaknesses(found, retention_days.get(found.name), settings.replication_factor, where)
+        ),
+    )
 
 
 def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
@@ -137,7 +170,8 @@ def expected_topics(settings: Settings, stages: Collection[StageName]) -> dict[s
 def _problems(cluster: _Cluster, settings: Settings, expected: Mapping[str, CleanupPolicy]) -> dict[str, str]:
     """Returns, by topic name, a sentence for each expected topic that is missing or wrong."""
     counts = cluster.partition_counts()
-    policies = cluster.cleanup_policies([name for name in expected if name in counts])
+    options = cluster.topic_options([name for name in expected if name in counts])
+    policies = {name: found["cleanup.policy"] for name, found in options.items()}
     problems = {}
     for name, policy in expected.items():
         if (problem := _partition_problem(name, counts.get(name), settings, cluster)) is not None:
@@ -214,8 +248,17 @@ class _Cluster:
     def partition_counts(self) -> dict[str, int]:
         return {name: len(topic.partitions) for name, topic in self.metadata().topics.items()}
 
-    def cleanup_policies(self, names: Collection[str]) -> dict[str, str]:
-        """Returns the cleanup policies of existing topics; empty for an embedded broker, which has no policies."""
+    def found_topics(self, names: Collection[str]) -> list[FoundTopic]:
+        """Returns those of these topics that exist; none for an embedded broker, whose topics have no options."""
+        topics = self.metadata().topics
+        options = self.topic_options([name for name in names if name in topics])
+        return [
+            FoundTopic(name, min(len(each.replicas) for each in topics[name].partitions.values()), found)
+            for name, found in options.items()
+        ]
+
+    def topic_options(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """Returns the options of existing topics; empty for an embedded broker, which has no options."""
         if self.embedded or not names:
             return {}
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
@@ -223,7 +266,10 @@ class _Cluster:
         while True:
             answers = self._client.describe_configs(asked, request_timeout=REQUEST_TIMEOUT_S)
             try:
-                return {resource.name: answer.result()["cleanup.policy"].value for resource, answer in answers.items()}
+                return {
+                    resource.name: {name: entry.value for name, entry in answer.result().items()}
+                    for resource, answer in answers.items()
+                }
             except KafkaException as error:
                 # This broker does not know the topics yet.
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
@@ -253,8 +299,14 @@ class _Cluster:
                 self._client.list_topics(name, timeout=REQUEST_TIMEOUT_S)
             return set(), {}
         settings = self._settings
+        copies, retention_days = settings.replication_factor, Topics.of(settings.topic_prefix).retention_days()
         new = [
-            NewTopic(name, settings.partitions, settings.replication_factor, config={"cleanup.policy": policy})
+            NewTopic(
+                name,
+                settings.partitions,
+                copies,
+                config=options_at_creation(policy, retention_days.get(name), copies),
+            )
             for name, policy in wanted.items()
         ]
         made, refusals = set(), {}

@@ -1,0 +1,59 @@
+"""Tests the options of new topics, and which existing topics are reported as weaker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple
+
+import pytest
+from tests.support.paths import ROOT
+
+from traceweir.streams.kafka.topic_options import DAY_MS, FoundTopic, options_at_creation, weaknesses
+from traceweir.streams.topics import Topics
+
+
+@pytest.mark.parametrize(("copies", "in_sync"), [(1, None), (2, None), (3, "2"), (5, "2")])
+def test_two_copies_must_have_a_record_where_one_broker_can_be_away(copies: int, in_sync: str | None) -> None:
+    assert options_at_creation("compact", None, copies).get("min.insync.replicas") == in_sync
+
+
+def test_a_new_topic_keeps_its_records_for_the_documented_days_or_compacts_them() -> None:
+    topics = Topics.of("")
+    text = (ROOT / "docs" / "kafka.md").read_text("utf-8")
+    for name, policy in topics.cleanup_policies().items():
+        days = topics.retention_days().get(name)
+        options = options_at_creation(policy, days, 1)
+        assert options == ({"cleanup.policy": policy} | ({"retention.ms": str(days * DAY_MS)} if days else {}))
+        (row,) = [line for line in text.splitlines() if line.startswith("|") and f"`{name}`" in line.split("|")[1]]
+        assert (f"{days} days" if days else "compacted") in row
+    assert [name for name in astuple(topics) if name not in topics.retention_days()] == ["references", "network"]
+
+
+FULL = {"min.insync.replicas": "2", "retention.ms": str(7 * DAY_MS)}
+
+
+@pytest.mark.parametrize(
+    ("copies", "options", "found"),
+    [
+        (3, FULL, []),
+        (3, FULL | {"retention.ms": "-1"}, []),
+        (3, {}, []),
+        (1, {"min.insync.replicas": "1", "retention.ms": "604800000"}, ["has 1 copy of a partition, and TRACEWEIR"]),
+        (3, FULL | {"min.insync.replicas": "1"}, ["min.insync.replicas=1 with 3 copies, so the loss of one broker"]),
+        (3, FULL | {"min.insync.replicas": "3"}, ["nothing can be written while one broker is away"]),
+        (3, FULL | {"retention.ms": "3600000"}, ["keeps records for 0.0417 days, and at least 7 days are advised"]),
+        (3, FULL | {"retention.ms": str(DAY_MS)}, ["keeps records for 1 day, and"]),
+        (4, {"min.insync.replicas": "1", "retention.ms": "0"}, ["min.insync.replicas=1", "retention.ms=604800000`"]),
+    ],
+)
+def test_a_topic_that_is_weaker_than_a_new_one_is_reported_with_the_command_that_corrects_it(
+    copies: int, options: Mapping[str, str], found: list[str]
+) -> None:
+    told = list(weaknesses(FoundTopic("traceweir.traces", copies, options), 7, 3, "kafka:9092"))
+    assert [part in sentence for part, sentence in zip(found, told, strict=True)] == [True] * len(found)
+    assert all("topic 'traceweir.traces' " in each and ("--add-config " in each or "reassign" in each) for each in told)
+
+
+def test_a_compacted_topic_and_a_trial_with_one_copy_have_no_advice() -> None:
+    one_node = {"min.insync.replicas": "1", "retention.ms": "3600000"}
+    assert list(weaknesses(FoundTopic("traceweir.network", 1, one_node), None, 1, "kafka:9092")) == []
