@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, FilePath, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from traceweir.schemas.session import MOST_REVISIONS
 from traceweir.streams.topics import DEFAULT_PREFIX
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -141,6 +142,10 @@ class Settings(BaseSettings):
     segment_max_bytes: Annotated[int, Field(ge=1_000, le=900_000)] = 800_000
     """Bytes of events, 1,000 to 900,000, at which a segment closes with `size_limit`. A session must fit into one
     record, which Kafka limits to 1 MB by default."""
+    segment_max_revisions: Annotated[int, Field(ge=0, lt=MOST_REVISIONS)] = 20
+    """Number of times, 0 or more, that late events reopen a segment. The next late event begins the session's next
+    segment. Each revision scores the whole segment again; each reopening waits twice as long for more events as the
+    one before, at most until the grace ends."""
 
     # --- Scoring
 

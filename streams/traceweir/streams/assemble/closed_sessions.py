@@ -18,6 +18,7 @@ class _Content(NamedTuple):
     chunks: int
     events: int
     size: int
+    revision: int
     until: int
     """Watermark and record timestamp up to which the session can be reopened, in milliseconds since 1970."""
 
@@ -90,14 +91,33 @@ class ClosedSessions:
             guard = Guard.unpack(row) if row else None
         return guard
 
-    def take_back(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
-        """Undoes a close that is not published yet.
+    def can_reopen(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> bool:
+        """Returns whether a late record can join a closed session; False if the session is unknown.
+
+        Args:
+            name: The session.
+            moment: The later of the watermark and the timestamp of the record; the grace period must contain it.
+            max_events: Maximum number of events in the session.
+            max_bytes: Maximum number of bytes in the session.
+        """
+        content = self._contents.get(name)
+        return (
+            content is not None
+            and moment <= content.until
+            and content.events <= max_events
+            and content.size <= max_bytes
+        )
+
+    def revision_of(self, name: bytes) -> int:
+        """Returns the revision of a session that can be reopened."""
+        return self._contents[name].revision
+
+    def take_back(self, name: bytes) -> OpenSession | None:
+        """Undoes the close of a session that can be reopened; None if the close is published already.
 
         Without this method, a backlog would publish a revision at every pause of a session.
-
-        Arguments and result are those of `reopen`.
         """
-        if name not in self._fresh or not self._may_open(name, moment, max_events, max_bytes):
+        if name not in self._fresh:
             return None
         session, guard = self._fresh.pop(name)
         del self._contents[name], self._published[session], self._fresh_guards[name]
@@ -106,37 +126,17 @@ class ClosedSessions:
         session.why = None
         return session
 
-    def reopen(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> OpenSession | None:
-        """Returns the next revision of a closed session.
-
-        Args:
-            name: The session.
-            moment: The later of the watermark and the timestamp of the record that reopens the session.
-            max_events: Maximum number of events in the session.
-            max_bytes: Maximum number of bytes in the session.
-
-        Returns:
-            None if the session exceeds a maximum, if its grace period is over, or if the session is unknown.
+    def reopen(self, name: bytes) -> OpenSession:
+        """Returns the next revision of a session that can be reopened.
 
         Raises:
             RuntimeError: A row is missing from the table.
         """
-        if not self._may_open(name, moment, max_events, max_bytes):
-            return None
         content = self._contents.pop(name)
         session = self._settling.pop(name, None) or self._restored(name, content)
         session.revision += 1
         session.why = None
         return session
-
-    def _may_open(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> bool:
-        content = self._contents.get(name)
-        return (
-            content is not None
-            and moment <= content.until
-            and content.events <= max_events
-            and content.size <= max_bytes
-        )
 
     def drop_content(self, name: bytes) -> None:
         """Deletes the content of a session, so that the session cannot be reopened."""
@@ -185,7 +185,9 @@ class ClosedSessions:
 
     def _keep(self, session: OpenSession) -> None:
         until = session.deadline + self._grace
-        self._contents[session.id] = _Content(session.segment, session.saved, session.count, session.bytes, until)
+        self._contents[session.id] = _Content(
+            session.segment, session.saved, session.count, session.bytes, session.revision, until
+        )
 
     def _delete(self, name: bytes, segment: int, chunks: int) -> None:
         self._rows += [(chunk_key(name, segment, number), None) for number in range(chunks)]

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from traceweir.streams.settings import Settings
 
+_MIN_LINGER_MS = 1_000
+"""The time that doubles where the linger is shorter; twice a linger of 0 would be 0."""
+_MAX_DOUBLINGS = 32
+"""More doublings change nothing, because they exceed every grace."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClosingRules:
@@ -28,6 +33,8 @@ class ClosingRules:
     """Events and traces at which a segment closes."""
     max_bytes: int
     """Bytes of events and traces at which a segment closes."""
+    max_revisions: int
+    """Number of times that a segment can be reopened."""
 
     @classmethod
     def of(cls, settings: Settings) -> ClosingRules:
@@ -45,12 +52,29 @@ class ClosingRules:
             max_future_ms=_milliseconds(settings.max_future_s),
             max_events=settings.segment_max_events,
             max_bytes=settings.segment_max_bytes,
+            max_revisions=settings.segment_max_revisions,
         )
 
     @property
     def revised_within_ms(self) -> int:
         """Maximum record time between a session and the latest session at which the session can get another revision."""
         return self.idle_gap_ms + self.linger_ms + self.grace_ms + self.max_future_ms
+
+    def hold_ms(self, revision: int, remaining_ms: int) -> int:
+        """Returns the time for which a segment that was opened for a revision stays open for more late records.
+
+        The time is the linger for the first revision, and doubles with each further revision, so that n late records cause
+        about log2(n) revisions. The end of the grace bounds the time: a revision is not delayed for records that could not
+        reopen the segment.
+
+        Args:
+            revision: The revision, 1 or more; 0 if the close before the first publication is undone.
+            remaining_ms: Time until the end of the grace; less than 0 after the end.
+        """
+        if revision <= 1:
+            return self.linger_ms
+        doubled = max(self.linger_ms, _MIN_LINGER_MS) << min(revision - 1, _MAX_DOUBLINGS)
+        return max(self.linger_ms, min(doubled, remaining_ms))
 
 
 def _milliseconds(seconds: float) -> int:

@@ -71,6 +71,11 @@ class AssembleStage:
         return sum(session.held_bytes for session in self._open.values()) + self._closed.held_bytes
 
     @property
+    def open_sessions(self) -> int:
+        """Number of open sessions."""
+        return len(self._open)
+
+    @property
     def planned_looks(self) -> int:
         """Number of scheduled checks of sessions, including outdated checks."""
         return len(self._due)
@@ -88,13 +93,15 @@ class AssembleStage:
         for session in contents:
             del self._open[session.id]
         self._closed.load(((guard.closed_at, name) for name, guard in guards.items()), contents)
-        for session in self._open.values():
-            self._await(session, session.deadline)
         self._marks = rows.get(_MARKS, b"")
         if self._marks:
             marks = orjson.loads(self._marks)
             self._watermark, self._high = marks["watermark"], marks["high"]
             self._restored = True
+        for session in self._open.values():
+            # No row says when a session was reopened, so a restart begins its hold again; the grace still bounds the hold.
+            held = self._hold_until(session, self._watermark) if session.revision else 0
+            self._await(session, max(session.deadline, held))
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Joins records to their sessions, forwards misrouted records, and turns unusable records into dead letters.
@@ -288,19 +295,29 @@ class AssembleStage:
 
     def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
         closing, moment = self._closing, max(timestamp, self._watermark)
-        session = self._closed.take_back(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
+        if not self._closed.can_reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size):
+            return None
+        session = self._closed.take_back(session_id)
         if session is not None:
             self.counters["closed"] -= 1
+            hold_until = max(session.due, moment + closing.linger_ms)
+        elif self._closed.revision_of(session_id) >= closing.max_revisions:
+            self.counters["revision_limit"] += 1
+            return None
         else:
-            session = self._closed.reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size)
-            if session is None:
-                return None
+            session = self._closed.reopen(session_id)
             self.counters["reopened"] += 1
+            hold_until = 0
         self._open[session_id] = session
-        self._await(session, moment + closing.linger_ms)  # more late records can follow
-        if session.ended:
-            session.deadline = max(session.deadline, timestamp + closing.linger_ms)
+        gap_ms = closing.linger_ms if session.ended else closing.idle_gap_ms
+        session.deadline = max(session.deadline, timestamp + gap_ms)
+        self._await(session, hold_until or self._hold_until(session, moment))
         return session
+
+    def _hold_until(self, session: OpenSession, moment: int) -> int:
+        """Returns until when a session that was reopened at a moment stays open for more late records."""
+        remaining_ms = session.deadline + self._closing.grace_ms - moment
+        return moment + self._closing.hold_ms(session.revision, remaining_ms)
 
     def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
         self.counters["opened"] += 1

@@ -299,6 +299,9 @@ class Flow:
         await self.settle()
         self.pass_time(self.settings.idle_gap_s + self.settings.close_linger_s + 1)
         await self.settle()
+        while any(getattr(stage, "open_sessions", 0) for lane in self.lanes.values() for stage in lane.stages.values()):
+            self.pass_time(self.settings.grace_s + 1)  # a reopened session can wait for more late records
+            await self.settle()
 
     async def read_record(self, topic: str, partition: int, offset: int) -> Message | None:
         """Returns a record for a retry of the score stage (`judge.retry_later`); None if the topic has no such record.
