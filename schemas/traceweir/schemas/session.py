@@ -10,7 +10,7 @@ from traceweir.schemas.base import Identifier, Timestamp, WireModel
 from traceweir.schemas.events import InvocationEvent
 from traceweir.schemas.trace import PipelineTrace
 
-Closed = Literal["session.ended", "idle", "size_limit"]
+Closed = Literal["session.ended", "idle", "size_limit", "session_limit"]
 Count = Annotated[int, Field(ge=0)]
 MOST_SEGMENTS = 2**32
 """Upper bound of segment numbers, exclusive: a segment number has four bytes in a row's key."""

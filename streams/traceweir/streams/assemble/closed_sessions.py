@@ -36,10 +36,11 @@ class ClosedSessions:
         grace: Time after the due close in which a session can be reopened, in milliseconds.
         guard: Time after the close for which the guard of a session is kept, in milliseconds. The guard must be kept at
             least as long as the content: content without a guard looks like the content of an open session.
+        most: Number of sessions that are remembered; beyond it, the session that closed first is forgotten.
     """
 
-    def __init__(self, read: Read, grace: int, guard: int) -> None:
-        self._read, self._grace, self._guard = read, grace, guard
+    def __init__(self, read: Read, grace: int, guard: int, most: int) -> None:
+        self._read, self._grace, self._guard, self._most = read, grace, guard, most
         self._published: dict[OpenSession, None] = {}
         self._fresh: dict[bytes, _Fresh] = {}  # closed since the last cut
         self._settling: dict[bytes, OpenSession] = {}  # in the last cut, whose rows may not be readable yet
@@ -123,7 +124,6 @@ class ClosedSessions:
         del self._contents[name], self._published[session], self._fresh_guards[name]
         if guard is not None:
             self._fresh_guards[name] = guard
-        session.why = None
         return session
 
     def reopen(self, name: bytes) -> OpenSession:
@@ -135,7 +135,6 @@ class ClosedSessions:
         content = self._contents.pop(name)
         session = self._settling.pop(name, None) or self._restored(name, content)
         session.revision += 1
-        session.why = None
         return session
 
     def drop_content(self, name: bytes) -> None:
@@ -146,15 +145,21 @@ class ClosedSessions:
             self._settling.pop(name, None)
             self._delete(name, content.segment, content.chunks)
 
-    def forget(self, watermark: int) -> None:
-        """Deletes expired contents and guards."""
+    def forget(self, watermark: int) -> int:
+        """Deletes expired contents and guards, and the oldest guards beyond the maximum. Returns the number of the latter."""
         while self._contents and (first := next(iter(self._contents.items())))[1].until < watermark:
             self.drop_content(first[0])
-        while self._guarded and (oldest := next(iter(self._guarded.items())))[1] < watermark - self._guard:
-            if oldest[0] in self._fresh_guards:
-                break  # this guard is not written yet
-            del self._guarded[oldest[0]]
-            self._rows.append((guard_key(oldest[0]), None))
+        early = 0
+        while self._guarded:
+            name, closed_at = next(iter(self._guarded.items()))
+            expired = closed_at < watermark - self._guard
+            if name in self._fresh_guards or not (expired or len(self._guarded) > self._most):
+                break  # a fresh guard is not written yet
+            early += not expired
+            self.drop_content(name)
+            del self._guarded[name]
+            self._rows.append((guard_key(name), None))
+        return early
 
     def keeps(self, session: OpenSession) -> bool:
         """Returns whether the content of a session that closed since the last cut must be written."""

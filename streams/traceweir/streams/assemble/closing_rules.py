@@ -35,6 +35,10 @@ class ClosingRules:
     """Bytes of events and traces at which a segment closes."""
     max_revisions: int
     """Number of times that a segment can be reopened."""
+    max_open_sessions: int
+    """Number of open sessions of one partition."""
+    max_closed_sessions: int
+    """Number of closed sessions that one partition remembers."""
 
     @classmethod
     def of(cls, settings: Settings) -> ClosingRules:
@@ -53,6 +57,8 @@ class ClosingRules:
             max_events=settings.segment_max_events,
             max_bytes=settings.segment_max_bytes,
             max_revisions=settings.segment_max_revisions,
+            max_open_sessions=settings.partition_max_open_sessions,
+            max_closed_sessions=settings.partition_max_closed_sessions,
         )
 
     @property

@@ -52,7 +52,7 @@ class AssembleStage:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
         self._closing = closing
         self._open: dict[bytes, OpenSession] = {}
-        self._closed = ClosedSessions(read, self._closing.grace_ms, self._closing.guard_ms)
+        self._closed = ClosedSessions(read, closing.grace_ms, closing.guard_ms, closing.max_closed_sessions)
         self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
         self._high: dict[str, int] = {}
@@ -189,7 +189,8 @@ class AssembleStage:
                 self._close(session)
             else:
                 self._await(session, session.deadline)
-        self._closed.forget(self._watermark)
+        if forgotten := self._closed.forget(self._watermark):
+            self.counters["forgotten_early"] += forgotten
 
     def _note_lateness(self, timestamp: int) -> None:
         """Notes how late records arrive, and holds the watermark back by this lateness for a while.
@@ -300,6 +301,8 @@ class AssembleStage:
         session = self._closed.take_back(session_id)
         if session is not None:
             self.counters["closed"] -= 1
+            if session.why == "session_limit":
+                self.counters["session_limit"] -= 1
             hold_until = max(session.due, moment + closing.linger_ms)
         elif self._closed.revision_of(session_id) >= closing.max_revisions:
             self.counters["revision_limit"] += 1
@@ -308,6 +311,8 @@ class AssembleStage:
             session = self._closed.reopen(session_id)
             self.counters["reopened"] += 1
             hold_until = 0
+        session.why = None
+        self._make_room()
         self._open[session_id] = session
         gap_ms = closing.linger_ms if session.ended else closing.idle_gap_ms
         session.deadline = max(session.deadline, timestamp + gap_ms)
@@ -323,11 +328,38 @@ class AssembleStage:
         self.counters["opened"] += 1
         guard = self._closed.guard_of(session_id)
         self._closed.drop_content(session_id)
+        self._make_room()
         session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
         closing = self._closing
         # More records can be as late as this record, so the session stays open for at least the linger.
         self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark + closing.linger_ms))
         return session
+
+    def _make_room(self) -> None:
+        """Closes the session that is due first if the partition has as many open sessions as it can have.
+
+        A restart with a lower limit finds more sessions. It closes two for each new one, because closing all of them at once
+        would make one checkpoint of all of them.
+        """
+        for _ in range(2):
+            if len(self._open) < self._closing.max_open_sessions:
+                return
+            self._close(self._first_due(), "session_limit")
+            self.counters["session_limit"] += 1
+
+    def _first_due(self) -> OpenSession:
+        """Returns the open session that is due first, and removes its planned check.
+
+        A check that a later record has outdated is planned again, so that each record causes at most one more check.
+        """
+        while True:
+            due, name = heapq.heappop(self._due)
+            session = self._open.get(name)
+            if session is None or session.due != due:
+                continue
+            if session.deadline <= due:
+                return session
+            self._await(session, session.deadline)
 
     def _await(self, session: OpenSession, moment: int) -> None:
         """Schedules the next check of a session, and replaces an earlier one."""

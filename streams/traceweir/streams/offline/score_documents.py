@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -95,7 +96,10 @@ async def score_offline(
         judge_timeout_s=settings.judge_timeout_s,
         encode_score=encoder,
     )
-    one_partition = settings.model_copy(update={"partitions": 1, "topic_prefix": _PREFIX})
+    one_partition = settings.model_copy(
+        # The documents are in memory anyway, and a session must not be divided because there are many others.
+        update={"partitions": 1, "topic_prefix": _PREFIX, "partition_max_open_sessions": sys.maxsize}
+    )
     # No earlier state is restored and the clock does not advance, so there is no earlier spending and no rescoring.
     resources = ScoringResources(score_bytes(scoring), pool, record_spend=lambda paid: None, read_record=_nothing)
     topology = Topology.of(one_partition, plan, Resources(clock, resources, encoder))
