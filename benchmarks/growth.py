@@ -85,7 +85,7 @@ def _stage() -> tuple[Stage, dict[bytes, bytes]]:
     endless = replace(topology.closing, idle_gap_ms=10**9, max_events=10**6, max_bytes=10**9)
     spec = replace(topology, closing=endless).spec("assemble")
     stage = spec.new(0, rows.get, lambda: None)
-    stage.tick(time.time(), spec.inputs)
+    stage.tick(time.time(), dict.fromkeys(spec.inputs, 0.0))
     return stage, rows
 
 
@@ -135,7 +135,7 @@ def _closed() -> str:
         spec = topology_of_one_partition().spec("assemble")
         stage = spec.new(0, rows.get, lambda: None)
         now = time.time()
-        stage.tick(now, spec.inputs)
+        stage.tick(now, dict.fromkeys(spec.inputs, 0.0))
         _feed(stage, rows, _records(1_000, 1))
         records = [*_records(count, 10)]
         gc.collect()
@@ -144,7 +144,7 @@ def _closed() -> str:
             if records:
                 _feed(stage, rows, records)
                 records.clear()
-            stage.tick(now + passed, [])
+            stage.tick(now + passed, {})
             for _ in range(2):
                 _take(stage, rows)
             gc.collect()

@@ -6,11 +6,9 @@ A session closes after `session.ended`, when it is idle, or at a size limit.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NoReturn
-
-import orjson
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
 from traceweir.schemas.session import Closed
@@ -25,24 +23,12 @@ from traceweir.streams.assemble.session_rows import (
     split,
     split_chunk_key,
 )
+from traceweir.streams.assemble.watermark import Watermark
 from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
-
-_MARKS = b"w"
-_MIN_SETTLING_MS = 5_000
-"""Minimum time for which late records hold the watermark back. An input that lags further behind is a backlog."""
-_BACKLOG_DIVISOR = 10
-"""After a backlog the watermark is held back by a tenth of its length, because misrouted records arrive that late."""
-_MAX_SETTLING_MS = 60_000
-"""Maximum time for which late records hold the watermark back."""
-_AFTER_BACKLOG_MS = 60_000
-"""Time after a backlog in which late records hold the watermark back.
-
-Later they have no effect: otherwise one sender with a slow clock would keep all sessions open.
-"""
 
 
 class AssembleStage:
@@ -55,11 +41,7 @@ class AssembleStage:
         self._closed = ClosedSessions(read, closing.grace_ms, closing.guard_ms, closing.max_closed_sessions)
         self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
-        self._high: dict[str, int] = {}
-        self._marks = b""
-        self._watermark = self._now = 0
-        self._lateness = self._settled_at = self._backlog_at = 0
-        self._restored = False
+        self._watermark = Watermark()
         self._next: dict[str, int] = {}
         self._rows: Rows = []
         self._outputs: list[Output] = []
@@ -93,14 +75,10 @@ class AssembleStage:
         for session in contents:
             del self._open[session.id]
         self._closed.load(((guard.closed_at, name) for name, guard in guards.items()), contents)
-        self._marks = rows.get(_MARKS, b"")
-        if self._marks:
-            marks = orjson.loads(self._marks)
-            self._watermark, self._high = marks["watermark"], marks["high"]
-            self._restored = True
+        self._watermark.load(rows)
         for session in self._open.values():
             # No row says when a session was reopened, so a restart begins its hold again; the grace still bounds the hold.
-            held = self._hold_until(session, self._watermark) if session.revision else 0
+            held = self._hold_until(session, self._watermark.at) if session.revision else 0
             self._await(session, max(session.deadline, held))
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
@@ -112,9 +90,9 @@ class AssembleStage:
         self._next[topic] = records[-1].offset + 1
         opened, dirty, closing = self._open, self._dirty, self._closing
         idle_gap, max_events, max_bytes = closing.idle_gap_ms, closing.max_events, closing.max_bytes
-        latest, horizon = self._now + closing.max_future_ms, self._watermark - closing.guard_ms
+        latest, horizon = self._watermark.now + closing.max_future_ms, self._watermark.at - closing.guard_ms
         traces, strays = topic == self._topics.traces, topic == self._topics.strays
-        high, used, joined = self._high.get(topic, 0), None, 0
+        high, used, joined = self._watermark.high.get(topic, 0), None, 0
         for record in records:
             try:
                 timestamp = record.timestamp
@@ -155,55 +133,28 @@ class AssembleStage:
                     dirty.append(session)
             except RecordRejected as why:
                 self._reject(topic, record, why)
-        self._high[topic] = high
+        self._watermark.high[topic] = high
         self.counters["consumed"] += len(records)
         if joined:
             self.counters["joined"] += joined
         if used is not None:
-            self._note_lateness(used)
+            self._watermark.note_lateness(used)
 
-    def tick(self, now: float, behind: Collection[str]) -> None:
-        """Moves the watermark, and closes due sessions.
-
-        While inputs are behind, the watermark is the lowest of their highest timestamps, so that a fast input does not
-        close a session early, and at most the clock, so that a record from the near future does not either. After all
-        inputs are read to their end, the watermark follows the clock; late records hold the watermark back for a while.
-        """
-        self._now = int(now * 1000)
-        if self._restored:  # while this partition had no worker, the strays of other partitions became late too
-            self._restored, self._backlog_at = False, self._now
-            self._note_lateness(max(self._watermark, *self._high.values()))
-        if behind:
-            reached = min(self._high.get(topic, 0) for topic in behind)
-            if self._now - reached > _MIN_SETTLING_MS:
-                self._backlog_at = self._now
-        else:
-            reached = self._now - (self._lateness if self._now < self._settled_at else 0)
-        self._watermark = max(self._watermark, min(reached, self._now))
-        while self._due and self._due[0][0] < self._watermark:
+    def tick(self, now: float, behind: Mapping[str, float]) -> None:
+        """Moves the watermark, and closes due sessions."""
+        self._watermark.advance(now, behind)
+        watermark = self._watermark.at
+        while self._due and self._due[0][0] < watermark:
             due, name = heapq.heappop(self._due)
             session = self._open.get(name)
             if session is None or session.due != due:
                 continue
-            if session.deadline < self._watermark:
+            if session.deadline < watermark:
                 self._close(session)
             else:
                 self._await(session, session.deadline)
-        if forgotten := self._closed.forget(self._watermark):
+        if forgotten := self._closed.forget(watermark):
             self.counters["forgotten_early"] += forgotten
-
-    def _note_lateness(self, timestamp: int) -> None:
-        """Notes how late records arrive, and holds the watermark back by this lateness for a while.
-
-        After a backlog the strays of other partitions arrive as late as the partition's own records. Without this
-        delay, the clock would close sessions before their strays arrive.
-        """
-        if self._now - self._backlog_at > _AFTER_BACKLOG_MS:
-            return
-        lateness = max(0, self._now - timestamp)
-        if lateness >= self._lateness or self._now >= self._settled_at:
-            settling = min(max(_MIN_SETTLING_MS, lateness // _BACKLOG_DIVISOR), _MAX_SETTLING_MS)
-            self._lateness, self._settled_at = lateness, self._now + settling
 
     def full(self) -> bool:
         """Returns False, because joining is faster than fetching."""
@@ -220,11 +171,9 @@ class AssembleStage:
         for session in self._dirty:
             session.dirty = False
         rows += self.counters.rows()
-        marks = orjson.dumps({"watermark": self._watermark, "high": self._high}) if self._next else self._marks
-        if marks != self._marks:
-            rows.append((_MARKS, marks))
+        if self._next:
+            rows += self._watermark.rows()
         cut = Cut(rows, outputs, self._next)
-        self._marks = marks
         self._rows, self._outputs, self._next, self._dirty = [], [], {}, []
         return cut
 
@@ -244,11 +193,11 @@ class AssembleStage:
             if home != self._partition:
                 self._forward(record, session_id, home, topic)
                 return None
-        if record.timestamp < self._watermark - self._closing.guard_ms:
+        if record.timestamp < self._watermark.at - self._closing.guard_ms:
             raise RecordRejected(
                 "late",
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard_ms} ms behind the "
-                f"watermark {self._watermark}; its session can be closed and forgotten",
+                f"watermark {self._watermark.at}; its session can be closed and forgotten",
             )
         guard = self._closed.guard_of(session_id) if session is None or session.segment else None
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
@@ -269,9 +218,9 @@ class AssembleStage:
     def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
         """Turns the next record of an input topic into a dead letter. Only its timestamp counts, as that of every dead letter."""
         self._next[topic] = record.offset + 1
-        high = self._high.setdefault(topic, 0)
-        if high < record.timestamp <= self._now + self._closing.max_future_ms:
-            self._high[topic] = record.timestamp
+        high = self._watermark.high.setdefault(topic, 0)
+        if high < record.timestamp <= self._watermark.now + self._closing.max_future_ms:
+            self._watermark.high[topic] = record.timestamp
         self.counters["consumed"] += 1
         self._reject(topic, record, why)
 
@@ -295,7 +244,7 @@ class AssembleStage:
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
     def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
-        closing, moment = self._closing, max(timestamp, self._watermark)
+        closing, moment = self._closing, max(timestamp, self._watermark.at)
         if not self._closed.can_reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size):
             return None
         session = self._closed.take_back(session_id)
@@ -332,7 +281,7 @@ class AssembleStage:
         session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
         closing = self._closing
         # More records can be as late as this record, so the session stays open for at least the linger.
-        self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark + closing.linger_ms))
+        self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))
         return session
 
     def _make_room(self) -> None:
@@ -370,7 +319,7 @@ class AssembleStage:
         session.why = why or ("session.ended" if session.ended else "idle")
         self.counters["closed"] += 1
         del self._open[session.id]
-        self._closed.add(session, self._watermark)
+        self._closed.add(session, self._watermark.at)
 
     def _load_chunk(self, key: bytes, row: bytes) -> None:
         name, segment, number = split_chunk_key(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -102,7 +102,7 @@ class GateStage:
         self._reject(record, why)
         self._outputs += self._decided.pop(record.offset)
 
-    def tick(self, now: float, behind: Collection[str]) -> None:
+    def tick(self, now: float, behind: Mapping[str, float]) -> None:
         """Does nothing, because decisions do not depend on the time."""
 
     def full(self) -> bool:

@@ -207,12 +207,12 @@ def _assemble(
     """Returns the sessions in the order of their first records, and the number of duplicate records."""
     closing, spec = topology.closing, topology.spec("assemble")
     stage = _stage(topology, "assemble")
-    stage.tick(timestamp / 1000, spec.inputs)
+    stage.tick(timestamp / 1000, dict.fromkeys(spec.inputs, 0.0))
     for document in documents:
         for record in received.take(document, timestamp):
             stage.apply(record.topic, [record])
     stage.tick(
-        (timestamp + closing.idle_gap_ms + closing.linger_ms) / 1000 + 1, ()
+        (timestamp + closing.idle_gap_ms + closing.linger_ms) / 1000 + 1, {}
     )  # later than the end of every session
     cut = stage.cut()
     for letter in _letters(cut.outputs):

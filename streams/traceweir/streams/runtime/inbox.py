@@ -6,7 +6,8 @@ import math
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from traceweir.streams.stages.base import Record, Stage
+from traceweir.streams.runtime.append_times import AppendTimes
+from traceweir.streams.stages.base import End, Record, Stage
 
 QUEUE = 4_000
 """Number of records of an input that can wait for another input that is behind."""
@@ -33,12 +34,29 @@ class Inbox:
         """Their first and last offset, by topic."""
         self.waiting: dict[str, deque[Record]] = {topic: deque() for topic in topics}
         self._seen = dict.fromkeys(topics, 0)
+        self._position = dict.fromkeys(topics, 0)
+        self._append_times = {topic: AppendTimes() for topic in topics}
 
     def put(self, topic: str, records: Sequence[Record]) -> None:
         """Queues records of a topic."""
         self.waiting[topic].extend(records)
+        self._position[topic] = records[-1].offset + 1
         if records[-1].timestamp <= self.latest:
             self._seen[topic] = max(self._seen[topic], records[-1].timestamp)
+
+    def note_end(self, topic: str, end: End) -> None:
+        """Notes the end of a topic after a fetch whose records were queued."""
+        self._append_times[topic].note(end.stable, end.at)
+        if end.position >= end.stable:  # the last offsets can be markers of transactions, which are no records
+            self._position[topic] = max(self._position[topic], end.stable)
+
+    def newer_than(self, topic: str) -> float:
+        """Returns the time after which all records of a topic were appended that the stage has not taken.
+
+        The time is in seconds since 1970; 0 if it is unknown.
+        """
+        queue = self.waiting[topic]
+        return self._append_times[topic].next_after(queue[0].offset if queue else self._position[topic])
 
     def full(self, topic: str) -> bool:
         """Returns whether the queue of a topic is full, so that the consumer should stop fetching the topic."""
@@ -77,10 +95,15 @@ class Inbox:
         self.pending += len(records)
 
     def _next_of(self, topic: str) -> float:
-        """Returns the lowest timestamp that the next record of a topic can have."""
+        """Returns the lowest timestamp that the next record of a topic can have.
+
+        A record that is appended after a time, and has an earlier timestamp, comes late in any case. The other inputs do
+        not wait for such records: otherwise an input with old timestamps would keep the others waiting as long as it is
+        behind.
+        """
         if self.waiting[topic]:
             return self._due(self.waiting[topic])
-        return self._seen[topic] if topic in self.behind else math.inf
+        return max(self._seen[topic], self.newer_than(topic) * 1000) if topic in self.behind else math.inf
 
     def _due(self, queue: deque[Record]) -> float:
         """Returns the timestamp that orders the first record of a queue."""

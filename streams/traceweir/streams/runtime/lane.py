@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 import orjson
@@ -98,7 +98,7 @@ class Lane:
         for spec in specs:
             stage = spec.new(number, _reader(table, number, spec.name.encode() + b"/"), self.wake.set)
             stage.load(shares.pop(spec.name.encode(), {}))
-            stage.tick(now, spec.inputs)
+            stage.tick(now, dict.fromkeys(spec.inputs, 0.0))
             self.stages[spec.name] = stage
             inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
@@ -153,7 +153,7 @@ class Lane:
             self._ticked = now
             self._set_latest(now)
             for spec in self._specs:
-                self._tick(self._inboxes[spec.name], now, spec.inputs)
+                self._tick(self._inboxes[spec.name], now, dict.fromkeys(spec.inputs, 0.0))
 
     async def take(self, topic: str, records: Sequence[Record]) -> None:
         """Applies the records that need not wait for another input, and lets other tasks run in between.
@@ -195,10 +195,17 @@ class Lane:
             inbox.behind = [
                 t for t, e in found.items() if e is None or e.position < e.stable or t in self._pending_seeks
             ]
+            for topic, end in found.items():
+                if end is not None and topic not in self._pending_seeks:
+                    inbox.note_end(topic, end)
             while self._feed(inbox):
                 pass
             if due:
-                behind = [topic for topic in spec.inputs if topic in inbox.behind or inbox.waiting[topic]]
+                behind = {
+                    topic: inbox.newer_than(topic)
+                    for topic in spec.inputs
+                    if topic in inbox.behind or inbox.waiting[topic]
+                }
                 read = [end.at for end in found.values() if end is not None]
                 self._tick(inbox, now if behind else min(now, *read), behind)
         if due:
@@ -242,7 +249,7 @@ class Lane:
                 return (None if number else poison), records[:end]
         return None, records
 
-    def _tick(self, inbox: Inbox, now: float, behind: Collection[str]) -> None:
+    def _tick(self, inbox: Inbox, now: float, behind: Mapping[str, float]) -> None:
         if self.dead:
             return
         try:

@@ -7,7 +7,7 @@ session are scored one after the other (`revision_queue`). Sessions are retried 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from traceweir.schemas.dead_letter import Reason, is_replay
 from traceweir.streams.score.candidate_changes import CandidateChanges
@@ -113,7 +113,7 @@ class ScoreStage:
             self._reject(record, why.reason, why.detail)
             self._finish(record)
 
-    def tick(self, now: float, behind: Collection[str]) -> None:
+    def tick(self, now: float, behind: Mapping[str, float]) -> None:
         """Deletes expired verdicts, and retries the sessions whose retry is due."""
         self._judge_rows.tick(now)
         if self._retry_policy is not None:

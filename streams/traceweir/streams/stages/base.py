@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -91,12 +91,13 @@ class Stage(Protocol):
         The record comes here in place of `apply`, because `apply` or the following `cut` raised on it.
         """
 
-    def tick(self, now: float, behind: Collection[str]) -> None:
+    def tick(self, now: float, behind: Mapping[str, float]) -> None:
         """Advances the time.
 
         Args:
             now: Seconds since 1970.
-            behind: The input topics that are not read to their end yet.
+            behind: The input topics that are not read to their end yet. The value is the time in seconds since 1970 after
+                which all records were appended that the stage has not taken yet; 0 if that time is unknown.
         """
 
     def full(self) -> bool:

@@ -113,6 +113,20 @@ async def test_inputs_that_are_read_to_their_end_do_not_wait_for_other_inputs() 
     assert stage.applied == [("b", [50, 40]), ("a", [10])]
 
 
+async def test_an_input_with_old_timestamps_holds_others_back_only_until_its_records_of_that_time_are_read() -> None:
+    lane, stage = make_lane()
+    lane.pending_seeks()
+    lane.fetched({TP("a", 0): End(0, 5, 100.0), TP("b", 0): End(0, 9, 100.0)}, 100.0)
+    lane.fetched({TP("a", 0): End(0, 8, 200.0), TP("b", 0): End(0, 9, 200.0)}, 200.0)
+    await lane.take("b", records("b", 99_000, 101_000))
+    await lane.take("a", records("a", 1, 2, 3, 4))
+    assert [topic for topic, _ in stage.applied] == ["a"]
+    await lane.take("a", records("a", 3, first=4))
+    assert stage.applied[2:] == [("b", [99_000])]  # the next record of a was appended after 100 s
+    await lane.take("a", records("a", 1, 1, 1, first=5))
+    assert stage.applied[4:] == [("b", [101_000])]
+
+
 async def test_waiting_records_are_not_committed_and_their_input_counts_as_behind() -> None:
     table = MemoryTable()
     lane, stage = make_lane(table)

@@ -1,0 +1,99 @@
+"""Defines the watermark of a partition: the point in record time that the partition has reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from traceweir.streams.stages.base import Rows
+
+MARKS_ROW = b"w"
+_MIN_SETTLING_MS = 5_000
+"""Minimum time for which late records hold the watermark back. An input that lags further behind is a backlog."""
+_BACKLOG_DIVISOR = 10
+"""After a backlog the watermark is held back by a tenth of its length, because misrouted records arrive that late."""
+_MAX_SETTLING_MS = 60_000
+"""Maximum time for which late records hold the watermark back."""
+_AFTER_BACKLOG_MS = 60_000
+"""Time after a backlog in which late records hold the watermark back.
+
+Later they have no effect: otherwise one sender with a slow clock would keep all sessions open.
+"""
+
+
+class Watermark:
+    """The watermark of a partition, which never goes back. All times are in milliseconds since 1970.
+
+    While inputs are behind, the watermark is the lowest of the times that they have reached, so that a fast input does
+    not close a session early, and at most the clock, so that a record from the near future does not either. An input has
+    reached its highest timestamp, and the time before which all records were appended that it has delivered. The second
+    time does not depend on the timestamps of the producers: an input with old timestamps does not stop the watermark.
+    After all inputs are read to their end, the watermark follows the clock; late records hold it back for a while.
+    """
+
+    def __init__(self) -> None:
+        self.at = self.now = 0
+        """The watermark, and the time of the last `advance`."""
+        self.high: dict[str, int] = {}
+        """The highest timestamp of each input that is not in the future."""
+        self._row = b""
+        self._lateness = self._settled_at = self._backlog_at = self._read_until = 0
+        self._restored = False
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Restores the watermark of the last finished checkpoint."""
+        self._row = rows.get(MARKS_ROW, b"")
+        if self._row:
+            marks = orjson.loads(self._row)
+            self.at, self.high = marks["watermark"], marks["high"]
+            self._restored = True
+
+    def rows(self) -> Rows:
+        """Returns the row of the watermark, if it has changed since the last call."""
+        row = orjson.dumps({"watermark": self.at, "high": self.high})
+        if row == self._row:
+            return []
+        self._row = row
+        return [(MARKS_ROW, row)]
+
+    def advance(self, now: float, behind: Mapping[str, float]) -> None:
+        """Moves the watermark.
+
+        Args:
+            now: Seconds since 1970.
+            behind: The inputs that are not read to their end, each with the time in seconds since 1970 before which all of
+                its delivered records were appended; 0 if that time is unknown.
+        """
+        self.now = int(now * 1000)
+        if self._restored:  # while this partition had no worker, the strays of other partitions became late too
+            self._restored, self._backlog_at = False, self.now
+            self.note_lateness(max(self.at, *self.high.values()))
+        held = self._lateness if self.now < self._settled_at else 0
+        if behind:
+            self._read_until = int(min(behind.values()) * 1000)
+            is_backlog = self.now - self._reached(behind, 0) > _MIN_SETTLING_MS
+            if is_backlog:
+                self._backlog_at = self.now
+            reached = self._reached(behind, 0 if is_backlog else held)
+        else:
+            self._read_until = 0
+            reached = self.now - held
+        self.at = max(self.at, min(reached, self.now))
+
+    def note_lateness(self, timestamp: int) -> None:
+        """Notes how late records arrive, and holds the watermark back by this lateness for a while.
+
+        After a backlog the strays of other partitions arrive as late as the partition's own records. Without this
+        delay, the clock would close sessions before their strays arrive. A record is at most as late as its input is
+        behind; an older timestamp comes from its producer, and other partitions have no part in it.
+        """
+        if self.now - self._backlog_at > _AFTER_BACKLOG_MS:
+            return
+        lateness = max(0, self.now - max(timestamp, self._read_until))
+        if lateness >= self._lateness or self.now >= self._settled_at:
+            settling = min(max(_MIN_SETTLING_MS, lateness // _BACKLOG_DIVISOR), _MAX_SETTLING_MS)
+            self._lateness, self._settled_at = lateness, self.now + settling
+
+    def _reached(self, behind: Mapping[str, float], held: int) -> int:
+        return min(max(self.high.get(topic, 0), int(until * 1000) - held) for topic, until in behind.items())
