@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.evaluation_row import Chunk, EvaluationRow
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
+from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
 from traceweir.schemas.reference import Reference
 
@@ -16,6 +17,7 @@ def invocation_of(row: EvaluationRow) -> Invocation:
     """Returns the invocation of a row. The columns of the row take precedence over its trace."""
     trace = MlflowTrace() if row.trace is None else read_mlflow_trace(row.trace)
     answer = response_text(trace.response if row.response is None else row.response)
+    unread = list(trace.unread)
     latency = trace.latency_seconds
     if latency is None and row.execution_time_ms is not None:
         latency = row.execution_time_ms / 1000
@@ -25,9 +27,9 @@ def invocation_of(row: EvaluationRow) -> Invocation:
         final_response=None if answer is None else Content.of(answer, "model"),
         intermediate_data=IntermediateData(tool_uses=trace.tool_uses, tool_responses=trace.tool_responses),
         retrieved_context=trace.retrieved_context if row.retrieved_context is None else _context(row.retrieved_context),
-        token_usage=trace.token_usage,
+        token_usage=trace.token_usage or response_token_usage(row.response, unread),
         latency_seconds=latency,
-        unread=trace.unread or None,
+        unread=unread or None,
     )
 
 

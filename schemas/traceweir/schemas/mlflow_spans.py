@@ -13,13 +13,14 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 
-TYPE, INPUTS, OUTPUTS, MESSAGES = (
+TYPE, INPUTS, OUTPUTS, MESSAGES, TOKEN_USAGE = (
     "mlflow.spanType",
     "mlflow.spanInputs",
     "mlflow.spanOutputs",
     "mlflow.chat.messages",
+    "mlflow.chat.tokenUsage",
 )
-_READ = (TYPE, INPUTS, OUTPUTS, MESSAGES)
+_READ = (TYPE, INPUTS, OUTPUTS, MESSAGES, TOKEN_USAGE)
 """The attributes that are read; MLflow writes each value as JSON text."""
 
 MAX_DEPTH = 100
@@ -29,6 +30,9 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 
 MAX_NUMBER = 2**63 - 1
 """The largest number that is read. JSON allows larger numbers, which a float and other readers cannot represent."""
+
+NUMBER_RANGE = "from 0 to 2^63 - 1"
+"""The range of counts and durations, for messages."""
 
 SHAPE = "an MLflow trace is an object with `info` and with `data.spans`"
 
@@ -63,6 +67,39 @@ class SpanTree:
 
     info: JsonObject
     spans: tuple[Span, ...]
+
+    @property
+    def metadata(self) -> JsonObject:
+        """The metadata of the trace: `trace_metadata` of MLflow 3, or `request_metadata` of MLflow 2."""
+        return metadata_of(self.info)
+
+    @property
+    def root(self) -> Span | None:
+        """The first span without a parent; None if there is none."""
+        return next((span for span in self.spans if span.parent_id is None), None)
+
+    def topmost_with(self, attribute: str) -> list[Span]:
+        """Returns the spans that have an attribute, without those below another span that has the attribute.
+
+        A span whose parent is missing counts as a root; spans in a cycle are left out.
+        """
+        present = {span.span_id for span in self.spans}
+        children: dict[str, list[Span]] = {}
+        open_spans: list[Span] = []
+        for span in self.spans:
+            if span.parent_id in present:
+                children.setdefault(span.parent_id or "", []).append(span)
+            else:
+                open_spans.append(span)
+        found = []
+        while open_spans:
+            span = open_spans.pop()
+            if span.attributes.get(attribute) is not None:
+                found.append(span)
+            else:
+                # `pop`: two spans with the same id would otherwise yield their children twice.
+                open_spans += children.pop(span.span_id, ())
+        return found
 
     def outermost(self, kind: str) -> list[Span]:
         """Returns the spans of a kind without an ancestor of the same kind, except spans with a missing ancestor."""
@@ -109,6 +146,12 @@ def read_spans(document: JsonValue) -> SpanTree:
         missing = "info" if not isinstance(info, dict) else "data.spans"
         raise TraceUnreadable(f"{SHAPE}; {missing} is missing")
     return SpanTree(info, tuple(_span(number, span) for number, span in enumerate(spans)))
+
+
+def metadata_of(info: JsonObject) -> JsonObject:
+    """Returns the metadata in the `info` of a trace of MLflow 3 or 2; empty if there is none."""
+    found = info.get("trace_metadata", info.get("request_metadata"))
+    return found if isinstance(found, dict) else {}
 
 
 def decoded(text: str) -> JsonValue:

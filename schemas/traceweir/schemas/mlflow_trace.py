@@ -12,14 +12,23 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from traceweir.schemas.base import JsonObject, whole
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
-from traceweir.schemas.mlflow_spans import INPUTS, MESSAGES, OUTPUTS, Span, SpanTree, decoded, number, read_spans
+from traceweir.schemas.mlflow_spans import (
+    INPUTS,
+    MESSAGES,
+    NUMBER_RANGE,
+    OUTPUTS,
+    Span,
+    SpanTree,
+    decoded,
+    number,
+    read_spans,
+)
+from traceweir.schemas.mlflow_tokens import trace_token_usage
 
-MODELS = ("LLM", "CHAT_MODEL")
 DOC_URI = "doc_uri"
 """The key of a document's URI in a chunk's metadata, unless the model sets another key by `set_retriever_schema`."""
-_RANGE = "from 0 to 2^63 - 1"
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 
 
@@ -43,8 +52,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
 
     The response is the output of the root span. The retrieved context is the output of the top-level RETRIEVER span
     that started last; a RETRIEVER span is top-level if it has no RETRIEVER ancestor. The tool calls are those in the
-    messages of CHAT_MODEL spans, or else the TOOL spans. The tokens are the sums over the LLM and CHAT_MODEL spans
-    without children: `prompt_tokens` and `completion_tokens` of `llm_output`, or else of `usage`.
+    messages of CHAT_MODEL spans, or else the TOOL spans. `trace_token_usage` defines the tokens.
 
     Raises:
         TraceUnreadable: The document is not a trace, or is truncated.
@@ -53,14 +61,14 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
     unread = [
         f"attribute {name!r} of span {span.name[:80]!r} is not JSON" for span in tree.spans for name in span.unreadable
     ]
-    root = next((span for span in tree.spans if span.parent_id is None), None)
+    root = tree.root
     uses, responses = _tool_calls(tree.spans, unread)
     return MlflowTrace(
         response=root.attributes.get(OUTPUTS) if root else None,
         retrieved_context=_retrieved(tree, unread),
         tool_uses=uses,
         tool_responses=responses,
-        token_usage=_token_usage(tree.leaves(), unread),
+        token_usage=trace_token_usage(tree, unread),
         latency_seconds=_latency(tree.info, unread),
         unread=unread,
     )
@@ -182,32 +190,6 @@ def _call_id(span: Span) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _token_usage(leaves: Sequence[Span], unread: list[str]) -> TokenUsage | None:
-    counts: dict[str, list[int]] = {"prompt_tokens": [], "completion_tokens": []}
-    for span in leaves:
-        outputs = span.attributes.get(OUTPUTS) if span.kind in MODELS else None
-        if not isinstance(outputs, dict):
-            continue
-        usage = outputs.get("llm_output", outputs.get("usage"))
-        for name, found in counts.items():
-            given = usage.get(name) if isinstance(usage, dict) else None
-            count = whole(number(given))
-            if isinstance(count, int) and count >= 0:
-                found.append(count)
-            elif given is not None:
-                unread.append(f"{name} of span {span.name[:80]!r} is not an integer {_RANGE}")
-    read, written = (_sum(name, found, unread) for name, found in counts.items())
-    return None if read is None and written is None else TokenUsage(input_tokens=read, output_tokens=written)
-
-
-def _sum(name: str, counts: Sequence[int], unread: list[str]) -> int | None:
-    total = sum(counts) if counts else None
-    if total is not None and number(total) is None:
-        unread.append(f"the sum of {name} is not {_RANGE}")
-        return None
-    return total
-
-
 def _latency(info: JsonObject, unread: list[str]) -> float | None:
     """Returns the duration in seconds.
 
@@ -220,7 +202,7 @@ def _latency(info: JsonObject, unread: list[str]) -> float | None:
         if found is not None and found >= 0:
             return found / 1000
         if given is not None:
-            unread.append(f"the trace's {name} is not a number {_RANGE}")
+            unread.append(f"the trace's {name} is not a number {NUMBER_RANGE}")
     duration = info.get("execution_duration")
     written = _SECONDS.fullmatch(duration) if isinstance(duration, str) else None
     return float(written[1]) if written else None

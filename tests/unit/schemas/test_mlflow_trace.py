@@ -111,7 +111,6 @@ def tokens(*spans: dict[str, Any]) -> tuple[int | None, int | None] | None:
         ([mlflow_span("a", "LLM", None, usage(0, 0))], (0, 0)),
         ([mlflow_span("a", "AGENT", None, usage(1, 2))], None),
         ([mlflow_span("a", "LLM", None, "text")], None),
-        ([mlflow_span("a", "LLM", attributes={"mlflow.chat.tokenUsage": '{"input_tokens": 1}'})], None),
         ([], None),
     ],
 )
@@ -119,6 +118,70 @@ def test_tokens_are_those_of_model_spans_without_children(
     spans: list[dict[str, Any]], expected: tuple[int | None, int | None] | None
 ) -> None:
     assert tokens(*spans) == expected
+
+
+def counted(name: str, kind: str, parent: str | None = None, **counts: int) -> dict[str, Any]:
+    """Returns a span with `mlflow.chat.tokenUsage`."""
+    return mlflow_span(name, kind, parent, attributes={"mlflow.chat.tokenUsage": json.dumps(counts)})
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([counted("a", "LLM", input_tokens=1)], (1, None)),
+        (
+            [
+                ROOT,
+                counted("a", "LLM", "root", input_tokens=1, output_tokens=2),
+                counted("b", "CHAT_MODEL", "root", input_tokens=10, output_tokens=20),
+            ],
+            (11, 22),
+        ),
+        (
+            [
+                counted("sum", "AGENT", input_tokens=11, output_tokens=22),
+                mlflow_span("step", "CHAIN", "sum"),
+                counted("a", "LLM", "step", input_tokens=1, output_tokens=2),
+                counted("b", "LLM", "sum", input_tokens=10, output_tokens=20),
+            ],
+            (11, 22),
+        ),
+        ([counted("a", "LLM", "lost", input_tokens=1, output_tokens=2)], (1, 2)),
+        ([counted("a", "LLM", input_tokens=7, output_tokens=8), mlflow_span("t", "TOOL", "a")], (7, 8)),
+        (
+            [
+                mlflow_span("a", "LLM", None, usage(3, 4)),
+                counted("b", "LLM", input_tokens=1, output_tokens=2),
+            ],
+            (1, 2),
+        ),
+    ],
+    ids=["one count", "sum of model calls", "repeated sum", "missing parent", "model with a tool", "before outputs"],
+)
+def test_the_tokens_of_mlflow_3_are_counted_once(spans: list[dict[str, Any]], expected: tuple[int, int | None]) -> None:
+    assert tokens(*spans) == expected
+
+
+def test_the_sum_that_mlflow_stores_takes_precedence_over_the_spans() -> None:
+    span = counted("a", "LLM", input_tokens=1, output_tokens=2)
+    stored = json.dumps({"input_tokens": 31, "output_tokens": 12, "total_tokens": 43})
+    for name in ("trace_metadata", "request_metadata"):
+        trace = read_mlflow_trace(mlflow_trace(span, **{name: {"mlflow.trace.tokenUsage": stored}}))
+        assert trace.token_usage == TokenUsage(input_tokens=31, output_tokens=12)
+
+
+def test_a_stored_sum_that_is_not_json_is_reported_and_the_spans_count() -> None:
+    span = counted("a", "LLM", input_tokens=1, output_tokens=2)
+    trace = read_mlflow_trace(mlflow_trace(span, trace_metadata={"mlflow.trace.tokenUsage": "{"}))
+    assert trace.token_usage == TokenUsage(input_tokens=1, output_tokens=2)
+    assert trace.unread == ["the trace's mlflow.trace.tokenUsage is not JSON"]
+
+
+def test_spans_with_the_same_id_and_spans_in_a_circle_are_counted_at_most_once() -> None:
+    doubled = [mlflow_span(f"{number}", "CHAIN", f"{number - 1}") for number in range(1, 60) for _ in range(2)]
+    last = counted("model", "LLM", "59", input_tokens=1, output_tokens=2)
+    circle = [mlflow_span("x", "CHAIN", "y"), mlflow_span("y", "CHAIN", "x"), counted("z", "LLM", "x", input_tokens=9)]
+    assert tokens(mlflow_span("0", "CHAIN"), *doubled, last, *circle) == (1, 2)
 
 
 def test_an_invalid_token_count_is_reported() -> None:

@@ -105,7 +105,7 @@ class InferenceTableReader(RowReader):
         columns: JsonObject = {
             "request_id": next((text for name in REQUEST_ID_COLUMNS if (text := _text(logged.get(name)))), None),
             "request": _chat_request(request),
-            "response": _response_text(response),
+            "response": _chat_response(response),
             "trace": trace,
             "execution_time_ms": next(
                 (logged[name] for name in DURATION_COLUMNS if logged.get(name) is not None), None
@@ -172,14 +172,17 @@ def _chat_request(request: JsonValue) -> JsonValue:
     return request
 
 
-def _response_text(response: JsonValue) -> JsonValue:
-    """Returns the texts of the messages of a response of OpenAI's Responses API; any other response unchanged."""
+def _chat_response(response: JsonValue) -> JsonValue:
+    """Returns the text of a response of OpenAI's Responses API, with its token usage; any other response unchanged."""
     output = response.get("output") if isinstance(response, dict) else None
-    if not isinstance(output, list):
+    if not isinstance(response, dict) or not isinstance(output, list):
         return response
     messages = [item for item in output if isinstance(item, dict) and item.get("type", "message") == "message"]
     texts = [text for message in messages for text in _texts(message.get("content"))]
-    return "\n".join(texts) if texts else response
+    if not texts:
+        return response
+    text = "\n".join(texts)
+    return {"content": text, "usage": response["usage"]} if response.get("usage") else text
 
 
 def _with_text_content(message: JsonValue) -> JsonValue:

@@ -13,6 +13,7 @@ from tests.support.rows import events, parquet, problems, read, score, values
 TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)))
 REQUEST = {"messages": [{"role": "user", "content": "q"}]}
 RESPONSE = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+COUNTS = ["total_token_count", "input_token_count", "output_token_count"]
 LOGGED = {
     "databricks_request_id": "r1",
     "status_code": 200,
@@ -98,6 +99,42 @@ def test_every_payload_format_is_read(request_: Any, response: Any, expected: tu
     texts = [each if isinstance(each, str) else json.dumps(each) for each in (request_, response)]
     [event], [] = events_and_problems(tmp_path, LOGGED | {"request": texts[0], "response": texts[1]})
     assert (event["row"]["request"], event["row"]["response"]) == expected
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        RESPONSE | {"usage": {"prompt_tokens": 31, "completion_tokens": 12, "total_tokens": 43}},
+        {
+            "output": [{"type": "message", "content": [{"type": "output_text", "text": "a"}]}],
+            "usage": {"input_tokens": 31, "output_tokens": 12, "total_tokens": 43},
+        },
+    ],
+    ids=["chat completion", "responses"],
+)
+async def test_the_tokens_are_those_of_the_usage_in_the_response(response: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "payload.jsonl"
+    path.write_text(json.dumps(LOGGED | {"response": json.dumps(response)}), "utf-8")
+    result = await score(read(path, "databricks-inference-table"), {"criteria": {name: {} for name in COUNTS}})
+    assert [value for _, _, value in values(result.scores)] == [43, 31, 12]
+
+
+async def test_the_tokens_of_the_trace_take_precedence_over_the_response(tmp_path: Path) -> None:
+    path = tmp_path / "payload.jsonl"
+    response = RESPONSE | {"usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+    path.write_text(json.dumps(LOGGED | {"response": json.dumps(response), "trace": TRACE}), "utf-8")
+    result = await score(read(path, "databricks-inference-table"), {"criteria": {name: {} for name in COUNTS}})
+    assert [value for _, _, value in values(result.scores)] == [7, 3, 4]
+
+
+async def test_a_count_of_the_response_that_is_no_number_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "payload.jsonl"
+    response = RESPONSE | {"usage": {"prompt_tokens": "many"}}
+    path.write_text(json.dumps(LOGGED | {"response": json.dumps(response)}), "utf-8")
+    result = await score(read(path, "databricks-inference-table"), {"criteria": {"input_token_count": {}}})
+    assert result.scores[0].rationale == (
+        "no model call reports its input tokens; prompt_tokens of the response is not an integer from 0 to 2^63 - 1"
+    )
 
 
 def test_the_raw_columns_take_precedence_over_the_text_columns(tmp_path: Path) -> None:
