@@ -18,6 +18,12 @@ def mlflow_trace(*spans: dict[str, Any], **info: Any) -> str:
     return json.dumps({"info": info, "data": {"spans": list(spans)}})
 
 
+def mlflow_run(question: str = "What is RAG?", answer: str = "Retrieval with generation.", **info: Any) -> str:
+    """Returns a trace of MLflow 3 whose only span has a question and an answer, as a traced function records them."""
+    inputs = {"mlflow.spanInputs": json.dumps({"question": question})}
+    return mlflow_trace(mlflow_span("root", "AGENT", None, answer, attributes=inputs), **info)
+
+
 def usage(read: int | None = None, written: int | None = None, key: str = "usage") -> dict[str, Any]:
     return {key: {"prompt_tokens": read, "completion_tokens": written}}
 

@@ -135,15 +135,15 @@ Chunks = Annotated[list[Chunk] | None, BeforeValidator(_chunks)]
 class EvaluationRow(WireModel):
     """A request, the agent's response, and the expectations. A column that is null counts as absent.
 
-    A row can contain at most one of `expected_facts` and `expected_response`, and must contain at least one of
-    `response` and `trace`. If the row contains no answer or no retrieved context, they are read from the trace. The
+    A row can contain at most one of `expected_facts` and `expected_response`. It must contain a `trace`, or both a
+    `request` and a `response`. What the row does not contain is read from the trace. The
     names of newer versions are accepted for the older names: `inputs` for `request`, `outputs` for `response`, and
     `expectations` as an object with the expected columns.
     """
 
     request_id: str | None = None
     """Identifies the request; without an id, the request is named by its position in the session."""
-    request: Annotated[JsonValue, BeforeValidator(_check_request), WithJsonSchema(_REQUEST)]
+    request: Annotated[JsonValue, BeforeValidator(_check_request), WithJsonSchema(_REQUEST)] = None
     response: Annotated[JsonValue, BeforeValidator(_check_response)] = None
     """The answer: text, or the return value of a chat completion or a chat agent."""
     expected_facts: Annotated[list[str] | None, BeforeValidator(_facts)] = None
@@ -170,7 +170,9 @@ class EvaluationRow(WireModel):
                 named[older] = named[newer]
         if columns.get("inputs") is not None and not isinstance(columns["inputs"], dict):
             raise _problem("no_dictionary", "must contain a dictionary", "inputs")
-        if "request" not in named:
+        if named.get("trace") is not None and named.get("request") is None:
+            named.pop("request", None)
+        elif "request" not in named:
             raise _problem("no_request", "Either column 'request' or 'inputs' is required but not found", "request")
         expectations = named.get("expectations")
         if expectations is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -13,9 +15,22 @@ from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
 from traceweir.schemas.reference import Reference
 
 
-def invocation_of(row: EvaluationRow) -> Invocation:
-    """Returns the invocation of a row. The columns of the row take precedence over its trace."""
+class RecordedRow(NamedTuple):
+    """The content of a row."""
+
+    invocation: Invocation
+    reference: Reference | None
+    """The expectations of the row; None if it contains none."""
+
+
+def read_row(row: EvaluationRow) -> RecordedRow:
+    """Returns the invocation of a row and its reference. The columns of the row take precedence over its trace."""
     trace = MlflowTrace() if row.trace is None else read_mlflow_trace(row.trace)
+    return RecordedRow(_invocation(row, trace), _reference(row))
+
+
+def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
+    question = trace_request_text(trace.request) if row.request is None else request_text(row.request)
     answer = response_text(trace.response if row.response is None else row.response)
     unread = list(trace.unread)
     latency = trace.latency_seconds
@@ -23,7 +38,7 @@ def invocation_of(row: EvaluationRow) -> Invocation:
         latency = row.execution_time_ms / 1000
     return Invocation(
         invocation_id=row.request_id or "",
-        user_content=Content.of(request_text(row.request)),
+        user_content=None if question is None else Content.of(question),
         final_response=None if answer is None else Content.of(answer, "model"),
         intermediate_data=IntermediateData(tool_uses=trace.tool_uses, tool_responses=trace.tool_responses),
         retrieved_context=trace.retrieved_context if row.retrieved_context is None else _context(row.retrieved_context),
@@ -33,8 +48,7 @@ def invocation_of(row: EvaluationRow) -> Invocation:
     )
 
 
-def reference_of(row: EvaluationRow) -> Reference | None:
-    """Returns the expectations in the row; None if it contains none."""
+def _reference(row: EvaluationRow) -> Reference | None:
     expected = row.expected_response
     if expected is None and row.expected_facts is None and row.expected_retrieved_context is None:
         return None
@@ -47,6 +61,24 @@ def reference_of(row: EvaluationRow) -> Reference | None:
 
 def _context(chunks: list[Chunk] | None) -> list[RetrievedChunk] | None:
     return None if chunks is None else [RetrievedChunk(doc_uri=each.doc_uri, content=each.content) for each in chunks]
+
+
+def trace_request_text(inputs: JsonValue) -> str | None:
+    """Returns the question in the inputs of a trace's root span; None without inputs.
+
+    Requests of chat agents, of the Responses API, and split requests are read as in a row. MLflow records the
+    arguments of a function by name: a single argument that is text is the question.
+
+    >>> trace_request_text({"question": "What is RAG?"})
+    'What is RAG?'
+    >>> trace_request_text({"question": "What is RAG?", "top_k": 3})
+    "{'question': 'What is RAG?', 'top_k': 3}"
+    """
+    request = chat_request(inputs)
+    if isinstance(request, dict) and len(request) == 1:
+        (only,) = request.values()
+        request = only if isinstance(only, str) else request
+    return None if request is None else request_text(request)
 
 
 def request_text(request: JsonValue) -> str:
@@ -80,7 +112,7 @@ def response_text(response: JsonValue) -> str | None:
     """Returns the answer in a response, as Databricks Agent Evaluation reads it.
 
     The answer is a chat completion's first choice, a chat agent's last message, `content`, or the first element of a
-    list.
+    list. As in MLflow 3, it is also the text of a response of the Responses API.
 
     >>> response_text({"choices": [{"message": {"content": "hi"}}]})
     'hi'
@@ -93,7 +125,7 @@ def response_text(response: JsonValue) -> str | None:
         return response_text(response[0]) if response else None
     if not isinstance(response, dict):
         return str(response)
-    found: JsonValue = str(response)
+    found: JsonValue = responses_api_text(response) or str(response)
     if (content := _content(_first(response.get("choices")), "message")) is not None:
         found = content
     messages = response.get("messages")
@@ -101,6 +133,46 @@ def response_text(response: JsonValue) -> str | None:
     if isinstance(last, dict) and last.get("content") is not None:
         found = last["content"]
     return _text(response.get("content", found))
+
+
+def chat_request(request: JsonValue) -> JsonValue:
+    """Returns a request of OpenAI's Responses API, which has its messages in `input`, as messages or as text.
+
+    Any other request is returned unchanged.
+
+    >>> chat_request({"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"}]}]})
+    {'messages': [{'role': 'user', 'content': 'q'}]}
+    """
+    if isinstance(request, dict) and "messages" not in request and "query" not in request:
+        messages = request.get("input")
+        if isinstance(messages, list):
+            return {"messages": [_with_text_content(message) for message in messages]}
+        return messages if isinstance(messages, str) else request
+    return request
+
+
+def responses_api_text(response: JsonValue) -> str | None:
+    """Returns the texts of the messages of a response of OpenAI's Responses API; None if there are none.
+
+    >>> responses_api_text({"output": [{"type": "message", "content": [{"type": "output_text", "text": "a"}]}]})
+    'a'
+    """
+    output = response.get("output") if isinstance(response, dict) else None
+    items = output if isinstance(output, list) else ()
+    messages = [item for item in items if isinstance(item, dict) and item.get("type", "message") == "message"]
+    return "\n".join(text for message in messages for text in _texts(message.get("content"))) or None
+
+
+def _with_text_content(message: JsonValue) -> JsonValue:
+    texts = _texts(message.get("content")) if isinstance(message, dict) else ()
+    return {**message, "content": "\n".join(texts)} if isinstance(message, dict) and texts else message
+
+
+def _texts(content: JsonValue) -> Sequence[str]:
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else ()
+    return [text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str)]
 
 
 def _first(values: JsonValue) -> JsonValue:

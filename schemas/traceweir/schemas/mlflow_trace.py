@@ -36,6 +36,8 @@ _SECONDS = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 class MlflowTrace:
     """Holds the data of an invocation from its trace; None if the trace does not contain the data."""
 
+    request: JsonValue = None
+    """The input of the root span, in any shape."""
     response: JsonValue = None
     """The output of the root span, in any shape."""
     retrieved_context: list[RetrievedChunk] | None = None
@@ -50,7 +52,7 @@ class MlflowTrace:
 def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
     """Returns the data in a trace of MLflow 2 or 3, from its JSON text or its parsed JSON.
 
-    The response is the output of the root span. The retrieved context is the output of the top-level RETRIEVER span
+    Request and response are the input and the output of the root span. The retrieved context is the output of the top-level RETRIEVER span
     that started last; a RETRIEVER span is top-level if it has no RETRIEVER ancestor. The tool calls are those in the
     messages of CHAT_MODEL spans, or else the TOOL spans. `trace_token_usage` defines the tokens.
 
@@ -64,6 +66,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
     root = tree.root
     uses, responses = _tool_calls(tree.spans, unread)
     return MlflowTrace(
+        request=root.attributes.get(INPUTS) if root else None,
         response=root.attributes.get(OUTPUTS) if root else None,
         retrieved_context=_retrieved(tree, unread),
         tool_uses=uses,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from traceweir.schemas.evaluation_row_turn import invocation_of, reference_of
+from traceweir.schemas.evaluation_row_turn import read_row
 from traceweir.schemas.events import (
     InvocationCompleted,
     InvocationEvent,
@@ -157,8 +157,8 @@ class _OpenTurn:
             case InvocationRecorded():
                 self.recorded = event.invocation
                 if event.row is not None:
-                    self.recorded = invocation_of(event.row)
-                    self.reference = event.reference or reference_of(event.row) or self.reference
+                    self.recorded, expected = read_row(event.row)
+                    self.reference = event.reference or expected or self.reference
 
     def close(self, index: int) -> Turn:
         name = self.invocation_id or (self.recorded.invocation_id if self.recorded else "") or f"#{index}"

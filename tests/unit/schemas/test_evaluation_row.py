@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
+from tests.support.mlflow import documents, mlflow_run, mlflow_span, mlflow_trace, usage
 from tests.support.scoring import NOW, make_session
 
 from traceweir.schemas import evaluation_row
@@ -71,6 +71,44 @@ def test_data_missing_in_the_row_is_read_from_its_trace() -> None:
     assert invocation.retrieved_context == [RetrievedChunk(doc_uri="from the trace", content="of from the trace")]
     assert invocation.token_usage == TokenUsage(input_tokens=3, output_tokens=4)
     assert invocation.latency_seconds == 1.5
+
+
+def asked_and_answered(**row: Any) -> tuple[Content | None, Content | None]:
+    [found] = turns_of(make_session("s", events=[event(row=row)]))
+    return found.invocation.user_content, found.invocation.final_response
+
+
+@pytest.mark.parametrize("request_", [{}, {"request": None}, {"inputs": None}])
+def test_a_row_with_only_a_trace_has_the_question_and_the_answer_of_its_root_span(request_: dict[str, None]) -> None:
+    expected = (Content.of("What is RAG?"), Content.of("Retrieval with generation.", "model"))
+    assert asked_and_answered(trace=mlflow_run(), **request_) == expected
+
+
+@pytest.mark.parametrize(
+    ("inputs", "question"),
+    [
+        ({"messages": [{"role": "user", "content": "q"}]}, "q"),
+        ({"input": [{"role": "user", "content": "q"}]}, "q"),
+        ({"query": "q", "history": []}, "q"),
+        ("q", "q"),
+        ({"question": "q", "k": 3}, "{'question': 'q', 'k': 3}"),
+        ({"rows": [1]}, "{'rows': [1]}"),
+    ],
+)
+def test_the_inputs_of_a_root_span_are_read_like_a_request(inputs: Any, question: str) -> None:
+    root = mlflow_span("root", "AGENT", None, "a", attributes={"mlflow.spanInputs": json.dumps(inputs)})
+    assert asked_and_answered(trace=mlflow_trace(root))[0] == Content.of(question)
+
+
+def test_a_trace_without_inputs_and_outputs_has_neither_question_nor_answer() -> None:
+    assert asked_and_answered(trace=mlflow_trace(mlflow_span("root", "AGENT"))) == (None, None)
+    assert asked_and_answered(trace=mlflow_trace()) == (None, None)
+
+
+def test_the_answer_can_be_a_response_of_the_responses_api() -> None:
+    output = [{"type": "reasoning"}, {"type": "message", "content": [{"type": "output_text", "text": "a"}]}]
+    trace = mlflow_trace(mlflow_span("root", "AGENT", None, {"output": output}))
+    assert asked_and_answered(trace=trace)[1] == Content.of("a", "model")
 
 
 def test_the_columns_of_the_row_take_precedence_over_its_trace() -> None:

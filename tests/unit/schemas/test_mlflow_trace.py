@@ -22,6 +22,7 @@ DATA = REPOSITORY / "tests" / "parity" / "data"
 def test_the_samples_of_both_versions_contain_the_same_data(version: int, latency: float) -> None:
     text = (DATA / f"mlflow_trace_v{version}.json").read_text("utf-8")
     expected = MlflowTrace(
+        request={"messages": [{"role": "user", "content": "What is RAG?"}]},
         response={"choices": [{"message": {"role": "assistant", "content": "RAG는 검색과 생성을 결합합니다."}}]},
         retrieved_context=[
             RetrievedChunk(doc_uri="docs/rag.md", content="RAG combines retrieval with generation."),

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.evaluation_row_turn import chat_request, responses_api_text
 from traceweir.schemas.mlflow_spans import decoded
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
 from traceweir.streams.formats.databricks_rows import RowReader, request
@@ -104,7 +105,7 @@ class InferenceTableReader(RowReader):
             response = {name: value for name, value in response.items() if name != "databricks_output"}
         columns: JsonObject = {
             "request_id": next((text for name in REQUEST_ID_COLUMNS if (text := _text(logged.get(name)))), None),
-            "request": _chat_request(request),
+            "request": chat_request(request),
             "response": _chat_response(response),
             "trace": trace,
             "execution_time_ms": next(
@@ -162,39 +163,12 @@ def _first_record(payload: JsonValue) -> JsonValue:
     return payload
 
 
-def _chat_request(request: JsonValue) -> JsonValue:
-    """Returns the request; a request of OpenAI's Responses API, which has its messages in `input`, is converted."""
-    if isinstance(request, dict) and "messages" not in request and "query" not in request:
-        messages = request.get("input")
-        if isinstance(messages, list):
-            return {"messages": [_with_text_content(message) for message in messages]}
-        return messages if isinstance(messages, str) else request
-    return request
-
-
 def _chat_response(response: JsonValue) -> JsonValue:
     """Returns the text of a response of OpenAI's Responses API, with its token usage; any other response unchanged."""
-    output = response.get("output") if isinstance(response, dict) else None
-    if not isinstance(response, dict) or not isinstance(output, list):
+    text = responses_api_text(response)
+    if text is None or not isinstance(response, dict):
         return response
-    messages = [item for item in output if isinstance(item, dict) and item.get("type", "message") == "message"]
-    texts = [text for message in messages for text in _texts(message.get("content"))]
-    if not texts:
-        return response
-    text = "\n".join(texts)
     return {"content": text, "usage": response["usage"]} if response.get("usage") else text
-
-
-def _with_text_content(message: JsonValue) -> JsonValue:
-    texts = _texts(message.get("content")) if isinstance(message, dict) else ()
-    return {**message, "content": "\n".join(texts)} if isinstance(message, dict) and texts else message
-
-
-def _texts(content: JsonValue) -> Sequence[str]:
-    if isinstance(content, str):
-        return [content]
-    parts = content if isinstance(content, list) else ()
-    return [text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str)]
 
 
 def _read_rows(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentRecords]:

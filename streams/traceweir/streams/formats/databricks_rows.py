@@ -1,4 +1,4 @@
-"""Converts rows of Databricks Agent Evaluation to records: each row is a session of one invocation."""
+"""Converts rows of Databricks Agent Evaluation, and bare MLflow traces, to records: each row is an invocation."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.evaluation_row import MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
 from traceweir.schemas.events import EVENT
+from traceweir.schemas.mlflow_identity import TraceIdentity, is_bare_trace, trace_identity
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
 from traceweir.streams.formats.documents import Document, InputError
 from traceweir.streams.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
@@ -56,31 +57,42 @@ class RowReader:
     def __init__(self, context: InputContext) -> None:
         self._context = context
         self._first_rows: dict[str, tuple[int, str]] = {}
-        """The number and the digest of the first row of each session, by session id."""
+        """The number and the digest of the first row with each id."""
 
     def records(self, row: Row) -> list[AgentRecord]:
         """Returns the row as `invocation.recorded`, and the end of its session.
 
-        The session id is the row's `request_id`. If the row has none, the session id is derived from the file's name,
-        the row's number and its content, so that a file that is sent twice produces duplicates.
+        The session id is the row's `request_id`. Without one, the row has the id and the time of its trace, and the
+        session is the one that the trace names, which other traces can belong to and which the row does not end; or
+        else it has the id of the trace. Without either, the session id is derived from the file's name, the row's
+        number and its content, so that a file that is sent twice produces duplicates.
 
         Raises:
             InputError: the row cannot be used; the message names row and column.
         """
         columns = {name: row.columns[name] for name in COLUMNS if row.columns.get(name) is not None}
         digest = hashlib.sha256(self.encoded(row, columns)).hexdigest()
-        request_id = columns.get("request_id")
+        id_column, identity = "request_id", TraceIdentity(_text(columns.get("request_id")))
+        if not columns.get("request_id") and "trace" in columns:
+            id_column, identity = "trace", trace_identity(columns["trace"])
+            columns |= {"request_id": identity.trace_id} if identity.trace_id else {}
         content_name = f"row {os.path.basename(self._context.source)} {row.number} {digest}"
-        session_id = request_id if isinstance(request_id, str) and request_id else str(uuid5(_NAMESPACE, content_name))
-        first_number, first_digest = self._first_rows.get(session_id, (row.number, digest))
+        row_id = identity.trace_id or str(uuid5(_NAMESPACE, content_name))
+        first_number, first_digest = self._first_rows.get(row_id, (row.number, digest))
         if first_digest != digest:
             raise self.error(
                 row,
-                f"column 'request_id': {session_id[:80]!r} is also the id of row {first_number}, "
+                f"column {id_column!r}: {row_id[:80]!r} is also the id of row {first_number}, "
                 "which has other content; use a different id in each row",
             )
-        records = self.recorded(row, columns, session_id, self._context.base_time, ends=True)
-        self._first_rows[session_id] = first_number, first_digest
+        records = self.recorded(
+            row,
+            columns,
+            identity.session_id or row_id,
+            identity.requested_at or self._context.base_time,
+            ends=identity.session_id is None,
+        )
+        self._first_rows[row_id] = first_number, first_digest
         return records
 
     def recorded(
@@ -166,14 +178,23 @@ class RowReader:
 
 
 def looks_like_a_row(document: JsonValue) -> bool:
-    """Returns whether a document is a row, and neither a trace nor an event.
+    """Returns whether a document is a row or a bare MLflow trace, and neither a reasoning trace nor an event.
 
     >>> looks_like_a_row({"request": "q", "response": "a"}), looks_like_a_row({"type": "session.ended"})
     (True, False)
     """
     if not isinstance(document, dict) or "type" in document or "@type" in document:
         return False
-    return "request" in document or "inputs" in document
+    return any(name in document for name in ("request", "inputs", "trace")) or is_bare_trace(document)
+
+
+def _with_trace_in_its_column(row: Row) -> Row:
+    """Returns a document that is a bare MLflow trace as a row with a single column; any other row unchanged."""
+    return row._replace(columns={"trace": row.columns}) if is_bare_trace(row.columns) else row
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 class EvaluationRows:
@@ -192,7 +213,7 @@ class EvaluationRows:
         if self._count > MAX_ROWS:
             self._first_omitted_row = self._first_omitted_row or row.number
             return
-        yield from records_of_rows([row], self._reader.records, self._context)
+        yield from records_of_rows([_with_trace_in_its_column(row)], self._reader.records, self._context)
 
     def omitted_rows(self) -> Iterator[DocumentRecords]:
         """Yields, after the last row, one problem for all rows after the limit; nothing if no row was left out."""
@@ -212,7 +233,7 @@ def read_evaluation_rows(rows: Iterable[Row], context: InputContext) -> Iterator
 
 AGENT_EVALUATION = InputFormat(
     name="databricks-agent-evaluation",
-    description="rows of Agent Evaluation only",
+    description="rows of Agent Evaluation, or MLflow traces, only",
     read_rows=read_evaluation_rows,
     columns=COLUMNS,
 )

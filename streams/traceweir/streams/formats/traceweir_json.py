@@ -1,4 +1,4 @@
-"""Reads Traceweir's own format: traces, events and rows of Databricks Agent Evaluation, in any mixture."""
+"""Reads Traceweir's own format: traces, events, rows of Agent Evaluation and MLflow traces, in any mixture."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from traceweir.streams.formats.databricks_rows import COLUMNS, EvaluationRows, l
 from traceweir.streams.formats.documents import Document
 from traceweir.streams.formats.tables import row_of
 
-_ROW_KEYS = (b'"request"', b'"inputs"')
-"""A row has one of these keys. Bytes without these keys are not a row, so they are not parsed here."""
+_ROW_KEYS = (b'"request"', b'"inputs"', b'"trace"', b'"spans"')
+"""A row or a trace has one of these keys. Bytes without these keys are neither, so they are not parsed here."""
 
 
 def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
@@ -69,7 +69,7 @@ def _records(found: JsonObject, document: Document, context: InputContext) -> li
 
 TRACEWEIR = InputFormat(
     name="traceweir",
-    description="traces and events, or rows of Agent Evaluation",
+    description="traces and events, rows of Agent Evaluation, or MLflow traces",
     read_documents=_read,
     read_rows=read_evaluation_rows,
     columns=COLUMNS,
