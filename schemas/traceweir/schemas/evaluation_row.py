@@ -17,11 +17,12 @@ CONFLICT = "Conflicting field(s): more than one of [expected_response or expecte
 MISSING = "Missing required field(s): response or trace"
 CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
 FACTS = "must be iterable of strings like [str]"
+GUIDELINES = "must be text, a list of texts, or an object whose values are texts or lists of texts"
 TRACES = "must contain valid serialized traces"
 
 NEWER = {"inputs": "request", "outputs": "response"}
 """Names of columns in newer versions, and the corresponding older names."""
-EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context")
+EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context", "guidelines")
 """Older columns that `expectations` can contain in newer versions."""
 
 
@@ -84,6 +85,26 @@ def _chunk(number: int, chunk: object) -> object:
     return chunk
 
 
+def _guidelines(value: object) -> object:
+    """Returns the guidelines as a list of texts: a text is a single guideline, and names of guidelines are dropped."""
+    if value is None:
+        return None
+    groups = list(value.values()) if isinstance(value, dict) else [value]
+    found = [text for group in groups for text in ([group] if isinstance(group, str) else _texts(group))]
+    if any(not text.strip() for text in found):
+        raise _wrong(f"{GUIDELINES}; a text is empty")
+    return found
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise _wrong(f"{GUIDELINES}, not {_kind(value)}")
+    for number, text in enumerate(value):
+        if not isinstance(text, str):
+            raise _wrong(f"{GUIDELINES}; [{number}] is {_kind(text)}")
+    return value
+
+
 def _trace(value: JsonValue) -> JsonValue:
     if value is None:
         return None
@@ -129,7 +150,12 @@ _REQUEST: JsonObject = {
     ],
 }
 
+Facts = Annotated[list[str] | None, BeforeValidator(_facts)]
 Chunks = Annotated[list[Chunk] | None, BeforeValidator(_chunks)]
+Guidelines = Annotated[
+    list[str] | None,
+    BeforeValidator(_guidelines, json_schema_input_type=str | list[str] | dict[str, str | list[str]] | None),
+]
 
 
 class EvaluationRow(WireModel):
@@ -146,10 +172,12 @@ class EvaluationRow(WireModel):
     request: Annotated[JsonValue, BeforeValidator(_check_request), WithJsonSchema(_REQUEST)] = None
     response: Annotated[JsonValue, BeforeValidator(_check_response)] = None
     """The answer: text, or the return value of a chat completion or a chat agent."""
-    expected_facts: Annotated[list[str] | None, BeforeValidator(_facts)] = None
+    expected_facts: Facts = None
     """Facts that an answer must contain, in any wording; an empty list counts as an expectation."""
     expected_response: str | None = None
     expected_retrieved_context: Chunks = None
+    guidelines: Guidelines = None
+    """Rules for the answer, each in plain words: a text, a list of texts, or an object of them by name."""
     retrieved_context: Chunks = None
     """The result of the last retrieval."""
     trace: Annotated[JsonValue, BeforeValidator(_trace)] = None

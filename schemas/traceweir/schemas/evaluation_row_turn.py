@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from traceweir.schemas.evaluation_row import Chunk, EvaluationRow
+from traceweir.schemas.evaluation_row import EXPECTED, Chunk, EvaluationRow
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
@@ -49,13 +49,14 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
 
 
 def _reference(row: EvaluationRow) -> Reference | None:
-    expected = row.expected_response
-    if expected is None and row.expected_facts is None and row.expected_retrieved_context is None:
+    if all(getattr(row, name) is None for name in EXPECTED):
         return None
+    expected = row.expected_response
     return Reference(
         final_response=None if expected is None else Content.of(expected, "model"),
         expected_facts=row.expected_facts,
         retrieved_context=_context(row.expected_retrieved_context),
+        guidelines=row.guidelines,
     )
 
 

@@ -8,7 +8,7 @@ from traceweir.schemas.normal_form import normal_form
 
 
 class Reference(AdkModel):
-    """The expectations of an invocation: an answer or facts, tool calls, retrieved context, rubrics.
+    """The expectations of an invocation: an answer or facts, tool calls, context, rubrics, guidelines.
 
     An absent field means that there is no expectation. An empty list of tool uses means that no tool call is expected.
     """
@@ -21,6 +21,8 @@ class Reference(AdkModel):
     tool_uses: list[FunctionCall] | None = None
     retrieved_context: list[RetrievedChunk] | None = None
     rubrics: list[Rubric] | None = None
+    guidelines: list[str] | None = None
+    """Rules for the answer, each in plain words."""
 
 
 def normalised_question(text: str) -> str:

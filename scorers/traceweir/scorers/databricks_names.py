@@ -15,10 +15,13 @@ class Expected(NamedTuple):
     """Whether the row contains an expected response or expected facts."""
     context: bool = False
     """Whether the row contains expected retrieved context."""
+    guidelines: bool = False
+    """Whether the row contains guidelines."""
 
 
 RELEVANCE = "response/llm_judged/relevance_to_query/rating"
 SAFETY = "response/llm_judged/safety/rating"
+GUIDELINES = "response/llm_judged/guideline_adherence/rating"
 GROUNDEDNESS = "response/llm_judged/groundedness/rating"
 CORRECTNESS = "response/llm_judged/correctness/rating"
 CHUNK_PRECISION = "retrieval/llm_judged/chunk_relevance_precision"
@@ -32,11 +35,17 @@ LATENCY = "agent/latency_seconds"
 MAX_NAMED_UNREAD = 3
 """Maximum number of unreadable parts of an invocation that a rationale names."""
 
+
+def _with_and_without_guidelines(*expected: Expected) -> frozenset[Expected]:
+    return frozenset({*expected, *(each._replace(guidelines=True) for each in expected)})
+
+
 _NOTHING, _ANSWER = Expected(), Expected(answer=True)
 _BOTH, _CONTEXT = Expected(answer=True, context=True), Expected(context=True)
-_WITHOUT_CONTEXT_ALONE = frozenset({_NOTHING, _ANSWER, _BOTH})
-_WITH_ANSWER = frozenset({_ANSWER, _BOTH})
-_WITH_CONTEXT = frozenset({_BOTH, _CONTEXT})
+_WITHOUT_CONTEXT_ALONE = _with_and_without_guidelines(_NOTHING, _ANSWER, _BOTH)
+_WITH_ANSWER = _with_and_without_guidelines(_ANSWER, _BOTH)
+_WITH_CONTEXT = _with_and_without_guidelines(_BOTH, _CONTEXT)
+_WITH_GUIDELINES = frozenset(each._replace(guidelines=True) for each in (_NOTHING, _ANSWER, _BOTH, _CONTEXT))
 
 RUNS_ON: dict[str, frozenset[Expected]] = {
     RELEVANCE: _WITHOUT_CONTEXT_ALONE,
@@ -50,10 +59,12 @@ RUNS_ON: dict[str, frozenset[Expected]] = {
     CORRECTNESS: _WITH_ANSWER,
     SUFFICIENCY: _WITH_ANSWER,
     RECALL: _WITH_CONTEXT,
+    GUIDELINES: _WITH_GUIDELINES,
 }
 """The table of computed metrics in Databricks' input schema, in its order.
 
-The table does not contain latency, which runs with the same expectations as the token counts.
+The table contains neither latency, which runs with the same expectations as the token counts, nor guideline
+adherence, which runs where the row has guidelines.
 """
 
 ALIASES: dict[str, str] = {
@@ -71,10 +82,12 @@ ALIASES: dict[str, str] = {
     "correctness": CORRECTNESS,
     "relevance_to_query": RELEVANCE,
     "safety": SAFETY,
+    "guideline_adherence": GUIDELINES,
+    "guidelines": GUIDELINES,
     "groundedness": GROUNDEDNESS,
     "context_sufficiency": SUFFICIENCY,
 }
-"""Other names of the metrics: short names, and names of the `databricks-agents` package. Results use the full name."""
+"""Other names of the metrics: short names, and names of databricks-agents and MLflow. Results use the full name."""
 
 
 def full_name(metric: str) -> str:
@@ -96,11 +109,14 @@ def short_name(metric: str) -> str:
 
 
 def expected_of(reference: Reference | None) -> Expected:
-    """Returns the expectations in a reference; an empty list of facts or chunks counts as an expectation."""
+    """Returns the expectations in a reference.
+
+    An empty list of facts or chunks counts as an expectation; an empty list of guidelines does not.
+    """
     if reference is None:
         return Expected()
     answer = reference.final_response is not None or reference.expected_facts is not None
-    return Expected(answer, reference.retrieved_context is not None)
+    return Expected(answer, reference.retrieved_context is not None, bool(reference.guidelines))
 
 
 def reason_with_unread(invocation: Invocation, reason: str) -> str:

@@ -126,6 +126,36 @@ def test_a_row_that_expects_nothing_has_no_reference() -> None:
     assert turn(response="a", expected_facts=[]).reference == Reference(expected_facts=[])
 
 
+@pytest.mark.parametrize(
+    ("guidelines", "read"),
+    [
+        ("Be kind.", ["Be kind."]),
+        (["Be kind.", "Be brief."], ["Be kind.", "Be brief."]),
+        ({"tone": ["Be kind.", "Be calm."], "length": "Be brief."}, ["Be kind.", "Be calm.", "Be brief."]),
+        ([], []),
+    ],
+)
+def test_the_guidelines_of_a_row_are_in_its_reference(guidelines: Any, read: list[str]) -> None:
+    for row in ({"guidelines": guidelines}, {"expectations": {"guidelines": guidelines}}):
+        assert turn(response="a", **row).reference == Reference(guidelines=read)
+
+
+@pytest.mark.parametrize(
+    ("guidelines", "why"),
+    [
+        (7, ", not a number (got 7)"),
+        (["Be kind.", 7], "; [1] is a number"),
+        ({"tone": 7}, ", not a number"),
+        ({"tone": [["Be kind."]]}, "; [0] is a list"),
+        (["Be kind.", " "], "; a text is empty"),
+    ],
+)
+def test_guidelines_in_another_shape_are_rejected(guidelines: Any, why: str) -> None:
+    rule = "must be text, a list of texts, or an object whose values are texts or lists of texts"
+    found = refusal(row={"request": "q", "response": "a", "guidelines": guidelines})
+    assert found == f"invocation.recorded.row.guidelines: {rule}{why}"
+
+
 def test_a_column_that_is_null_is_absent() -> None:
     nothing = ("request_id", "expected_facts", "expected_retrieved_context", "retrieved_context", "trace")
     assert turn(response="a", **dict.fromkeys(nothing)) == turn(response="a")
@@ -146,7 +176,7 @@ def test_inputs_can_replace_the_request() -> None:
 def test_the_column_names_of_newer_versions_are_accepted() -> None:
     expectations = {"expected_facts": ["f"], "expected_retrieved_context": ["d"], "guidelines": ["Be kind."]}
     newer = {"inputs": {"query": "q"}, "outputs": "a", "expectations": expectations}
-    older = {"request": {"query": "q"}, "response": "a", "expected_facts": ["f"], "expected_retrieved_context": ["d"]}
+    older = {"request": {"query": "q"}, "response": "a"} | expectations
     [(found, expected)] = zip(
         turns_of(make_session("s", events=[event(row=newer)])),
         turns_of(make_session("s", events=[event(row=older)])),

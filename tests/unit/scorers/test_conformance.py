@@ -13,6 +13,7 @@ from traceweir_brevity import Brevity
 from traceweir.schemas.invocation import Rubric
 from traceweir.scorers import Measurement, ResponseMatch, Scorer, Subject, ToolTrajectory, TraceValue
 from traceweir.scorers.evaluation.registry import BUILT_IN
+from traceweir.scorers.judged.databricks_ratings import GuidelineAdherence
 from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
 from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
@@ -39,10 +40,12 @@ SCORERS: list[Scorer] = [
     *(
         kind()
         for kind in BUILT_IN.values()
-        if kind not in (TrajectorySingleToolUse, ToolCallAccuracy) and not issubclass(kind, RubricBased)
+        if kind not in (TrajectorySingleToolUse, ToolCallAccuracy, GuidelineAdherence)
+        and not issubclass(kind, RubricBased)
     ),
     RubricBasedFinalResponseQuality(rubrics=[SHORT]),
     RubricBasedToolUseQuality(rubrics=[SHORT]),
+    GuidelineAdherence(guidelines=["The answer is polite."]),
     Hallucinations(evaluate_intermediate_nl_responses=True),
     TrajectorySingleToolUse(tool_name="find"),
     ToolCallAccuracy(expected_tool="find"),

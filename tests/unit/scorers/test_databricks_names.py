@@ -142,7 +142,7 @@ def test_the_gate_can_require_a_metric_by_an_alias() -> None:
             (
                 "sampling: 'safet' is not among the criteria; did you mean 'safety'? "
                 "Known: chunk_relevance_precision, context_sufficiency, correctness, document_recall, groundedness, "
-                "input_token_count, latency_seconds, output_token_count, relevance_to_query, "
+                "guideline_adherence, input_token_count, latency_seconds, output_token_count, relevance_to_query, "
                 "safety, total_token_count"
             ),
         ),

@@ -12,6 +12,7 @@ from traceweir.scorers.judged.databricks_ratings import (
     ContextSufficiency,
     Correctness,
     Groundedness,
+    GuidelineAdherence,
     RelevanceToQuery,
     SafetyRating,
 )
@@ -62,6 +63,7 @@ BUILT_IN: dict[str, type[Scorer]] = {
     databricks_names.GROUNDEDNESS: Groundedness,
     databricks_names.SUFFICIENCY: ContextSufficiency,
     databricks_names.CHUNK_PRECISION: ChunkRelevancePrecision,
+    databricks_names.GUIDELINES: GuidelineAdherence,
     databricks_names.RECALL: DocumentRecall,
     databricks_names.TOTAL_TOKENS: TotalTokenCount,
     databricks_names.INPUT_TOKENS: InputTokenCount,

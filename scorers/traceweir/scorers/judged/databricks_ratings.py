@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator, field_validator
 
 from traceweir.schemas.evaluation_row import CONFLICT
 from traceweir.schemas.invocation import Invocation
@@ -14,6 +17,10 @@ from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judged.evidence import answer_of, retrieved_context_of
 from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.judged.yes_no_rating import RatingOptions, YesNoRating, request_of
+
+
+def _as_list(guidelines: object) -> object:
+    return [guidelines] if isinstance(guidelines, str) else guidelines
 
 
 class Correctness(YesNoRating):
@@ -97,6 +104,41 @@ class ContextSufficiency(YesNoRating):
         }
 
 
+class GuidelineAdherence(YesNoRating):
+    """Returns 1 if the response keeps to all guidelines that apply, also if none applies, else 0.
+
+    The guidelines are those of the criterion and those of the reference, in a single question. This is `Guidelines`
+    and `ExpectationsGuidelines` of MLflow 3, and `guideline_adherence` of Databricks Agent Evaluation.
+
+    >>> GuidelineAdherence(guidelines="The response is polite.").guidelines
+    ['The response is polite.']
+    """
+
+    metric = databricks_names.GUIDELINES
+    template, adjective = "guideline_adherence", "in line with the guidelines"
+    guidelines: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = []
+    """Guidelines for every response, in addition to those of the reference; a text is a single guideline."""
+
+    @field_validator("guidelines")
+    @classmethod
+    def _check_text(cls, guidelines: list[str]) -> list[str]:
+        if not all(guideline.strip() for guideline in guidelines):
+            raise ValueError("a guideline must not be empty; remove it, or write what the response must or must not do")
+        return guidelines
+
+    def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
+        """Returns the guidelines, the question and the response."""
+        stated = [*self.guidelines, *((reference and reference.guidelines) or ())]
+        applied = [guideline for guideline in dict.fromkeys(stated) if guideline.strip()]
+        if not applied:
+            raise MissingInput("there are no guidelines: neither the criterion nor the reference has one")
+        return {
+            "guidelines": _lines(applied),
+            "question": request_of(invocation, reference),
+            "response": _response(invocation),
+        }
+
+
 class SafetyRating(Safety):
     """Returns 1 if a judge finds that the final response complies with the policy of `safety_v1`, else 0.
 
@@ -119,19 +161,24 @@ def _response(invocation: Invocation) -> str:
 
 
 def _expected(reference: Reference | None) -> str:
-    """Returns the expected response unchanged, or each expected fact as a line of JSON.
-
-    JSON escapes line breaks, so that a line break inside a fact cannot look like the start of the next fact.
-    """
+    """Returns the expected response unchanged, or each expected fact as a line of JSON."""
     if reference is not None and reference.expected_facts is not None:
         if reference.final_response is not None:
             raise ValueError(CONFLICT)
         if not reference.expected_facts:
             raise MissingInput("the list of expected facts is empty")
-        return "\n".join(json.dumps(fact, ensure_ascii=False) for fact in reference.expected_facts)
+        return _lines(reference.expected_facts)
     if reference is None or reference.final_response is None or not reference.final_response.text:
         raise MissingInput("no reference says which response or facts were expected")
     return reference.final_response.text
+
+
+def _lines(texts: Iterable[str]) -> str:
+    """Returns each text as a line of JSON.
+
+    JSON escapes line breaks, so that a line break inside a text cannot look like the start of the next text.
+    """
+    return "\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 def _context(invocation: Invocation) -> str:

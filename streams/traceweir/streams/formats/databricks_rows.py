@@ -44,7 +44,7 @@ def request(cell: str) -> JsonValue:
 
 COLUMNS: Mapping[str, ReadCell] = {
     **dict.fromkeys((*EvaluationRow.model_fields, *NEWER), text),
-    **dict.fromkeys(("expected_facts", "expected_retrieved_context", "retrieved_context"), json_or_text),
+    **dict.fromkeys(("expected_facts", "expected_retrieved_context", "retrieved_context", "guidelines"), json_or_text),
     **dict.fromkeys(("inputs", "expectations"), json_or_text),
     "request": request,
     "execution_time_ms": number,

@@ -17,7 +17,7 @@ from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk, Ru
 from traceweir.schemas.reference import Reference
 from traceweir.scorers import Scorer, Subject
 from traceweir.scorers.judged.chunk_relevance import ChunkRelevancePrecision
-from traceweir.scorers.judged.databricks_ratings import Correctness, RelevanceToQuery
+from traceweir.scorers.judged.databricks_ratings import Correctness, GuidelineAdherence, RelevanceToQuery
 from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
 from traceweir.scorers.judged.hallucination_replies import read_labels, read_sentences
 from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
@@ -33,6 +33,7 @@ from traceweir.scorers.scripted_judge import ScriptedJudge
 R1 = Rubric(rubric_id="r1", rubric_content={"text_property": "Is concise."})
 R2 = Rubric(rubric_id="r2", rubric_content={"text_property": "Is polite."})
 ONCE = {"num_samples": 1}
+GUIDED = GuidelineAdherence(guidelines="The answer is polite.")
 EACH = pytest.mark.parametrize("said", HOSTILE, ids=[f"{number}" for number in range(len(HOSTILE))])
 FENCES = ("{}", "```json\n{}\n```", "\n  {}\n")
 
@@ -81,7 +82,7 @@ async def test_a_quotation_does_not_make_a_response_safe_or_unsafe(said: str, re
 
 @EACH
 @pytest.mark.parametrize(("real", "number"), [("yes", 1.0), ("no", 0.0)])
-@pytest.mark.parametrize("scorer", [Correctness(), RelevanceToQuery(), ChunkRelevancePrecision()], ids=repr)
+@pytest.mark.parametrize("scorer", [Correctness(), RelevanceToQuery(), ChunkRelevancePrecision(), GUIDED], ids=repr)
 async def test_a_quotation_does_not_change_a_rating(said: str, real: str, number: float, scorer: Scorer) -> None:
     for first in ({"rationale": f"It says: {said}", "result": real}, {"result": real, "rationale": said}):
         assert await value(scorer, said, first) == number

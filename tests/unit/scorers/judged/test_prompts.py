@@ -29,6 +29,7 @@ from traceweir.scorers.judged.databricks_ratings import (
     ContextSufficiency,
     Correctness,
     Groundedness,
+    GuidelineAdherence,
     RelevanceToQuery,
     SafetyRating,
 )
@@ -93,6 +94,7 @@ ASKED: dict[str, tuple[Scorer, Invocation, int]] = {
     "correctness.facts": (Correctness(), FULL, 0),
     "relevance_to_query": (RelevanceToQuery(), FULL, 0),
     "groundedness": (Groundedness(), FULL, 0),
+    "guideline_adherence": (GuidelineAdherence(guidelines=["The answer names a train.", "No {prices}."]), FULL, 0),
     "context_sufficiency": (ContextSufficiency(), FULL, 0),
     "chunk_relevance": (ChunkRelevancePrecision(), FULL, 0),
 }
@@ -110,7 +112,8 @@ async def asked(name: str) -> list[Question]:
             replies.append(question)
             return await agreeable.ask(question)
 
-    expected = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."))
+    rules = ["No {prices}.", 'A guideline of two lines,\n"and quotes".'] if name == "guideline_adherence" else None
+    expected = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."), guidelines=rules)
     reference = FACTS if name.endswith(".facts") else expected
     await scorer.score(Subject(invocation=invocation, reference=reference, judge=Listening()))  # type: ignore[misc]
     return replies

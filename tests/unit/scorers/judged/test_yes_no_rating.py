@@ -13,7 +13,7 @@ from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Cost, Score
 from traceweir.schemas.turns import Turn
-from traceweir.scorers import read_plan
+from traceweir.scorers import ConfigError, read_plan
 from traceweir.scorers.databricks_names import RUNS_ON, short_name
 from traceweir.scorers.judge import BudgetSpent, JudgeFailed
 from traceweir.scorers.judged.yes_no_rating import read_rating
@@ -33,18 +33,19 @@ ANSWERED = Invocation(
     retrieved_context=CHUNKS,
 )
 FACTS = Reference(expected_facts=["It is KTX 121.", "It leaves\nat 9."])
-RATINGS = ["correctness", "relevance_to_query", "groundedness", "context_sufficiency"]
+FACTS_AND_GUIDELINES = FACTS.model_copy(update={"guidelines": ["Be brief."]})
+RATINGS = ["correctness", "relevance_to_query", "groundedness", "context_sufficiency", "guideline_adherence"]
 SINGLE = [*RATINGS, "safety"]
 PRECISION = "chunk_relevance_precision"
 
 
 async def rated(metric: str, judge: Any, *turns: Turn, **options: Any) -> list[Score]:
     plan = read_plan({"criteria": {metric: {"threshold": 0.5, **options}}})
-    return await scores_of(plan, turns or [Turn(ANSWERED, FACTS)], make_session(), judge=judge)
+    return await scores_of(plan, turns or [Turn(ANSWERED, FACTS_AND_GUIDELINES)], make_session(), judge=judge)
 
 
 def without(**changes: Any) -> Turn:
-    return Turn(ANSWERED.model_copy(update=changes), FACTS)
+    return Turn(ANSWERED.model_copy(update=changes), FACTS_AND_GUIDELINES)
 
 
 @pytest.mark.parametrize("metric", RATINGS)
@@ -98,7 +99,19 @@ CONTENTLESS = "none of the retrieved chunks has content"
         (["correctness"], Turn(ANSWERED, Reference(final_response=Content.of(""))), NOTHING),
         (["correctness"], Turn(ANSWERED, Reference(expected_facts=[])), "the list of expected facts is empty"),
         ([*RATINGS, PRECISION], without(user_content=None), "there is no request"),
-        (["correctness", "relevance_to_query", "groundedness"], without(final_response=None), "there is no response"),
+        (
+            ["correctness", "relevance_to_query", "groundedness", "guideline_adherence"],
+            without(final_response=None),
+            "there is no response",
+        ),
+        *(
+            (
+                ["guidelines"],
+                Turn(ANSWERED, reference),
+                "there are no guidelines: neither the criterion nor the reference has one",
+            )
+            for reference in (None, FACTS, Reference(guidelines=[]), Reference(guidelines=[" "]))
+        ),
         (["safety"], without(final_response=None), "there is no final response that could be unsafe"),
         (["groundedness", "context_sufficiency", PRECISION], without(retrieved_context=None), "nothing was retrieved"),
         (["groundedness", "context_sufficiency", PRECISION], without(retrieved_context=[]), "nothing was retrieved"),
@@ -128,6 +141,25 @@ async def test_each_fact_is_a_line_of_the_prompt() -> None:
     judge = ScriptedJudge(YES)
     await rated("correctness", judge)
     assert '>\n"It is KTX 121."\n"It leaves\\nat 9."\n</expected' in judge.asked[0].prompt
+
+
+async def test_each_guideline_of_criterion_and_reference_is_a_line_of_one_question() -> None:
+    judge = ScriptedJudge(NO)
+    rules = Reference(guidelines=["Be\nbrief.", "Be kind."])
+    score, _ = await rated("guidelines", judge, Turn(ANSWERED, rules), guidelines=["Be kind.", "Name the train."])
+    assert '>\n"Be kind."\n"Name the train."\n"Be\\nbrief."\n</guidelines' in judge.asked[0].prompt
+    assert (score.metric, score.value) == ("response/llm_judged/guideline_adherence/rating", 0.0)
+    assert score.rationale == "0 of 1 votes find it in line with the guidelines: it is not"
+
+
+def test_the_guidelines_of_a_criterion_are_part_of_its_digest_and_are_checked() -> None:
+    def plan(guidelines: JsonValue) -> Any:
+        return read_plan({"criteria": {"guidelines": {"threshold": 1, "guidelines": guidelines}}}).metrics[0]
+
+    assert plan("Be kind.") == plan(["Be kind."])
+    assert plan("Be kind.").digest != plan("Be brief.").digest
+    with pytest.raises(ConfigError, match=r"criteria.guidelines.guidelines: a guideline must not be empty"):
+        plan(["Be kind.", " "])
 
 
 async def test_only_chunks_with_content_are_shown() -> None:
@@ -237,6 +269,12 @@ def test_a_reply_without_a_rating_has_none(reply: str) -> None:
         (None, ["relevance_to_query", "safety", "groundedness", PRECISION]),
         (FACTS, ["relevance_to_query", "safety", "groundedness", PRECISION, "correctness", "context_sufficiency"]),
         (Reference(retrieved_context=CHUNKS), []),
+        (Reference(retrieved_context=CHUNKS, guidelines=["Be brief."]), ["guideline_adherence"]),
+        (
+            Reference(guidelines=["Be brief."]),
+            ["relevance_to_query", "safety", "groundedness", PRECISION, "guideline_adherence"],
+        ),
+        (Reference(guidelines=[]), ["relevance_to_query", "safety", "groundedness", PRECISION]),
     ],
 )
 async def test_the_expectations_decide_which_ratings_run(reference: Reference | None, judged: list[str]) -> None:
