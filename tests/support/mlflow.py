@@ -24,6 +24,15 @@ def mlflow_run(question: str = "What is RAG?", answer: str = "Retrieval with gen
     return mlflow_trace(mlflow_span("root", "AGENT", None, answer, attributes=inputs), **info)
 
 
+def expectation(name: str, value: Any, **changes: Any) -> dict[str, Any]:
+    """Returns an assessment as MLflow 3 writes it: lists and objects are JSON text."""
+    plain = isinstance(value, str | int | float | bool)
+    serialized = {"serialized_value": {"serialization_format": "JSON_FORMAT", "value": json.dumps(value)}}
+    source = {"source_type": "HUMAN", "source_id": "kim@example.com"}
+    found = {"assessment_name": name, "source": source, "expectation": {"value": value} if plain else serialized}
+    return found | changes
+
+
 def usage(read: int | None = None, written: int | None = None, key: str = "usage") -> dict[str, Any]:
     return {key: {"prompt_tokens": read, "completion_tokens": written}}
 

@@ -158,6 +158,15 @@ Guidelines = Annotated[
 ]
 
 
+class Expectations(WireModel):
+    """What is expected of a response, wherever it stands: in the columns of a row, or in a trace."""
+
+    expected_facts: Facts = None
+    expected_response: str | None = None
+    expected_retrieved_context: Chunks = None
+    guidelines: Guidelines = None
+
+
 class EvaluationRow(WireModel):
     """A request, the agent's response, and the expectations. A column that is null counts as absent.
 

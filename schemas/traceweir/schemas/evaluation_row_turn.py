@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from traceweir.schemas.evaluation_row import EXPECTED, Chunk, EvaluationRow
+from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
@@ -20,13 +20,13 @@ class RecordedRow(NamedTuple):
 
     invocation: Invocation
     reference: Reference | None
-    """The expectations of the row; None if it contains none."""
+    """The expectations of the row and of its trace; None if there are none."""
 
 
 def read_row(row: EvaluationRow) -> RecordedRow:
     """Returns the invocation of a row and its reference. The columns of the row take precedence over its trace."""
     trace = MlflowTrace() if row.trace is None else read_mlflow_trace(row.trace)
-    return RecordedRow(_invocation(row, trace), _reference(row))
+    return RecordedRow(_invocation(row, trace), _reference(_expected(row, trace.expectations)))
 
 
 def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
@@ -48,16 +48,39 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
     )
 
 
-def _reference(row: EvaluationRow) -> Reference | None:
-    if all(getattr(row, name) is None for name in EXPECTED):
-        return None
-    expected = row.expected_response
-    return Reference(
-        final_response=None if expected is None else Content.of(expected, "model"),
-        expected_facts=row.expected_facts,
-        retrieved_context=_context(row.expected_retrieved_context),
-        guidelines=row.guidelines,
+def _expected(row: EvaluationRow, in_trace: Expectations) -> Expectations:
+    """Returns the expectations of a row, and those of its trace about which the row says nothing.
+
+    Expected facts and an expected response say the same thing in two ways: a row that has one has both.
+    """
+    has_answer = row.expected_facts is not None or row.expected_response is not None
+    facts, response = (
+        (row.expected_facts, row.expected_response)
+        if has_answer
+        else (in_trace.expected_facts, in_trace.expected_response)
     )
+    context, guidelines = row.expected_retrieved_context, row.guidelines
+    return Expectations(
+        expected_facts=facts,
+        expected_response=response,
+        expected_retrieved_context=in_trace.expected_retrieved_context if context is None else context,
+        guidelines=in_trace.guidelines if guidelines is None else guidelines,
+    )
+
+
+def _reference(expected: Expectations) -> Reference | None:
+    if expected == _NOTHING_EXPECTED:
+        return None
+    response = expected.expected_response
+    return Reference(
+        final_response=None if response is None else Content.of(response, "model"),
+        expected_facts=expected.expected_facts,
+        retrieved_context=_context(expected.expected_retrieved_context),
+        guidelines=expected.guidelines,
+    )
+
+
+_NOTHING_EXPECTED = Expectations()
 
 
 def _context(chunks: list[Chunk] | None) -> list[RetrievedChunk] | None:

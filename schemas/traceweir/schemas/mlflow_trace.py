@@ -1,4 +1,4 @@
-"""Reads an MLflow trace for an evaluation: answer, retrieved context, tool calls, tokens and duration.
+"""Reads an MLflow trace for an evaluation: question, answer, context, tool calls, tokens, duration, expectations.
 
 The rules are those of Databricks Agent Evaluation (`databricks-agents` 0.22 and 1.13). A part that cannot be read is
 absent, and `unread` contains the reason. Only a document that is not a trace is an error.
@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.evaluation_row import Expectations
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
+from traceweir.schemas.mlflow_assessments import trace_expectations
 from traceweir.schemas.mlflow_spans import (
     INPUTS,
     MESSAGES,
@@ -45,6 +47,8 @@ class MlflowTrace:
     tool_responses: list[FunctionResponse] = field(default_factory=list)
     token_usage: TokenUsage | None = None
     latency_seconds: float | None = None
+    expectations: Expectations = field(default_factory=Expectations)
+    """The expectations that were attached to the trace as assessments."""
     unread: list[str] = field(default_factory=list)
     """A sentence for each part of the trace that could not be read."""
 
@@ -73,6 +77,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
         tool_responses=responses,
         token_usage=trace_token_usage(tree, unread),
         latency_seconds=_latency(tree.info, unread),
+        expectations=trace_expectations(tree.info, unread),
         unread=unread,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.support.mlflow import documents, mlflow_run, mlflow_span, mlflow_trace, usage
+from tests.support.mlflow import documents, expectation, mlflow_run, mlflow_span, mlflow_trace, usage
 from tests.support.scoring import NOW, make_session
 
 from traceweir.schemas import evaluation_row
@@ -119,6 +119,67 @@ def test_the_columns_of_the_row_take_precedence_over_its_trace() -> None:
 def test_the_endpoints_duration_is_the_latency_unless_the_trace_contains_one() -> None:
     assert turn(response="a", execution_time_ms=250).invocation.latency_seconds == 0.25
     assert turn(trace=TRACE, execution_time_ms=250).invocation.latency_seconds == 1.5
+
+
+ASSESSED = mlflow_run(
+    assessments=[
+        expectation("expected_facts", ["a fact"]),
+        expectation("expected_retrieved_context", [{"doc_uri": "d1"}, "d2"]),
+        expectation("guidelines", ["Be kind."]),
+        expectation("language", "en"),
+    ]
+)
+
+
+def test_the_expectations_among_the_assessments_of_a_trace_are_its_reference() -> None:
+    assert turn(trace=ASSESSED).reference == Reference(
+        expected_facts=["a fact"],
+        retrieved_context=[RetrievedChunk(doc_uri="d1"), RetrievedChunk(doc_uri="d2")],
+        guidelines=["Be kind."],
+    )
+    trace = mlflow_run(assessments=[expectation("expected_response", "r"), expectation("guidelines", "Be kind.")])
+    expected = Reference(final_response=Content.of("r", "model"), guidelines=["Be kind."])
+    assert turn(trace=trace).reference == expected
+
+
+def test_the_expectations_of_the_row_take_precedence_over_those_of_its_trace() -> None:
+    expected = turn(trace=ASSESSED, expected_response="r", expected_retrieved_context=[]).reference
+    assert expected == Reference(final_response=Content.of("r", "model"), retrieved_context=[], guidelines=["Be kind."])
+
+
+def test_the_last_valid_expectation_of_a_name_counts() -> None:
+    assessments = [
+        expectation("expected_response", "first"),
+        expectation("expected_response", "last"),
+        expectation("expected_response", "overridden", valid=False),
+    ]
+    assert turn(trace=mlflow_run(assessments=assessments)).reference == Reference(
+        final_response=Content.of("last", "model")
+    )
+
+
+@pytest.mark.parametrize(
+    ("assessment", "why"),
+    [
+        (expectation("expected_facts", 7), "'expected_facts' of the trace: must be iterable of strings like [str], "),
+        (expectation("expected_response", ["r"]), "'expected_response' of the trace: Input should be a valid string"),
+        (expectation("guidelines", [" "]), "'guidelines' of the trace: must be text, a list of texts, or an object "),
+        (
+            expectation("guidelines", "", expectation={"serialized_value": {"value": "["}}),
+            "'guidelines' of the trace is not JSON",
+        ),
+    ],
+)
+def test_an_expectation_in_another_shape_is_named_and_affects_no_other(assessment: dict[str, Any], why: str) -> None:
+    found = turn(trace=mlflow_run(assessments=[assessment, expectation("expected_retrieved_context", ["d"])]))
+    assert found.reference == Reference(retrieved_context=[RetrievedChunk(doc_uri="d")])
+    [sentence] = found.invocation.unread or []
+    assert sentence.startswith(f"the expectation {why}")
+
+
+@pytest.mark.parametrize("assessments", [None, {}, [None], [{"assessment_name": 7}], [{"expectation": {}}]])
+def test_assessments_in_another_shape_are_ignored(assessments: Any) -> None:
+    assert turn(trace=mlflow_run(assessments=assessments)).reference is None
 
 
 def test_a_row_that_expects_nothing_has_no_reference() -> None:
