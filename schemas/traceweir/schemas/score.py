@@ -57,7 +57,15 @@ class Score(WireModel):
     scorer_version: str
     config_digest: str
     occurred_at: Timestamp
+    """The timestamp of the session's last record: when the data was complete, by the clock of Kafka."""
+    started_at: Timestamp | None = None
+    """When the measured subject began, by the agents' own clock, in UTC.
+
+    For an invocation, the earliest `occurred_at` of its events; for a trace, its `created_at`; for a session, the
+    earliest of both. A revision changes this time only if an earlier event came late. Null if no time is known.
+    """
     evaluated_at: Timestamp
+    """When the score was computed."""
 
     def wire(self) -> bytes:
         """Returns the Score as JSON, as on the topic `results`."""

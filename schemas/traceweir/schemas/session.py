@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from traceweir.schemas.base import Identifier, Timestamp, WireModel
 from traceweir.schemas.events import InvocationEvent
+from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import PipelineTrace
 
 Closed = Literal["session.ended", "idle", "size_limit", "session_limit"]
@@ -34,3 +36,10 @@ class Session(WireModel):
     last_record_at: Timestamp
     events: list[InvocationEvent]
     traces: list[PipelineTrace]
+
+    @property
+    def started_at(self) -> datetime | None:
+        """The earliest known time of an event or a trace, by the agents' clock; None if no time is known."""
+        first = next((known for event in self.events if (known := known_time(event.occurred_at))), None)
+        times = [first, *(known_time(trace.created_at) for trace in self.traces)]
+        return min((moment for moment in times if moment is not None), default=None)

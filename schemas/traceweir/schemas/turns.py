@@ -32,6 +32,7 @@ from traceweir.schemas.invocation import (
 )
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import Session
+from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
 
 _CALLS = ("tool_call", "error_recovery")
@@ -45,6 +46,8 @@ class Turn:
     reference: Reference | None = None
     reference_id: str | None = None
     app_name: str = ""
+    started_at: datetime | None = None
+    """The earliest known `occurred_at` of the invocation's events, in UTC; None if no time is known."""
 
 
 def turns_of(session: Session) -> list[Turn]:
@@ -71,7 +74,7 @@ def turns_of(session: Session) -> list[Turn]:
             turn = open_turns[key] = _OpenTurn(event.invocation_id)
         turn.add(event)
     if not open_turns:
-        return [Turn(derived_invocation(trace)) for trace in session.traces]
+        return [Turn(derived_invocation(trace), started_at=known_time(trace.created_at)) for trace in session.traces]
     return _with_unique_ids([turn.close(index) for index, turn in enumerate(open_turns.values())])
 
 
@@ -123,6 +126,7 @@ class _OpenTurn:
     input_tokens: int | None = None
     output_tokens: int | None = None
     began: float = 0.0
+    first: datetime | None = None
     started: datetime | None = None
     completed: datetime | None = None
     recorded: Invocation | None = None
@@ -132,6 +136,7 @@ class _OpenTurn:
 
     def add(self, event: InvocationEvent) -> None:
         self.began = self.began or event.occurred_at.timestamp()
+        self.first = self.first or known_time(event.occurred_at)  # the events of a session are in the order of time
         self.reference = event.reference or self.reference
         self.reference_id = event.reference_id or self.reference_id
         self.app_name = event.app_name or self.app_name
@@ -183,7 +188,7 @@ class _OpenTurn:
                 unread=None,
                 derived=False,
             )
-        return Turn(invocation, self.reference, self.reference_id, self.app_name)
+        return Turn(invocation, self.reference, self.reference_id, self.app_name, self.first)
 
     def _latency(self) -> float | None:
         if self.started is None or self.completed is None or self.completed < self.started:

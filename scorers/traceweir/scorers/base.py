@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -34,6 +35,8 @@ class Subject:
     reference: Reference | None = None
     judge: Judge | None = None
     """The judge that the scorer can ask; always set for a scorer that is `judged`."""
+    started_at: datetime | None = None
+    """When the subject began, by the agents' own clock, in UTC; None if unknown."""
 
     @property
     def response(self) -> str:

@@ -12,6 +12,7 @@ from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import NotEvaluated, Score
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
+from traceweir.schemas.times import known_time
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
@@ -59,6 +60,7 @@ async def evaluate(
     subjects: dict[Level, list[Subject]] = {}
     measured: list[list[Subject]] = []
     point = sampling_point(session.session_id)
+    began = _start_of(session, turns)
     started: list[list[Outcome | Awaitable[Measurement]]] = []
     timeouts_s: list[float] = []
     for metric in plan.metrics:
@@ -70,7 +72,7 @@ async def evaluate(
             measured.append([])
             continue
         if scorer.level not in subjects:
-            subjects[scorer.level] = _subjects(scorer.level, session, turns, judge)
+            subjects[scorer.level] = _subjects(scorer.level, session, turns, judge, began)
         measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
         started.append([_start(scorer, subject) for subject in measured[-1]])
     outcomes = await _await_all(started, timeouts_s)
@@ -82,18 +84,18 @@ async def evaluate(
             reason = Unmeasured(
                 "unsupported", f"{metric.name} is a metric of another system that Traceweir does not compute"
             )
-            scores.append(write.score(metric, "session", session.session_id, reason))
+            scores.append(write.score(metric, "session", session.session_id, reason, began))
         elif point >= plan.sampling[metric.name]:
             reason = Unmeasured("sampled_out", f"{plan.sampling[metric.name]:g} of all sessions are measured")
-            scores.append(write.score(metric, "session", session.session_id, reason))
+            scores.append(write.score(metric, "session", session.session_id, reason, began))
         else:
             level = metric.scorer.level
             for subject, outcome in zip(metric_subjects, metric_outcomes, strict=True):
-                scores.append(write.score(metric, level, _id_of(subject), outcome))
+                scores.append(write.score(metric, level, _id_of(subject), outcome, subject.started_at))
             if level == "invocation" and (metric_subjects or metric.runs_on is None):
                 ids = [_id_of(subject) for subject in metric_subjects]
                 total = _aggregated(metric.scorer, ids, metric_outcomes)
-                scores.append(write.score(metric, "session", session.session_id, total))
+                scores.append(write.score(metric, "session", session.session_id, total, began))
     return scores
 
 
@@ -109,15 +111,32 @@ def sampling_point(session_id: str) -> float:
     return int.from_bytes(hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).digest()[:6]) / 2**48
 
 
-def _subjects(level: Level, session: Session, turns: Sequence[Turn], judge: Judge | None) -> list[Subject]:
+def _start_of(session: Session, turns: Sequence[Turn]) -> datetime | None:
+    """Returns when the session began; a conversation from a file has no events, but its invocations can have times."""
+    times = [session.started_at, *(turn.started_at for turn in turns)]
+    return min((moment for moment in times if moment is not None), default=None)
+
+
+def _subjects(
+    level: Level, session: Session, turns: Sequence[Turn], judge: Judge | None, began: datetime | None
+) -> list[Subject]:
     if level == "invocation":
         return [
-            Subject(session=session, invocation=turn.invocation, reference=turn.reference, judge=judge)
+            Subject(
+                session=session,
+                invocation=turn.invocation,
+                reference=turn.reference,
+                judge=judge,
+                started_at=turn.started_at,
+            )
             for turn in turns
         ]
     if level == "trace":
-        return [Subject(session=session, trace=trace, judge=judge) for trace in session.traces]
-    return [Subject(session=session, judge=judge)]
+        return [
+            Subject(session=session, trace=trace, judge=judge, started_at=known_time(trace.created_at))
+            for trace in session.traces
+        ]
+    return [Subject(session=session, judge=judge, started_at=began)]
 
 
 def _id_of(subject: Subject) -> str:

@@ -15,6 +15,7 @@ from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Score, Status, result_id
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
+from traceweir.schemas.times import known_time
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
@@ -25,7 +26,7 @@ def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement
     """Returns the Score of a trace value, with the gate's threshold."""
     metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(_embedder(candidate)))
     writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
-    return writer.score(metric, "trace", candidate.trace.id, measurement)
+    return writer.score(metric, "trace", candidate.trace.id, measurement, known_time(candidate.trace.created_at))
 
 
 def decision_score(
@@ -48,7 +49,8 @@ def decision_score(
         details={**details, "decision": decision, "reasons": list(reasons)},
     )
     writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
-    return writer.score(metric, "trace", candidate.trace.id, measured, version=GATE_VERSION)
+    began = known_time(candidate.trace.created_at)
+    return writer.score(metric, "trace", candidate.trace.id, measured, began, version=GATE_VERSION)
 
 
 def _embedder(candidate: Candidate) -> str | None:
@@ -66,29 +68,37 @@ class ScoreWriter:
         self.config_digest = plan.digest
         self.now = now
 
-    def score(self, metric: Metric, level: Level, subject_id: str, outcome: Outcome, version: str = "") -> Score:
-        """Returns the Score of an outcome.
+    def score(
+        self,
+        metric: Metric,
+        level: Level,
+        subject_id: str,
+        outcome: Outcome,
+        started_at: datetime | None,
+        version: str = "",
+    ) -> Score:
+        """Returns the Score of an outcome, for a subject that began at `started_at`.
 
         The status is PASSED if the value is at least the threshold or there is no threshold, FAILED if the value is
         less, and NOT_EVALUATED without a value. A measurement that violates the Score's schema becomes NOT_EVALUATED
         `error`.
         """
         if isinstance(outcome, Unmeasured):
-            return self._score(metric, level, subject_id, version, None, "NOT_EVALUATED", outcome)
+            return self._score(metric, level, subject_id, started_at, version, None, "NOT_EVALUATED", outcome)
         passed = metric.threshold is None or outcome.value >= metric.threshold
         try:
-            return self._score(
-                metric, level, subject_id, version, float(outcome.value), "PASSED" if passed else "FAILED", outcome
-            )
+            status: Status = "PASSED" if passed else "FAILED"
+            return self._score(metric, level, subject_id, started_at, version, float(outcome.value), status, outcome)
         except ValidationError as error:
             failed = Unmeasured("error", printable(f"the scorer's measurement cannot be published: {explain(error)}"))
-            return self._score(metric, level, subject_id, version, None, "NOT_EVALUATED", failed)
+            return self._score(metric, level, subject_id, started_at, version, None, "NOT_EVALUATED", failed)
 
     def _score(
         self,
         metric: Metric,
         level: Level,
         subject_id: str,
+        started_at: datetime | None,
         version: str,
         value: float | None,
         status: Status,
@@ -116,6 +126,7 @@ class ScoreWriter:
             scorer_version=version or metric.version,
             config_digest=self.config_digest,
             occurred_at=self.occurred_at,
+            started_at=started_at,
             evaluated_at=self.now,
         )
 

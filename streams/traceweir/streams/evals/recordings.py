@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from traceweir.schemas.events import EVENT, InvocationEvent
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
+from traceweir.schemas.times import UNKNOWN_TIME, known_time
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.schemas.turns import turns_of
+from traceweir.schemas.turns import Turn, turns_of
 from traceweir.streams.evals.json_text import MAX_BYTES, rendered
-from traceweir.streams.formats.base import UNKNOWN_TIME, AgentRecord, InputContext
+from traceweir.streams.formats.base import AgentRecord, InputContext
 from traceweir.streams.formats.documents import Document, InputError, name_of, read_documents
 from traceweir.streams.formats.files import base_time_of, open_input
 from traceweir.streams.formats.registry import recognized_format
@@ -29,9 +31,14 @@ class Recording:
     """One run: the recorded behaviour of an agent in one conversation."""
 
     session: Session
-    invocations: tuple[Invocation, ...]
+    turns: tuple[Turn, ...]
     app_name: str = ""
     user_id: str = ""
+
+    @property
+    def invocations(self) -> list[Invocation]:
+        """The recorded invocations, in order."""
+        return [turn.invocation for turn in self.turns]
 
 
 Runs = Mapping[str, Sequence[Recording]]
@@ -172,7 +179,7 @@ class _Reader:
         if not isinstance(conversation, list):
             raise InputError(f"{where}: must be a list of the recorded invocations.")
         turns = [
-            _validated(Invocation, rendered(turn, place).encode(), f"{where}[{number}]")
+            _turn(_validated(Invocation, rendered(turn, place).encode(), f"{where}[{number}]"))
             for number, turn in enumerate(conversation)
         ]
         run = Recording(_session_of(eval_id, [], []), tuple(turns), *_app_and_user(case))
@@ -204,6 +211,15 @@ def _parsed(raw: bytes, place: str) -> JsonObject:
     if not isinstance(found, dict):
         raise InputError(f"{place}: is not an object; a recorded conversation must be an object.")
     return found
+
+
+def _turn(invocation: Invocation) -> Turn:
+    """Returns a recorded invocation without events, which began at its `creation_timestamp`; 0 is unknown."""
+    try:
+        began = known_time(datetime.fromtimestamp(invocation.creation_timestamp, UTC))
+    except (ValueError, OverflowError, OSError):  # beyond the years that a date can have
+        began = None
+    return Turn(invocation, started_at=began)
 
 
 def _as_case(result: JsonValue) -> JsonValue:
@@ -252,4 +268,4 @@ def _whole(session: Session) -> Recording:
     turns = turns_of(session)
     app = next((turn.app_name for turn in turns if turn.app_name), "")
     user = next((event.user_id for event in session.events if event.user_id), "")
-    return Recording(session, tuple(turn.invocation for turn in turns), app, user or "")
+    return Recording(session, tuple(turns), app, user or "")

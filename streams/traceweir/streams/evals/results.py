@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -43,6 +44,8 @@ class TurnResult:
     expected: EvalInvocation | None
     """None: the case has no expectation, or its invocations cannot be paired with those of the run."""
     scores: Sequence[Score]
+    started_at: datetime | None = None
+    """When the recorded invocation began, in UTC; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ def _turn_as_json(turn: TurnResult) -> JsonObject:
     return {
         "run": turn.run,
         "invocation_id": turn.actual.invocation_id,
+        "started_at": turn.started_at.isoformat() if turn.started_at else None,
         "prompt": prompt_of(turn),
         "expected_response": None if expected is None else text_of(expected.final_response),
         "actual_response": text_of(turn.actual.final_response),

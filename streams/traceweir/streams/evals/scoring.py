@@ -121,23 +121,27 @@ def _expected(
     case: EvalCase, run: Recording, number: int, of: int, problems: list[str]
 ) -> Sequence[EvalInvocation | None]:
     """Returns the expected invocation for each invocation of a run; only None values if the two cannot be paired."""
-    nothing = [None] * len(run.invocations)
+    nothing = [None] * len(run.turns)
     if case.conversation is None:
         return nothing
-    if len(case.conversation) == len(run.invocations):
+    if len(case.conversation) == len(run.turns):
         return case.conversation
     which = f" of run {number}" if of > 1 else ""
     problems.append(
         f"conversation: has {len(case.conversation)} invocations, and the recorded session{which} has "
-        f"{len(run.invocations)}; invocations are compared in pairs, so both must have the same number"
+        f"{len(run.turns)}; invocations are compared in pairs, so both must have the same number"
     )
     return nothing
 
 
 def _turns(case: EvalCase, run: Recording, expected: Sequence[EvalInvocation | None]) -> list[Turn]:
     return [
-        Turn(_named(_with_rubrics(actual, case, number), number), wanted.reference if wanted else None)
-        for number, (actual, wanted) in enumerate(zip(run.invocations, expected, strict=True))
+        Turn(
+            _named(_with_rubrics(actual.invocation, case, number), number),
+            wanted.reference if wanted else None,
+            started_at=actual.started_at,
+        )
+        for number, (actual, wanted) in enumerate(zip(run.turns, expected, strict=True))
     ]
 
 
@@ -168,7 +172,7 @@ def _turn_results(
     for at, turn in enumerate(turns):
         of_it = [metric.name for metric in plan.metrics if metric.name in columns and metric.applies(turn.reference)]
         mine = [columns[name].pop() for name in of_it]
-        found.append(TurnResult(run, at + 1, len(turns), turn.invocation, expected[at], mine))
+        found.append(TurnResult(run, at + 1, len(turns), turn.invocation, expected[at], mine, turn.started_at))
     return found
 
 

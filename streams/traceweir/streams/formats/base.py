@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.streams.formats.documents import Document, InputError
 from traceweir.streams.formats.tables import ReadCell, Row, row_of
 
-UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 DEFAULT_DOMAIN = "general"
 DEFAULT_MAX_SESSION_BYTES = 800_000
 

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import BinaryIO
 
-from traceweir.streams.formats.base import UNKNOWN_TIME, DocumentRecords, InputContext, InputFormat
+from traceweir.schemas.times import UNKNOWN_TIME
+from traceweir.streams.formats.base import DocumentRecords, InputContext, InputFormat
 from traceweir.streams.formats.documents import InputError, name_of, read_documents
 from traceweir.streams.formats.tables import read_csv, read_parquet
 
