@@ -116,6 +116,25 @@ def comparable(text: str) -> list[str]:
     return lines
 
 
+def test_the_informational_metrics_equal_adks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    call = {"usage_metadata": {"prompt_token_count": 10, "candidates_token_count": 5}, "model_version": "m"}
+    rolls = {"content": {"parts": [{"function_call": {"name": "roll_die", "args": {"sides": 19}}}]}, **call}
+    bad = {**invocation("a"), "intermediate_data": {"invocation_events": [call]}, "duration": 0.082}
+    good = {**invocation("b"), "intermediate_data": {"invocation_events": [rolls, call]}, "duration": 0.371}
+    cases = case("bad", invocation("a")), case("good", invocation("b"))
+    file = write(tmp_path / "set1.evalset.json", eval_set(*cases))
+    write(tmp_path / "set1.sessions.json", eval_set(case("bad", bad), case("good", good)))
+    config = write(tmp_path / "config.json", {"criteria": {metric: {} for metric in INFORMATIONAL}})
+
+    with pytest.raises(SystemExit):
+        main(["eval", str(file), "--config", str(config), "--print-detailed-results"])
+
+    expected = (DATA / "adk_cli_out.txt").read_text("utf-8").splitlines()
+    of_metrics = [line for line in expected if line.startswith("Metric: ") and "INFORMATIONAL" in line]
+    assert len(of_metrics) == 8
+    assert [line for line in capfd.readouterr().out.splitlines() if line.startswith("Metric: ")] == of_metrics
+
+
 def test_the_console_output_equals_adks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     asked, expected = "무엇을 할 수 있나요?", "다른 크기의 주사위를 굴리고 숫자가 소수인지 확인할 수 있습니다."
     rolled = invocation("19면체 주사위를 굴리세요", "17이 나왔습니다.", [{"name": "roll_die", "args": {"sides": 19}}])

@@ -58,6 +58,8 @@ BODIES: dict[str, dict[str, Any]] = {
             "retrieved_context": [],
             "token_usage": {"input_tokens": 1, "output_tokens": 2},
             "latency_seconds": 0.5,
+            "duration": 0.5,
+            "inference_call_count": 1,
             "unread": ["a"],
             "derived": False,
         }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
-from traceweir.schemas.base import ConfigModel, Fraction, JsonObject
+from traceweir.schemas.base import ConfigModel, Fraction, JsonObject, NonEmpty
 from traceweir.schemas.judge_config import JudgeConfig
 
 Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -48,6 +48,22 @@ class AgentEvaluation(ConfigModel):
     """Options of the metrics that ask a judge: `judge_model`, `num_samples`, `parallelism_limit`."""
 
 
+class CodeConfig(ConfigModel):
+    """The place of ADK's code for a metric. Traceweir never imports it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: NonEmpty
+
+
+class CustomMetric(ConfigModel):
+    """An entry of `custom_metrics`; only its name counts, and `code_config` for messages."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    code_config: CodeConfig
+
+
 def _automatic(value: JsonValue | AgentEvaluation) -> JsonValue | AgentEvaluation:
     if value == "auto":
         return AgentEvaluation()
@@ -80,18 +96,13 @@ class EvalConfig(ConfigModel):
     """How judge models are called, and their budget."""
     sampling: Fraction | dict[str, Fraction] = 1.0
     """Share of sessions on which criteria are measured, for all criteria or by metric; the session id decides."""
-    custom_metrics: JsonValue = None
+    custom_metrics: dict[str, CustomMetric] | None = None
+    """ADK's metrics of own code, by name. Traceweir never imports code that a config names.
+
+    A criterion with such a name is measured by the scorer that is registered under this name; if there is none, it is
+    NOT_EVALUATED `unsupported`. An entry that is not among the criteria has no effect, as in ADK.
+    """
     user_simulator_config: JsonValue = None
     """Has no effect, because Traceweir never runs the agent; accepted because ADK's files can contain it."""
     live_model_config: JsonValue = None
     """Has no effect, because Traceweir never runs the agent; accepted because ADK's files can contain it."""
-
-    @field_validator("custom_metrics")
-    @classmethod
-    def _names_no_code(cls, value: JsonValue) -> JsonValue:
-        if value:
-            raise ValueError(
-                "a config cannot name code to import; publish the scorer under the entry point group 'traceweir.scorers' "
-                "and name its metric in criteria"
-            )
-        return value

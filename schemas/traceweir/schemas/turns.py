@@ -29,6 +29,7 @@ from traceweir.schemas.invocation import (
     Part,
     RetrievedChunk,
     TokenUsage,
+    known_sum,
 )
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import Session
@@ -123,6 +124,7 @@ class _OpenTurn:
     responses: list[FunctionResponse] = field(default_factory=list)
     intermediate_responses: list[tuple[str, list[Part]]] = field(default_factory=list)
     context: list[RetrievedChunk] | None = None
+    model_calls: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
     began: float = 0.0
@@ -147,8 +149,9 @@ class _OpenTurn:
                 answer: JsonValue = event.response if event.error is None else {"error": event.error}
                 self.responses.append(FunctionResponse.trusted(id=event.call_id, name=event.name, response=answer))
             case ModelCalled():
-                self.input_tokens = _sum(self.input_tokens, event.input_tokens)
-                self.output_tokens = _sum(self.output_tokens, event.output_tokens)
+                self.model_calls += 1
+                self.input_tokens = known_sum((self.input_tokens, event.input_tokens))
+                self.output_tokens = known_sum((self.output_tokens, event.output_tokens))
             case InvocationStarted():
                 self.user_content = event.user_content or self.user_content
                 self.started = self.started or event.occurred_at
@@ -185,6 +188,8 @@ class _OpenTurn:
                 retrieved_context=self.context,
                 token_usage=self._usage(),
                 latency_seconds=self._latency(),
+                duration=None,
+                inference_call_count=self.model_calls or None,
                 unread=None,
                 derived=False,
             )
@@ -199,7 +204,3 @@ class _OpenTurn:
         if self.input_tokens is None and self.output_tokens is None:
             return None
         return TokenUsage.trusted(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
-
-
-def _sum(total: int | None, more: int | None) -> int | None:
-    return total if more is None else more + (total or 0)

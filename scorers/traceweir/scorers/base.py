@@ -120,6 +120,14 @@ class Scorer(BaseModel, ABC):
         """
         return {}
 
+    def aggregate_of(self, measured: Sequence[Measurement], invocations: int) -> float:
+        """Returns the session's value, like `aggregate`; `invocations` counts those without a value too."""
+        return self.aggregate(measured)
+
+    def summary_of(self, measured: Sequence[Measurement], invocations: int) -> JsonObject:
+        """Returns additional `details`, like `summary`; `invocations` counts those without a value too."""
+        return self.summary(measured)
+
     @property
     def judge_model(self) -> str | None:
         """The name of the judge model; None if the scorer asks no judge."""

@@ -62,6 +62,7 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
             retrieved_context=timetable[:1],
             token_usage=TokenUsage(input_tokens=900, output_tokens=30),
             latency_seconds=1.25,
+            inference_call_count=2,
         ),
         Invocation(
             user_content=Content.of("서울행 좌석 두 개 예약해 주세요"),

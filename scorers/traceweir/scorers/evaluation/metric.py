@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import Expected, expected_of
 
@@ -25,9 +26,22 @@ class Metric:
     runs_on: frozenset[Expected] | None = None
     """The kinds of expectations for which an invocation is measured; None for all invocations."""
 
+    code: str | None = None
+    """The code that the config names for this metric in `custom_metrics`, as in ADK; Traceweir never runs it."""
+
     def applies(self, reference: Reference | None) -> bool:
         """Returns whether the metric measures an invocation with this reference."""
         return self.runs_on is None or expected_of(reference) in self.runs_on
+
+    @property
+    def unsupported_because(self) -> str:
+        """The reason why there is no scorer, as a sentence."""
+        if self.code is None:
+            return f"{self.name} is a metric of another system that Traceweir does not compute"
+        return (
+            f"the config computes {self.name} with {printable(self.code, 100)}, which Traceweir does not run; install a "
+            "package with a scorer of this name in the entry point group 'traceweir.scorers'"
+        )
 
     @property
     def version(self) -> str:

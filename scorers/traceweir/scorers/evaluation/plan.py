@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,15 +15,21 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.config import AgentEvaluation, EvalConfig, GateConfig
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.base import Scorer
-from traceweir.scorers.databricks_names import RUNS_ON, full_name, short_name
+from traceweir.scorers.databricks_names import RUNS_ON, full_name
+from traceweir.scorers.evaluation.config_names import code_names, named_twice, unknown_names
 from traceweir.scorers.evaluation.config_problems import kind_of, shown, validated
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest, sha256
-from traceweir.scorers.evaluation.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
+from traceweir.scorers.evaluation.registry import (
+    BUILT_IN,
+    UNSUPPORTED,
+    UnknownMetric,
+    UnusableMetric,
+    scorer_class,
+)
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.yes_no_rating import RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
 from traceweir.scorers.redaction.custom_patterns import compiled
-from traceweir.scorers.spelling import did_you_mean
 
 DEFAULT_THRESHOLDS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 """The default thresholds of Google ADK, for criteria that set none."""
@@ -94,13 +101,14 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     sections = dict(_loaded(document))
     problems: list[str] = []
     criteria = _section(sections, ("criteria",), problems)
-    problems += _named_twice(criteria, "criteria")
+    problems += named_twice(criteria, "criteria")
     options = _section(sections, ("trace_value", "traceValue"), problems)
 
+    codes = code_names(sections)
     metrics = []
     for name, criterion in criteria.items():
         try:
-            metrics.append(_metric(name, criterion))
+            metrics.append(_metric(name, criterion, codes.get(name)))
         except ConfigError as error:
             problems += [f"criteria.{problem}" for problem in error.problems]
     trace_value = validated(TraceValue, options, "trace_value", problems)
@@ -108,7 +116,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     problems += _unusable_patterns(config.gate.redact if config else {})
     if config and config.agent_evaluation:
         metrics += _automatic(config.agent_evaluation, criteria, problems)
-    problems += _unknown_names(sections, criteria)
+    problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
 
@@ -170,7 +178,7 @@ def _section(sections: dict[str, JsonValue], spellings: tuple[str, ...], problem
     return {}
 
 
-def _metric(name: str, criterion: JsonValue) -> Metric:
+def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
     if name in ("trace_value", "gate"):
         raise ConfigError(
             [f"{name}: is not a criterion; set options in {name!r} beside criteria, the threshold in gate.threshold"]
@@ -180,13 +188,9 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
     value = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
     problems: list[str] = []
     scorer: Scorer | None = None
-    if name in UNSUPPORTED:
-        within = UNSUPPORTED[name]
-    else:
-        try:
-            kind = scorer_class(spelled)
-        except UnusableMetric as error:
-            raise ConfigError([str(error)]) from None
+    within: tuple[float, float] | None = UNSUPPORTED.get(name) if code is None else _ANY_NUMBER
+    kind = None if name in UNSUPPORTED else _scorer_class(spelled, code)
+    if kind is not None:
         if _ignores_intermediate_responses(name, kind):
             options = {key: option for key, option in options.items() if key not in IGNORED_ADK_OPTIONS}
         scorer = validated(kind, options, spelled, problems)
@@ -195,8 +199,24 @@ def _metric(name: str, criterion: JsonValue) -> Metric:
     if problems:
         raise ConfigError(problems)
     if scorer is None:
-        return Metric(name, threshold, None, metric_digest(name, "", canonical(options)))
-    return Metric(name, threshold, scorer, digest_of(name, scorer))
+        return Metric(name, threshold, None, metric_digest(name, "", canonical(options)), code=code)
+    return Metric(name, threshold, scorer, digest_of(name, scorer), code=code)
+
+
+_ANY_NUMBER = (-sys.float_info.max, sys.float_info.max)
+"""The range of a metric whose scorer is not known."""
+
+
+def _scorer_class(name: str, code: str | None) -> type[Scorer] | None:
+    """Returns the scorer class of a metric; None for a metric of the config's own code that has no scorer here."""
+    try:
+        return scorer_class(name)
+    except UnknownMetric as error:
+        if code is not None:
+            return None
+        raise ConfigError([str(error)]) from None
+    except UnusableMetric as error:
+        raise ConfigError([str(error)]) from None
 
 
 def _automatic(section: AgentEvaluation, criteria: Collection[str], problems: list[str]) -> list[Metric]:
@@ -218,16 +238,6 @@ def _shares(sampling: float | Mapping[str, float], metrics: Sequence[Metric]) ->
         return {metric.name: sampling for metric in metrics}
     shares = {full_name(name): share for name, share in sampling.items()}
     return {metric.name: shares.get(metric.name, 1.0) for metric in metrics}
-
-
-def _named_twice(names: JsonValue, place: str) -> list[str]:
-    first: dict[str, str] = {}
-    problems = []
-    for name in names if isinstance(names, dict) else ():
-        other = first.setdefault(full_name(name), name)
-        if other != name:
-            problems.append(f"{place}.{name}: is the same metric as {other}; keep one of them")
-    return problems
 
 
 def _ignores_intermediate_responses(name: str, kind: type[Scorer]) -> bool:
@@ -257,37 +267,6 @@ def _threshold(name: str, value: JsonValue, within: tuple[float, float] | None, 
         problems.append(f"{name}: {rule}, not {shown(value)}")
         return None
     return number
-
-
-def _automatic_names(sections: JsonObject) -> set[str]:
-    """Returns the names of the metrics that `agent_evaluation` adds, also for a config with problems."""
-    section = sections.get("agent_evaluation", sections.get("agentEvaluation"))
-    if section is None:
-        return set()
-    judged = not isinstance(section, dict) or section.get("judged", True)
-    return {name for name in RUNS_ON if judged or not BUILT_IN[name].judged}
-
-
-def _unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
-    """Returns the problems of references to criteria that do not exist.
-
-    The function reads the document itself, so that these problems are reported together with all others.
-    """
-    gate, sampling = sections.get("gate"), sections.get("sampling")
-    known = {full_name(name) for name in criteria}
-    sampled = known | _automatic_names(sections)
-    required = gate.get("required") if isinstance(gate, dict) else None
-    named = [("gate.required", name, known) for name in (required if isinstance(required, list) else ())]
-    named += [("sampling", name, sampled) for name in (sampling if isinstance(sampling, dict) else ())]
-    problems = _named_twice(sampling, "sampling")
-    for place, name, allowed in named:
-        if isinstance(name, str) and full_name(name) not in allowed:
-            if full_name(name) in sampled:
-                hint = "add it to criteria with a threshold"  # without a threshold the criterion would always pass
-            else:
-                hint = did_you_mean(name, [*criteria, *(short_name(each) for each in allowed - known)])
-            problems.append(f"{place}: {name!r} is not among the criteria; {hint}")
-    return problems
 
 
 def _unusable_patterns(patterns: Mapping[str, str]) -> list[str]:

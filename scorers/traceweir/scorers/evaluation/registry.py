@@ -24,6 +24,12 @@ from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.metrics.completeness import Completeness
 from traceweir.scorers.metrics.content_similarity import ContentSimilarity
 from traceweir.scorers.metrics.document_recall import DocumentRecall
+from traceweir.scorers.metrics.efficiency import (
+    InferenceCallCount,
+    InvocationDuration,
+    TokenUsageTotal,
+    ToolCallCount,
+)
 from traceweir.scorers.metrics.keyword_coverage import KeywordCoverage
 from traceweir.scorers.metrics.latency import Latency
 from traceweir.scorers.metrics.response_match import ResponseMatch
@@ -51,6 +57,10 @@ BUILT_IN: dict[str, type[Scorer]] = {
     "rubric_based_tool_use_quality_v1": RubricBasedToolUseQuality,
     "hallucinations_v1": Hallucinations,
     "safety_v1": Safety,
+    "tool_call_count_v1": ToolCallCount,
+    "inference_call_count_v1": InferenceCallCount,
+    "token_usage_v1": TokenUsageTotal,
+    "invocation_duration_v1": InvocationDuration,
     "trajectory_exact_match": TrajectoryExactMatch,
     "trajectory_in_order_match": TrajectoryInOrderMatch,
     "trajectory_any_order_match": TrajectoryAnyOrderMatch,
@@ -75,30 +85,31 @@ BUILT_IN: dict[str, type[Scorer]] = {
     "tool_call_accuracy": ToolCallAccuracy,
 }
 
-UNSUPPORTED: dict[str, tuple[float, float] | None] = {
+UNSUPPORTED: dict[str, tuple[float, float]] = {
     "response_evaluation_score": (1.0, 5.0),
     "multi_turn_task_success_v1": (0.0, 1.0),
     "multi_turn_trajectory_quality_v1": (0.0, 1.0),
     "multi_turn_tool_use_quality_v1": (0.0, 1.0),
     "per_turn_user_simulator_quality_v1": (0.0, 1.0),
     "rubric_based_multi_turn_trajectory_quality_v1": (0.0, 1.0),
-    "tool_call_count_v1": None,
-    "inference_call_count_v1": None,
-    "token_usage_v1": None,
-    "invocation_duration_v1": None,
 }
-"""Metrics of Google ADK that Traceweir does not compute, with the range of their thresholds; None for no threshold."""
+"""Metrics of Google ADK that Traceweir does not compute, with the range of their thresholds."""
 
 
 class UnusableMetric(LookupError):  # noqa: N818  # an outcome that the caller handles
     """Raised if no scorer is available for a metric; the message contains the reason and the way out."""
 
 
+class UnknownMetric(UnusableMetric):
+    """Raised if no scorer is registered under the name of a metric."""
+
+
 def scorer_class(metric: str) -> type[Scorer]:
     """Returns the scorer class that computes a metric, and imports a plugin only if the config names its metric.
 
     Raises:
-        UnusableMetric: No package provides the metric, several packages do, or the provided object is not a scorer.
+        UnknownMetric: No scorer is registered under the name.
+        UnusableMetric: Several packages provide the metric, or the provided object is not a scorer.
     """
     metric, asked = full_name(metric), metric
     names = {metric, asked}
@@ -112,7 +123,7 @@ def scorer_class(metric: str) -> type[Scorer]:
             )
         return BUILT_IN[metric]
     if not offers:
-        raise UnusableMetric(f"{metric}: there is no such metric; {did_you_mean(metric, known_metrics())}")
+        raise UnknownMetric(f"{metric}: there is no such metric; {did_you_mean(metric, known_metrics())}")
     if len(offers) > 1:
         raise UnusableMetric(f"{metric}: {_listed(owners)} both provide this metric; uninstall one of them")
     return _loaded(offers[0])

@@ -81,9 +81,7 @@ async def evaluate(
     scores: list[Score] = []
     for metric, metric_subjects, metric_outcomes in zip(plan.metrics, measured, outcomes, strict=True):
         if metric.scorer is None:
-            reason = Unmeasured(
-                "unsupported", f"{metric.name} is a metric of another system that Traceweir does not compute"
-            )
+            reason = Unmeasured("unsupported", metric.unsupported_because)
             scores.append(write.score(metric, "session", session.session_id, reason, began))
         elif point >= plan.sampling[metric.name]:
             reason = Unmeasured("sampled_out", f"{plan.sampling[metric.name]:g} of all sessions are measured")
@@ -226,9 +224,9 @@ def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequenc
         }
     try:
         return Measurement(
-            value=scorer.aggregate(measured),
+            value=scorer.aggregate_of(measured, len(outcomes)),
             rationale=f"over {len(measured)} of {len(outcomes)} invocations",
-            details={**scorer.summary(measured), **details},
+            details={**scorer.summary_of(measured, len(outcomes)), **details},
         )
     except Exception as error:  # noqa: BLE001  # the aggregate of a plugin can fail like its score
         return _unmeasured(error)

@@ -56,7 +56,7 @@ class TotalTokenCount(Scorer):
 
 
 def _usage_of(subject: Subject) -> TokenUsage:
-    usage = subject.invocation.token_usage if subject.invocation else None
+    usage = subject.invocation.reported_tokens if subject.invocation else None
     return usage or TokenUsage()
 
 

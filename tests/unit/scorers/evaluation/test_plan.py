@@ -104,7 +104,7 @@ def test_every_problem_is_listed_at_once() -> None:
         },
         "gate": {"thresholds": 0.5, "required": ["safety_v1"]},
         "sampling": {"response_match": 7, "nope": 1},
-        "customMetrics": {"mine": {"codeConfig": {"name": "os.system"}}},
+        "customMetrics": {"mine": {"codeConfig": {"path": "os.system"}}},
     }
     found = problems_of(document)
     expected = [
@@ -116,7 +116,7 @@ def test_every_problem_is_listed_at_once() -> None:
         "trace_value.weights: the four weights must sum to 1, not 2",
         "gate.thresholds: there is no such option; did you mean 'threshold'?",
         "sampling.response_match: Input should be less than or equal to 1, not 7",
-        "customMetrics: a config cannot name code to import",
+        "customMetrics.mine.codeConfig.name: Field required",
         "crtieria: there is no such option; did you mean 'criteria'?",
         "gate.required: 'safety_v1' is not among the criteria",
         "sampling: 'nope' is not among the criteria",
