@@ -162,7 +162,7 @@ def _trace_values(records: Sequence[DocumentRecords], embedder: str) -> list[Row
     found = asyncio.run(
         score_offline(
             records,
-            read_plan(None),
+            read_plan({}),
             load_embedder(embedder),
             load_settings(),
             clock=utc_now,

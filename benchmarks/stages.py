@@ -8,4 +8,4 @@ from traceweir.streams.topology import Resources, Topology
 
 def topology_of_one_partition(plan: Plan | None = None) -> Topology:
     """Returns a topology on one partition for assemble and gate, which need no scoring."""
-    return Topology.of(Settings(partitions=1), plan or read_plan(None), Resources(utc_now, scoring=None))
+    return Topology.of(Settings(partitions=1), plan or read_plan({}), Resources(utc_now, scoring=None))

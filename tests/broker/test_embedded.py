@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -104,4 +107,26 @@ def test_the_broker_writes_nothing_to_stderr(capfd: pytest.CaptureFixture[str]) 
 
 def test_a_worker_with_exactly_once_does_not_start_on_an_embedded_broker(settings: Settings) -> None:
     with pytest.raises(NotReadyError, match="exactly_once, but the embedded broker has no transactions"):
-        run_worker(settings.model_copy(update={"delivery": "exactly_once"}), read_plan(None), STAGES)
+        run_worker(settings.model_copy(update={"delivery": "exactly_once"}), read_plan({}), STAGES)
+
+
+@pytest.mark.parametrize(
+    ("document", "config", "logged"),
+    [
+        (None, None, ["no config, so the default criteria are on: tool_call_count_v1; "]),
+        ({}, Path("eval.json"), ["eval.json has no criteria, so a session without traces gets no score; "]),
+        ({"criteria": {"response_match_score": 0.8}}, None, ["criteria of the config: response_match_score >= 0.8"]),
+    ],
+)
+def test_a_worker_says_at_start_which_criteria_are_on(
+    document: Any, config: Path | None, logged: list[str], settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    # With exactly_once the worker stops before it connects to the embedded broker.
+    for stages, expected in ((STAGES, logged), (("gate",), [])):
+        caplog.clear()
+        with pytest.raises(NotReadyError):
+            run_worker(
+                settings.model_copy(update={"delivery": "exactly_once"}), read_plan(document), stages, config=config
+            )
+        lines = [record.getMessage() for record in caplog.records if record.name == "traceweir.streams.worker"]
+        assert [line[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -70,8 +70,16 @@ class Services:
         return printed
 
 
-def read(kafka: str, topics: list[str], count: int) -> list[tuple[str, Any]]:
-    """Returns the first committed records of the topics, as topic and document."""
+Records = list[tuple[str, Any]]
+"""Committed records, as topic and document."""
+
+
+def metrics(scores: Records) -> set[str]:
+    return {score["metric"] for _, score in scores}
+
+
+def read(kafka: str, topics: list[str], is_enough: Callable[[Records], bool]) -> Records:
+    """Returns the first committed records of the topics that are enough."""
     consumer = Consumer(
         {
             "bootstrap.servers": kafka,
@@ -81,10 +89,11 @@ def read(kafka: str, topics: list[str], count: int) -> list[tuple[str, Any]]:
         }
     )
     consumer.subscribe(topics)
-    found: list[tuple[str, Any]] = []
+    found: Records = []
     deadline = monotonic() + WAIT_S
     try:
-        while len(found) < count and monotonic() < deadline:
+        while not is_enough(found):
+            assert monotonic() < deadline, f"the expected records did not arrive; there are {found}"
             record = consumer.poll(0.5)
             if record is not None and not record.error():
                 found.append((record.topic(), json.loads(record.value())))
@@ -99,10 +108,13 @@ def test_the_sample_results_in_scores_decisions_and_published_traces(kafka: str,
     services.finished("topics")
     with services.started("worker") as worker:
         services.finished("sample")
-        found = read(kafka, [results, network], count=2 * SAMPLE_SESSIONS + 2)
+        # The default criteria add two scores of each session: of its invocation, and of the session itself.
+        found = read(kafka, [results, network], lambda found: len(found) == 4 * SAMPLE_SESSIONS + 2)
         worker.terminate()
         assert worker.wait(WAIT_S) == 0
     scores = {(score["session_id"], score["metric"]): score["status"] for topic, score in found if topic == results}
+    counted = {key: scores.pop(key) for key in [*scores] if key[1] == "tool_call_count_v1"}
+    assert (len(counted), {*counted.values()}) == (SAMPLE_SESSIONS, {"PASSED"})
     assert scores == {
         ("rail-1001", "trace_value"): "PASSED",
         ("rail-1001", "gate"): "PASSED",
@@ -121,15 +133,12 @@ def test_the_sample_results_in_scores_decisions_and_published_traces(kafka: str,
 
 
 def test_the_sessions_of_the_fleet_are_scored_and_decided(kafka: str, tmp_path: Path) -> None:
+    expected = {"trace_value", "gate", "tool_call_count_v1"}  # The compose file's worker has no config.
     services = Services(kafka, tmp_path)
     services.finished("topics")
     with services.started("worker") as worker:
         printed = services.finished("fleet", "--seconds", "8")
-        found = read(kafka, [f"{services.prefix}results"], count=60)
+        read(kafka, [f"{services.prefix}results"], lambda found: metrics(found) >= expected)
         worker.terminate()
         assert worker.wait(WAIT_S) == 0
     assert int(printed.split()[0]) > 300
-    assert {score["metric"] for _, score in found} == {
-        "trace_value",
-        "gate",
-    }  # The compose file's worker has no criteria.

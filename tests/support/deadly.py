@@ -61,6 +61,6 @@ class Deadly(Scorer):
 
 def deadly_plan(notes: Path) -> Plan:
     """Returns a plan with this scorer as its only metric."""
-    plan = read_plan(None)
+    plan = read_plan({})
     metric = Metric("deadly", 0.5, Deadly(notes=str(notes)), "digest")
     return Plan((metric,), plan.trace_value, plan.gate, {"deadly": 1.0}, plan.digest)

@@ -64,7 +64,7 @@ def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
         assert rows["dead-letters"] == []
         online = values(row.document for row in rows["results"])
         assert len(online) == count
-        assert online == values(score(file))
+        assert online == values(score(file, config))
 
         assert emit(file, servers, prefix) == sent
         until(lambda: committed.counts()["assemble"]["duplicate"] >= sent)
@@ -90,9 +90,10 @@ def emit(file: Path, servers: str, prefix: str) -> int:
     return sum(int(part.split()[0]) for part in sent.split(", "))
 
 
-def score(file: Path) -> list[Document]:
+def score(file: Path, config: Path) -> list[Document]:
     """Returns what `score` prints for the file."""
-    ended = traceweir("score", str(file), "--format", "openai-chat", "--embedder", "none", "--json")
+    options = ["--format", "openai-chat", "--config", str(config), "--embedder", "none", "--json"]
+    ended = traceweir("score", str(file), *options)
     assert ended.stderr == ""
     scores = [json.loads(line) for line in ended.stdout.splitlines()]
     missed = any(each["status"] == "FAILED" for each in scores if each["metric"] != "gate")

@@ -8,8 +8,10 @@ import os
 import socket
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from traceweir.scorers.evaluation.criteria_text import criteria_text
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.judges.client import check_judge
 from traceweir.streams.kafka.embedded_broker import is_embedded
@@ -42,11 +44,17 @@ class NotReadyError(RuntimeError):
     """A precondition of the worker is not met; the message lists the problems and how to fix them."""
 
 
-def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> int:
+def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, config: Path | None = None) -> int:
     """Runs until a signal or a failure; returns the exit code, which is 0 after SIGTERM or Ctrl-C.
 
     On an embedded broker this creates missing topics, because an embedded broker is always new and ignores how topics
     are configured.
+
+    Args:
+        settings: Where Kafka is, and every limit.
+        plan: The metrics, and the requirements of the gate.
+        stages: The stages that this process runs.
+        config: The file of the plan, for the log.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -57,6 +65,8 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName]) -> i
         StateDirectoryError: the state directory is in use, or holds other data.
     """
     log_to_stderr()
+    if "score" in stages:
+        log.info("%s", criteria_text(plan, None if config is None else str(config)))
     if plan.judged and "score" in stages:
         check_judge()
     embedded = is_embedded(reach(settings))

@@ -29,6 +29,9 @@ class Metric:
     code: str | None = None
     """The code that the config names for this metric in `custom_metrics`, as in ADK; Traceweir never runs it."""
 
+    needs_input: bool = False
+    """Whether a subject without the metric's input has no Score, in place of a NOT_EVALUATED `missing_input`."""
+
     def applies(self, reference: Reference | None) -> bool:
         """Returns whether the metric measures an invocation with this reference."""
         return self.runs_on is None or expected_of(reference) in self.runs_on

@@ -18,6 +18,7 @@ from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import RUNS_ON, full_name
 from traceweir.scorers.evaluation.config_names import code_names, named_twice, unknown_names
 from traceweir.scorers.evaluation.config_problems import kind_of, shown, validated
+from traceweir.scorers.evaluation.default_criteria import default_metrics
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest, sha256
 from traceweir.scorers.evaluation.registry import (
     BUILT_IN,
@@ -60,6 +61,8 @@ class Plan:
     digest: str
     """Equal for equivalent configs, thresholds included. Budgets and timeouts of judging do not count."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
+    is_default: bool = False
+    """Whether there is no config, and the default criteria are measured."""
 
     @cached_property
     def judged(self) -> frozenset[str]:
@@ -86,11 +89,11 @@ GATE_VERSION = "2"
 
 
 def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
-    """Returns the plan of a config; without a config, a plan with the default trace value and gate.
+    """Returns the plan of a config; without a config, a plan with the default criteria, trace value and gate.
 
     Args:
         document: Google ADK's `test_config.json`, or the same file with Traceweir's sections, as text or as parsed
-            JSON.
+            JSON; None if there is no config, which differs from a config without criteria.
 
     Raises:
         ConfigError: The config has problems; the error lists all of them.
@@ -116,6 +119,8 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     problems += _unusable_patterns(config.gate.redact if config else {})
     if config and config.agent_evaluation:
         metrics += _automatic(config.agent_evaluation, criteria, problems)
+    if document is None:
+        metrics += default_metrics()
     problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
@@ -127,7 +132,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if "scope" not in gate.model_fields_set:
         gate = gate.model_copy(update={"scope": trace_value.preferred_scope})
     sampling = _shares(config.sampling, metrics)
-    digest_parts = {
+    digest_parts: dict[str, object] = {
         "criteria": {metric.name: [metric.threshold, metric.digest] for metric in metrics},
         "trace_value": [TraceValue.version, trace_value.model_dump(mode="json")],
         "gate": [GATE_VERSION, gate.model_dump(mode="json")],
@@ -135,9 +140,12 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     }
     if config.judge.models or config.judge.structured_output != "auto":
         digest_parts["judge"] = [dict(config.judge.models), config.judge.structured_output]
+    if document is None:
+        digest_parts["default"] = True
     if config.agent_evaluation:
         digest_parts["agent_evaluation"] = config.agent_evaluation.model_dump(mode="json")
-    return Plan(tuple(metrics), trace_value, gate, sampling, sha256(canonical(digest_parts)), config.judge)
+    digest = sha256(canonical(digest_parts))
+    return Plan(tuple(metrics), trace_value, gate, sampling, digest, config.judge, is_default=document is None)
 
 
 def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue]:

@@ -44,7 +44,8 @@ async def evaluate(
     The session's Score aggregates the invocations with a value and names the others in `details`. A metric of another
     level results in a Score per subject. If the sampling leaves out the session, or Traceweir does not compute the
     metric, the metric results in a single Score of the session with the reason. A metric that runs on certain
-    invocations results in no Score of the other invocations. A scorer that fails or exceeds its timeout loses only its
+    invocations results in no Score of the other invocations, and a metric of the default criteria that needs an input
+    results in no Score where the input is missing. A scorer that fails or exceeds its timeout loses only its
     own Score.
 
     Args:
@@ -89,10 +90,14 @@ async def evaluate(
         else:
             level = metric.scorer.level
             for subject, outcome in zip(metric_subjects, metric_outcomes, strict=True):
+                if metric.needs_input and _lacks_input(outcome):
+                    continue
                 scores.append(write.score(metric, level, _id_of(subject), outcome, subject.started_at))
             if level == "invocation" and (metric_subjects or metric.runs_on is None):
                 ids = [_id_of(subject) for subject in metric_subjects]
                 total = _aggregated(metric.scorer, ids, metric_outcomes)
+                if metric.needs_input and _lacks_input(total):
+                    continue
                 scores.append(write.score(metric, "session", session.session_id, total, began))
     return scores
 
@@ -202,6 +207,10 @@ def _unmeasured(error: BaseException) -> Unmeasured:
         return Unmeasured("budget", printable(str(error)))
     cost = error.cost if isinstance(error, AnswerUnusable) else NOTHING_SPENT
     return Unmeasured("error", printable(f"{type(error).__name__}: {error}"), cost)
+
+
+def _lacks_input(outcome: Outcome) -> bool:
+    return isinstance(outcome, Unmeasured) and outcome.because == "missing_input"
 
 
 def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequence[Outcome]) -> Outcome:

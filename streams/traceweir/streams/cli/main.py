@@ -136,8 +136,9 @@ def broker(as_json: AsJson = False) -> None:
 def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
     """Assemble, score and gate incoming records until SIGTERM or Ctrl-C.
 
-    The environment (`TRACEWEIR_*`) sets the address of Kafka and every limit. Exit code 1: Kafka or a topic is
-    unsuitable, or the worker failed. 2: options, config or environment cannot be used.
+    The worker logs its criteria at start; without `--config`, the default criteria are on. The environment
+    (`TRACEWEIR_*`) sets the address of Kafka and every limit. Exit code 1: Kafka or a topic is unsuitable, or the
+    worker failed. 2: options, config or environment cannot be used.
 
     Example: `TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS=kafka:9092 traceweir worker --stages assemble,score --config eval.json`
     """
@@ -147,7 +148,7 @@ def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
 
     chosen = _stages(stages)
     plan, settings = read_config(config), load_settings()
-    raise typer.Exit(run_worker(settings, plan, chosen))
+    raise typer.Exit(run_worker(settings, plan, chosen, config=config))
 
 
 @app.command(cls=InputCommand)
@@ -177,6 +178,8 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print one Score per line, in input order.")] = False,
 ) -> None:
     """Score a file in this process, without Kafka, as a worker would.
+
+    Without `--config`, the default criteria are on; stderr names them.
 
     Exit code 0: every document was scored and every threshold was met. 1: a threshold was missed, or a document was
     unusable (stderr names the document and the reason). 2: the file, config, options or environment cannot be used.

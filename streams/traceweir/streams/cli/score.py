@@ -49,6 +49,7 @@ def score_file(
         JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be
             used.
     """
+    from traceweir.scorers.evaluation.criteria_text import criteria_text
     from traceweir.streams.clock import utc_now
     from traceweir.streams.formats.documents import name_of
     from traceweir.streams.formats.files import open_input, read_input
@@ -75,6 +76,8 @@ def score_file(
         result = asyncio.run(
             score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance, judging=judging)
         )
+    if plan.is_default:
+        complain(criteria_text(plan, None))
     if as_json:
         for score in result.scores:
             sys.stdout.write(score.model_dump_json() + "\n")
@@ -201,7 +204,7 @@ def _summary(result: Result) -> str:
 
 
 def read_config(path: Path | None) -> Plan:
-    """Returns the plan of a config file; without a file, a plan with trace value and gate only.
+    """Returns the plan of a config file; without a file, a plan with the default criteria.
 
     Raises:
         ConfigError: the file cannot be read or used; the error lists every problem.

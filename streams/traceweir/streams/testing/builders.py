@@ -116,7 +116,7 @@ def plan_of(
     Raises:
         ConfigError: The config is invalid.
     """
-    plan = read_plan(config)
+    plan = read_plan(config or {})
     gate = plan.gate
     if required:
         gate = gate.model_copy(update={"required": [*gate.required, name]})

@@ -107,7 +107,7 @@ class Flow:
         """
         self.settings: Settings = _IsolatedSettings(**({"partitions": 1} | settings))
         self.partitions = self.settings.partitions
-        self.plan = plan if plan is not None else read_plan(None)
+        self.plan = plan if plan is not None else read_plan({})
         self.topics = Topics.of(self.settings.topic_prefix)
         self.now = START_S
         """The flow's time, in seconds since 1970."""

@@ -68,7 +68,7 @@ def test_a_criterion_that_the_candidate_does_not_carry_was_not_evaluated() -> No
 
 def test_a_criterion_that_is_not_required_does_not_matter() -> None:
     candidate = make_candidate(required={"safety_v1": Verdict(status="FAILED")})
-    assert decide(read_plan(None), candidate, 1.0) == []
+    assert decide(read_plan({}), candidate, 1.0) == []
 
 
 @pytest.mark.parametrize(("value", "quality"), [(0.8, 0.8), (1.18, 1.0), (-0.1, 0.0)])

@@ -22,9 +22,18 @@ def problems_of(document: Any) -> list[str]:
     return caught.value.problems
 
 
-def test_without_a_config_there_are_the_trace_value_and_the_gate() -> None:
+def test_without_a_config_there_are_the_default_criteria_the_trace_value_and_the_gate() -> None:
     plan = read_plan(None)
-    assert (plan.metrics, plan.trace_value, plan.gate) == ((), TraceValue(), GateConfig())
+    assert {metric.threshold for metric in plan.metrics} == {None}
+    assert [metric.name for metric in plan.metrics if not metric.needs_input] == ["tool_call_count_v1"]
+    assert (plan.is_default, plan.trace_value, plan.gate) == (True, TraceValue(), GateConfig())
+    assert plan.digest != read_plan({"criteria": {metric.name: {} for metric in plan.metrics}}).digest
+
+
+@pytest.mark.parametrize("document", ["{}", {}, {"criteria": {}}])
+def test_an_empty_config_has_no_criteria(document: Any) -> None:
+    plan = read_plan(document)
+    assert (plan.metrics, plan.is_default, plan.trace_value, plan.gate) == ((), False, TraceValue(), GateConfig())
 
 
 M3 = JudgeModelOptions(judge_model="m", num_samples=3)
@@ -177,7 +186,7 @@ def test_the_metric_digest_depends_on_the_options_and_not_on_the_threshold() -> 
 
 
 def test_the_digest_of_the_trace_value_depends_on_the_embedder() -> None:
-    plan, other = read_plan(None), read_plan({"trace_value": {"clamp": False}})
+    plan, other = read_plan({}), read_plan({"trace_value": {"clamp": False}})
     digests = {
         plan.trace_value_digest(None),
         plan.trace_value_digest("a"),

@@ -12,7 +12,7 @@ from tests.support.scoring import make_trace, trace_document
 from traceweir.scorers import read_plan
 from traceweir.scorers.evaluation.publication import publication
 
-PLAN = read_plan(None)
+PLAN = read_plan({})
 
 
 def step(**free: Any) -> dict[str, Any]:

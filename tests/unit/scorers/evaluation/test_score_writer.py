@@ -55,7 +55,7 @@ def test_the_trace_value_is_compared_with_the_gates_threshold() -> None:
 
 
 def test_a_decision_is_a_score_with_its_reasons() -> None:
-    plan = read_plan(None)
+    plan = read_plan({})
     yes = decision_score(plan, make_candidate(), True, [], {"offset": 3}, NOW)
     no = decision_score(plan, make_candidate(), False, ["visibility", "privacy"], {}, NOW)
     assert (yes.metric, yes.value, yes.threshold, yes.status) == ("gate", 1.0, 1.0, "PASSED")

@@ -89,7 +89,7 @@ def test_a_file_dated_beyond_the_calendar_counts_as_undated(
         return os.stat_result(found[:10], {"st_mtime": modified_s, "st_rdev": found.st_rdev})
 
     monkeypatch.setattr("traceweir.streams.formats.files.os.fstat", dated)
-    ended = run("score", path, "--format", "openai-chat", "--json")
+    ended = run("score", path, "--format", "openai-chat", "--config", write_input("none.json", {}), "--json")
     assert ended.err == ""
     assert ended.out.startswith("{")
 
@@ -128,7 +128,8 @@ def test_a_stdout_that_cannot_be_written_is_reported_with_exit_code_1(
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     file = shlex.quote(write_input("traces.jsonl", trace_document()))
-    ended = in_shell(command.replace("FILE", file), redirection)
+    config = shlex.quote(write_input("none.json", {}))
+    ended = in_shell(command.replace("FILE", f"{file} --config {config}"), redirection)
     assert ended.code == 1
     assert ended.err.startswith("standard output: cannot be written (")
     assert len(ended.err.splitlines()) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.support.cli_inputs import WriteInput, trace
+from tests.support.cli_inputs import EVENT, WriteInput, trace
 from tests.support.command_line import Run
 
 from traceweir.schemas.score import Score
@@ -19,7 +19,7 @@ from traceweir.schemas.score import Score
 def test_json_output_is_one_score_per_line_in_input_order(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(2), trace(1))
 
-    ended = run("score", file, "--embedder", "none", "--json")
+    ended = run("score", file, "--embedder", "none", "--config", write_input("none.json", {}), "--json")
 
     scores = [Score.model_validate_json(line) for line in ended.out.splitlines()]
     assert [(score.trace_id, score.metric, score.status) for score in scores] == [
@@ -29,6 +29,23 @@ def test_json_output_is_one_score_per_line_in_input_order(run: Run, write_input:
         ("kp:trace:1", "gate", "PASSED"),
     ]
     assert (ended.code, ended.err) == (0, "")
+
+
+def test_without_a_config_every_session_is_scored_and_stderr_names_the_criteria(
+    run: Run, write_input: WriteInput
+) -> None:
+    ended = run("score", write_input("events.jsonl", EVENT), "--embedder", "none", "--json")
+
+    scores = [Score.model_validate_json(line) for line in ended.out.splitlines()]
+    assert [(score.level, score.metric, score.value) for score in scores] == [
+        ("invocation", "tool_call_count_v1", 1.0),
+        ("session", "tool_call_count_v1", 1.0),
+    ]
+    assert ended.err == (
+        "no config, so the default criteria are on: tool_call_count_v1; for sessions with the input also "
+        "inference_call_count_v1, token_usage_v1\n"
+    )
+    assert ended.code == 0
 
 
 def test_a_missed_threshold_has_exit_code_1(run: Run, write_input: WriteInput) -> None:
@@ -66,7 +83,7 @@ def test_only_failures_of_the_judge_have_exit_code_1(
 def test_a_private_trace_that_the_gate_rejects_has_exit_code_0(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1, metadata={"visibility": "private"}))
 
-    ended = run("score", file, "--embedder", "none", "--json")
+    ended = run("score", file, "--embedder", "none", "--config", write_input("none.json", {}), "--json")
 
     assert [orjson.loads(line)["status"] for line in ended.out.splitlines()] == ["PASSED", "FAILED"]
     assert ended.code == 0
@@ -75,7 +92,7 @@ def test_a_private_trace_that_the_gate_rejects_has_exit_code_0(run: Run, write_i
 def test_an_unusable_record_is_reported_on_stderr_with_exit_code_1(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1), trace(2, outcome={"confidence": 1.5}), trace(3))
 
-    ended = run("score", file, "--embedder", "none", "--json")
+    ended = run("score", file, "--embedder", "none", "--config", write_input("none.json", {}), "--json")
 
     assert (ended.code, len(ended.out.splitlines())) == (1, 4)
     assert ended.err.startswith(f"{file}: document 2: invalid: outcome.confidence: ")
@@ -85,7 +102,8 @@ def test_an_unreadable_transcript_is_reported_once(run: Run, write_input: WriteI
     chat = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]}
     file = write_input("chats.jsonl", chat, {"messages": []})
 
-    ended = run("score", file, "--format", "openai-chat", "--embedder", "none", "--json")
+    config = write_input("none.json", {})
+    ended = run("score", file, "--format", "openai-chat", "--embedder", "none", "--config", config, "--json")
 
     assert (ended.code, len(ended.out.splitlines())) == (1, 2)
     assert ended.err.count(f"{file}: document 2: messages is a list of 0") == 1
@@ -103,13 +121,13 @@ def test_the_preset_knowledgepulse_changes_the_weights(run: Run, write_input: Wr
     ended = run("score", file, "--embedder", "none", "--config", config, "--json")
 
     weights = orjson.loads(ended.out.splitlines()[0])["details"]["weights"]
-    default = run("score", file, "--embedder", "none", "--json")
+    default = run("score", file, "--embedder", "none", "--config", write_input("none.json", {}), "--json")
     assert weights != orjson.loads(default.out.splitlines()[0])["details"]["weights"]
 
 
-def test_a_dash_reads_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dash_reads_standard_input(run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(orjson.dumps(trace(1)))))
-    ended = run("score", "-", "--embedder", "none", "--json")
+    ended = run("score", "-", "--embedder", "none", "--config", write_input("none.json", {}), "--json")
     assert (ended.code, len(ended.out.splitlines())) == (0, 2)
 
 
@@ -117,7 +135,8 @@ def test_a_dash_reads_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("traces", [1, 300])  # output that fits the buffer meets the closed pipe only at the end
 def test_a_closed_pipe_ends_the_command_without_an_error_message(traces: int, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", *(trace(number) for number in range(traces)))
-    command = [sys.executable, "-m", "traceweir.streams.cli.main", "score", file, "--embedder", "none", "--json"]
+    options = ["--embedder", "none", "--config", write_input("none.json", {}), "--json"]
+    command = [sys.executable, "-m", "traceweir.streams.cli.main", "score", file, *options]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:

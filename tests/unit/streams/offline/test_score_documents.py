@@ -46,7 +46,7 @@ async def score(
     records = [DocumentRecords(Document(number, raw), [wire_record(raw)]) for number, raw in enumerate(raws, start=1)]
     return await score_offline(
         records,
-        read_plan(config),
+        read_plan(config or {}),
         embedder,
         settings or Settings(),
         clock=lambda: NOW,
@@ -170,7 +170,7 @@ async def test_a_document_without_records_is_a_problem_with_its_document_number(
             DocumentRecords(Document(2, good), [wire_record(good)]),
             DocumentRecords(Document(3, b"{}"), [wire_record(b"{}")]),
         ],
-        read_plan(None),
+        read_plan({}),
         None,
         Settings(),
         clock=lambda: NOW,
@@ -189,7 +189,7 @@ async def test_progress_counts_sessions() -> None:
 
     await score_offline(
         records,
-        read_plan(None),
+        read_plan({}),
         None,
         Settings(),
         clock=lambda: NOW,
