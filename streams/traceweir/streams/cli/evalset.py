@@ -116,10 +116,9 @@ def _session_ids(sessions: Sequence[str]) -> str:
 def _migrate(file: Path, out: Path | None, initial_session: Path | None) -> int:
     from traceweir.schemas.eval_set_files import UnknownFormatError, modern
     from traceweir.streams.cli.terminal import complain
-    from traceweir.streams.evals.files import checked, read_json, read_text
+    from traceweir.streams.evals.files import checked, not_an_eval_set, read_json, read_text
     from traceweir.streams.evals.json_text import parsed, without_slips
     from traceweir.streams.evals.writing import as_file, write_whole
-    from traceweir.streams.formats.documents import InputError
 
     name = str(file)
     document = parsed(without_slips(read_text(file)), name)
@@ -127,7 +126,7 @@ def _migrate(file: Path, out: Path | None, initial_session: Path | None) -> int:
     try:
         new = modern(document, file.name, session)
     except UnknownFormatError as error:
-        raise InputError(f"{name}: {error}.") from None
+        raise not_an_eval_set(file, f"{name}: {error}.") from None
     cases = len(checked(new, name).eval_cases)
     content = as_file(new)
     if out is None:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, modern
 from traceweir.schemas.invocation import Content, Invocation
-from traceweir.streams.evals.files import checked, read_json
+from traceweir.streams.evals.files import checked, not_an_eval_set, read_json
 from traceweir.streams.evals.recordings import Recording
 from traceweir.streams.evals.writing import as_file, write_whole
 from traceweir.streams.formats.documents import InputError
@@ -63,7 +63,7 @@ def add_case(file: Path, case: JsonObject, *, replace: bool) -> Outcome:
                     f"{file}: is in one of ADK's old formats. Rewrite the file first: `traceweir migrate {file} --out {file}`."
                 )
         except UnknownFormatError as error:
-            raise InputError(f"{file}: {error}.") from None
+            raise not_an_eval_set(file, f"{file}: {error}.") from None
     new = modern(document, file.name)
     checked(new, str(file))
     cases = new["eval_cases"]

@@ -9,6 +9,8 @@ from pathlib import Path
 from traceweir.scorers.evaluation.plan import DEFAULT_THRESHOLDS, ConfigError, Plan, read_plan
 from traceweir.streams.evals.files import TEST_SUFFIX, read_json, read_text
 from traceweir.streams.formats.documents import InputError
+from traceweir.streams.formats.other_documents import CONFIG
+from traceweir.streams.formats.recognition import misplaced
 
 CONFIG_NAME = "test_config.json"
 
@@ -60,6 +62,8 @@ def read_config_file(path: Path) -> Plan:
         InputError: the file cannot be read.
     """
     text = read_text(path)
+    if (what := misplaced(text, CONFIG)) is not None:
+        raise ConfigError([f"{path}: {what}"])
     read_json(path)  # only for its error message, which shows line and column
     try:
         return read_plan(text)

@@ -16,6 +16,8 @@ from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, mode
 from traceweir.schemas.text import printable
 from traceweir.streams.evals.json_text import MAX_BYTES, decoded, parsed, rendered
 from traceweir.streams.formats.documents import InputError
+from traceweir.streams.formats.other_documents import EVAL_SET
+from traceweir.streams.formats.recognition import misplaced
 
 TEST_SUFFIX = ".test.json"
 _NAMED = 10
@@ -94,12 +96,14 @@ def read_eval_file(chosen: Chosen) -> EvalFile:
         InputError: the file cannot be read or is no eval set; the message names every problem.
     """
     name = str(chosen.path)
-    document = read_json(chosen.path)
     try:
+        document = read_json(chosen.path)
         old = format_of(document) != "eval set"
         new = modern(document, chosen.path.name)
     except UnknownFormatError as error:
-        raise InputError(f"{name}: {error}.") from None
+        raise not_an_eval_set(chosen.path, f"{name}: {error}.") from None
+    except InputError as error:
+        raise not_an_eval_set(chosen.path, str(error)) from None
     eval_set = checked(new, name)
     if chosen.eval_ids is None:
         return EvalFile(chosen.path, eval_set, tuple(eval_set.eval_cases), old)
@@ -111,6 +115,15 @@ def read_eval_file(chosen: Chosen) -> EvalFile:
     return EvalFile(
         chosen.path, eval_set, tuple(case for case in eval_set.eval_cases if case.eval_id in chosen.eval_ids), old
     )
+
+
+def not_an_eval_set(path: Path, problem: str) -> InputError:
+    """Returns the error of a file that is no eval set: what the file is, if its keys show it, otherwise the problem."""
+    try:
+        what = misplaced(read_text(path), EVAL_SET)
+    except InputError:
+        what = None
+    return InputError(problem if what is None else f"{path}: {what}.")
 
 
 def read_json(path: Path) -> JsonValue:

@@ -20,10 +20,11 @@ from traceweir.schemas.times import UNKNOWN_TIME, known_time
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.streams.evals.json_text import MAX_BYTES, rendered
+from traceweir.streams.formats.adk_eval_result import case_results, invocation_pairs
 from traceweir.streams.formats.base import AgentRecord, InputContext
 from traceweir.streams.formats.documents import Document, InputError, name_of, read_documents
 from traceweir.streams.formats.files import base_time_of, open_input
-from traceweir.streams.formats.registry import recognized_format
+from traceweir.streams.formats.recognition import Recognizer, looks_like
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) 
     Each document of a file (JSON Lines, an array, or one object) can be
     an EvalSet or eval case of Google ADK whose conversations were recorded (by `eval_id`; a repeated id is another run),
     an `*.evalset_result.json` of ADK, from which the actual invocations are read, or
-    a session from the `sessions` topic, an event, a trace, or a chat transcript (by session id; documents with the same
-    session id form one run).
+    a session from the `sessions` topic, an event, a trace, a chat transcript, a saved session of ADK, or another document
+    that an input format recognizes (by session id; documents with the same session id form one run).
 
     Args:
         paths: Names of files; `-` is standard input.
@@ -125,6 +126,7 @@ class _Reader:
     def __init__(self, context: InputContext, wanted: frozenset[str] | None) -> None:
         self._context, self._wanted = context, wanted
         self._parts = SessionParts()
+        self._recognizer = Recognizer()
         self._runs: dict[str, list[Recording]] = {}
 
     def runs(self) -> dict[str, list[Recording]]:
@@ -144,7 +146,7 @@ class _Reader:
             case {"eval_cases": list(cases)} | {"evalCases": list(cases)}:
                 for number, case in enumerate(cases):
                     self._case(case, f"{place}: eval_cases[{number}]")
-            case {"eval_case_results": list(results)} | {"evalCaseResults": list(results)}:
+            case _ if (results := case_results(found)) is not None:
                 for number, result in enumerate(results):
                     self._case(_as_case(result), f"{place}: eval_case_results[{number}]")
             case {"conversation": _}:
@@ -158,13 +160,17 @@ class _Reader:
                         self._record(record, place)
 
     def _agent_records(self, found: JsonObject, document: Document, place: str) -> list[AgentRecord]:
-        input_format = recognized_format(found)
+        input_format = self._recognizer.format_of(found)
         if input_format is None or input_format.recognition is None:
+            kind = self._recognizer.kind_of(found)
+            hint = "" if kind is None else f" The document {looks_like(kind)}."
             raise InputError(
                 f"{place}: is not a recorded conversation. Allowed are an eval set with recorded conversations, an "
-                "evalset_result of ADK, a session, an event, a trace, or a chat transcript with messages."
+                "evalset_result or a saved session of ADK, a session, an event, a trace, a row of Agent Evaluation, or a "
+                f"chat transcript with messages.{hint}"
             )
-        return input_format.recognition.records(found, document, self._context)
+        # Each document has a reader of its own, because two documents with the same session id are one run here.
+        return input_format.recognition.reader(self._context)(found, document)
 
     def _case(self, case: JsonValue, place: str) -> None:
         if not isinstance(case, dict):
@@ -224,16 +230,10 @@ def _turn(invocation: Invocation) -> Turn:
 
 def _as_case(result: JsonValue) -> JsonValue:
     """Converts a case result of ADK to a case with its actual invocations."""
-    if not isinstance(result, dict):
+    pairs = invocation_pairs(result) if isinstance(result, dict) else None
+    if not isinstance(result, dict) or pairs is None:
         return result
-    turns = result.get("eval_metric_result_per_invocation", result.get("evalMetricResultPerInvocation"))
-    if not isinstance(turns, list):
-        return result
-    actual = [
-        turn.get("actual_invocation", turn.get("actualInvocation")) if isinstance(turn, dict) else turn
-        for turn in turns
-    ]
-    return {"eval_id": result.get("eval_id", result.get("evalId")), "conversation": actual}
+    return {"eval_id": result.get("eval_id", result.get("evalId")), "conversation": [actual for actual, _ in pairs]}
 
 
 def _app_and_user(case: JsonObject) -> tuple[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Literal, NamedTuple
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.times import UNKNOWN_TIME
-from traceweir.streams.formats.documents import Document, InputError
+from traceweir.streams.formats.documents import Document, InputError, json_of
 from traceweir.streams.formats.tables import ReadCell, Row, row_of
 
 DEFAULT_DOMAIN = "general"
@@ -33,7 +34,15 @@ class DocumentRecords(NamedTuple):
     """The source of the records; the bytes of a row are empty."""
     records: list[AgentRecord]
     problem: InputError | None = None
-    """The reason why the document has no records."""
+    """The reason why the document has no records, or why a part of the document has none."""
+
+
+class PartlyReadError(InputError):
+    """A part of a document cannot be used; the other parts have records."""
+
+    def __init__(self, message: str, records: list[AgentRecord]) -> None:
+        super().__init__(message)
+        self.records = records
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +74,23 @@ ReadDocuments = Callable[[Iterable[Document], InputContext], Iterator[DocumentRe
 ReadRows = Callable[[Iterable[Row], InputContext], Iterator[DocumentRecords]]
 
 
+RecordsOfObject = Callable[[JsonObject, Document], list[AgentRecord]]
+"""Returns the records of a document, which is passed both as a parsed object and as its bytes in the file.
+
+Raises:
+    InputError: the document cannot be used; a PartlyReadError, that a part of it cannot be used.
+"""
+
+
 class Recognition(NamedTuple):
-    """Recognizes and reads a single document without a named format, in files that mix several formats."""
+    """Recognizes the documents of a format by their keys, and reads them in files that mix several formats."""
 
+    document_name: str
+    """A document of this format in a sentence, with its article, such as `a chat transcript`."""
     recognizes: Callable[[JsonObject], bool]
-    """Returns whether the document has the keys of this format."""
-    records: Callable[[JsonObject, Document, InputContext], list[AgentRecord]]
-    """Returns the records of the document, which is passed both as a parsed object and as its bytes in the file.
-
-    Raises:
-        InputError: the document cannot be used.
-    """
+    """Returns whether the document is unmistakably of this format. Called for every document, so it must be cheap."""
+    reader: Callable[[InputContext], RecordsOfObject]
+    """Returns the function that reads the documents of one input; it can remember the earlier documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +141,41 @@ def records_of_documents(
     An InputError becomes the problem of its document, and reading continues with the next document.
     """
     for document in documents:
+        yield records_or_problem(document, partial(records, document))
+
+
+def records_of_objects(
+    documents: Iterable[Document], records: RecordsOfObject, context: InputContext, rule: str
+) -> Iterator[DocumentRecords]:
+    """Yields the result of `records` for each document, parsed as an object.
+
+    Args:
+        documents: The documents.
+        records: Returns the records of an object. Its errors become problems, and reading continues.
+        context: The context of the input.
+        rule: The rule that a document breaks if the document is not an object, for the message.
+    """
+
+    def parsed(document: Document) -> list[AgentRecord]:
         try:
-            yield DocumentRecords(document, records(document))
-        except InputError as problem:
-            yield DocumentRecords(document, [], problem)
+            found = json_of(document.raw)
+        except ValueError as error:
+            raise context.document_error(document, f"is not JSON ({error})") from None
+        if not isinstance(found, dict):
+            raise context.document_error(document, f"is not a JSON object; {rule}")
+        return records(found, document)
+
+    return records_of_documents(documents, parsed)
+
+
+def records_or_problem(document: Document, records: Callable[[], list[AgentRecord]]) -> DocumentRecords:
+    """Returns the result of `records` as the records of the document; an InputError becomes its problem."""
+    try:
+        return DocumentRecords(document, records())
+    except PartlyReadError as problem:
+        return DocumentRecords(document, problem.records, problem)
+    except InputError as problem:
+        return DocumentRecords(document, [], problem)
 
 
 def records_of_rows(

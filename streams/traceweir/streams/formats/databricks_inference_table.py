@@ -15,7 +15,15 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row_turn import chat_request, responses_api_text
 from traceweir.schemas.mlflow_spans import decoded
-from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
+from traceweir.streams.formats.base import (
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    Recognition,
+    RecordsOfObject,
+    records_of_rows,
+)
 from traceweir.streams.formats.databricks_rows import RowReader, request
 from traceweir.streams.formats.tables import ReadCell, Row, number, text
 
@@ -175,9 +183,19 @@ def _read_rows(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentR
     return records_of_rows(rows, InferenceTableReader(context).records, context)
 
 
+def _reader(context: InputContext) -> RecordsOfObject:
+    table = InferenceTableReader(context)
+    return lambda found, document: table.records(Row(document.number, found))
+
+
+def _recognizes(found: JsonObject) -> bool:
+    return "databricks_request_id" in found or "request_raw" in found
+
+
 INFERENCE_TABLE = InputFormat(
     name="databricks-inference-table",
     description="a serving endpoint's logs",
     read_rows=_read_rows,
     columns=COLUMNS,
+    recognition=Recognition("a row of an inference table", _recognizes, _reader),
 )

@@ -17,7 +17,15 @@ from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.evaluation_row import MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.mlflow_identity import TraceIdentity, is_bare_trace, trace_identity
-from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
+from traceweir.streams.formats.base import (
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    Recognition,
+    RecordsOfObject,
+    records_of_rows,
+)
 from traceweir.streams.formats.documents import Document, InputError
 from traceweir.streams.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
 
@@ -223,6 +231,11 @@ class EvaluationRows:
             yield DocumentRecords(Document(row.number, b""), [], self._context.row_error(row, what))
 
 
+def _reader(context: InputContext) -> RecordsOfObject:
+    rows = RowReader(context)
+    return lambda found, document: rows.records(_with_trace_in_its_column(Row(document.number, found)))
+
+
 def read_evaluation_rows(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentRecords]:
     """Yields the records of each row of an evaluation set, in order."""
     evaluation_set = EvaluationRows(context)
@@ -236,4 +249,5 @@ AGENT_EVALUATION = InputFormat(
     description="rows of Agent Evaluation, or MLflow traces, only",
     read_rows=read_evaluation_rows,
     columns=COLUMNS,
+    recognition=Recognition("a row of Agent Evaluation", looks_like_a_row, _reader),
 )

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import BinaryIO, NamedTuple
+
+import orjson
+from pydantic import JsonValue
 
 BOM = b"\xef\xbb\xbf"
 BLANK = b" \t\r\n"
@@ -63,6 +67,22 @@ def read_documents(stream: BinaryIO) -> Iterator[Document]:
                 raise
     yield from documents
     yield from lines
+
+
+def json_of(raw: bytes) -> JsonValue:
+    """Parses a document. A document that is JSON within a JSON string, as ADK has written some files, is parsed twice.
+
+    Raises:
+        ValueError: the bytes are not JSON.
+
+    >>> json_of(b'{"a": 1}') == json_of(b'"{\\\\"a\\\\": 1}"')
+    True
+    """
+    found: JsonValue = orjson.loads(raw)
+    if isinstance(found, str) and found.lstrip().startswith("{"):
+        with suppress(orjson.JSONDecodeError):
+            found = orjson.loads(found)
+    return found
 
 
 def name_of(stream: BinaryIO) -> str:

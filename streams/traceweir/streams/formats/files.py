@@ -14,6 +14,7 @@ from typing import BinaryIO
 from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.streams.formats.base import DocumentRecords, InputContext, InputFormat
 from traceweir.streams.formats.documents import InputError, name_of, read_documents
+from traceweir.streams.formats.recognition import read_recognized
 from traceweir.streams.formats.tables import read_csv, read_parquet
 
 TABLES = {".csv": read_csv, ".parquet": read_parquet}
@@ -95,7 +96,7 @@ def read_input(
     context = InputContext(source, base_time_of(stream), task_domain, max_session_bytes)
     read_table = TABLES.get(PurePath(source).suffix.lower())
     if read_table is None:
-        return input_format.read(read_documents(stream), context)
+        return read_recognized(input_format, read_documents(stream), context)
     if input_format.read_rows is None:
         raise InputError(
             f"{source}: is a table, but the format {input_format.name} reads only JSON documents; "

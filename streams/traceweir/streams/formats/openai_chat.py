@@ -16,7 +16,6 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
-from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.formats.base import (
     DEFAULT_DOMAIN,
@@ -25,10 +24,12 @@ from traceweir.streams.formats.base import (
     InputContext,
     InputFormat,
     Recognition,
-    records_of_documents,
+    RecordsOfObject,
+    records_of_objects,
 )
 from traceweir.streams.formats.documents import Document
 from traceweir.streams.formats.openai_chat_messages import ChatTurn, Message, Place, messages_of, turns_of
+from traceweir.streams.formats.wire_event import event_record
 
 _CONTEXT = "https://openknowledgepulse.org/schema/v1"
 _NAMESPACE = UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77")
@@ -103,12 +104,8 @@ class _SessionRecorder:
         body = envelope | body
         # The content is part of the id, so that two different transcripts with the same session id are not duplicates.
         identity = uuid5(_NAMESPACE, f"event {len(self.records)} {_digest(body, self._place)}")
-        value = _encode(body | {"event_id": str(identity), "occurred_at": self._tick().isoformat()}, self._place)
-        try:
-            EVENT.validate_json(value)
-        except ValidationError as error:
-            raise self._place.error(f"does not make a valid {kind} event: {explain(error)}") from None
-        self.records.append(AgentRecord("event", self._session_id, value))
+        timed = body | {"occurred_at": self._tick().isoformat()}
+        self.records.append(event_record(timed, self._session_id, identity, self._place.error))
 
     def trace(self, document: JsonObject) -> None:
         created_at = self._tick().isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
@@ -260,21 +257,11 @@ class _Transcripts:
         self._first_documents: dict[str, tuple[int, bytes]] = {}
         """The number and the digest of the first document of each session, by session id."""
 
-    def records(self, document: Document) -> list[AgentRecord]:
-        records = _records(self._object(document), document, self._context)
+    def records(self, found: JsonObject, document: Document) -> list[AgentRecord]:
+        context = self._context
+        records = transcript_events(found, document.number, context.source, context.base_time, context.task_domain)
         self._refuse_shared_session(records, document)
         return records
-
-    def _object(self, document: Document) -> JsonObject:
-        try:
-            found: JsonValue = orjson.loads(document.raw)
-        except orjson.JSONDecodeError as error:
-            raise self._context.document_error(document, f"is not JSON ({error})") from None
-        if not isinstance(found, dict):
-            raise self._context.document_error(
-                document, "is not a JSON object; a transcript must be an object that contains its messages"
-            )
-        return found
 
     def _refuse_shared_session(self, records: list[AgentRecord], document: Document) -> None:
         """Rejects a transcript with the session id of an earlier, different transcript.
@@ -293,16 +280,18 @@ class _Transcripts:
             )
 
 
+def _reader(context: InputContext) -> RecordsOfObject:
+    return _Transcripts(context).records
+
+
 def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
-    return records_of_documents(documents, _Transcripts(context).records)
+    rule = "a transcript must be an object that contains its messages"
+    return records_of_objects(documents, _reader(context), context, rule)
 
 
 def _recognizes(found: JsonObject) -> bool:
-    return "messages" in found or "traj" in found
-
-
-def _records(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
-    return transcript_events(found, document.number, context.source, context.base_time, context.task_domain)
+    # A row of an evaluation set, which has a request or inputs, can have messages too.
+    return ("messages" in found or "traj" in found) and not ("request" in found or "inputs" in found)
 
 
 OPENAI_CHAT = InputFormat(
@@ -310,5 +299,5 @@ OPENAI_CHAT = InputFormat(
     description="transcripts with `messages` or `traj`",
     read_documents=_read,
     task_domain="domain of a transcript without a domain of its own",
-    recognition=Recognition(_recognizes, _records),
+    recognition=Recognition("a chat transcript", _recognizes, _reader),
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 
-from traceweir.schemas.base import JsonObject
+from traceweir.streams.formats.adk_eval_result import ADK_EVAL_RESULT
+from traceweir.streams.formats.adk_session import ADK_SESSION
 from traceweir.streams.formats.base import InputFormat
 from traceweir.streams.formats.databricks_inference_table import INFERENCE_TABLE
 from traceweir.streams.formats.databricks_rows import AGENT_EVALUATION
@@ -21,11 +23,16 @@ BUILT_IN: Mapping[str, InputFormat] = {
     for each in (
         TRACEWEIR,
         OPENAI_CHAT,
-        AGENT_EVALUATION,
+        ADK_SESSION,
+        ADK_EVAL_RESULT,
         INFERENCE_TABLE,
+        AGENT_EVALUATION,
     )
 }
-"""The built-in formats by name, in the order in which `--help` lists them."""
+"""The built-in formats by name, in the order in which `--help` lists them.
+
+The order decides where a document has the keys of several formats: the first of them reads the document.
+"""
 
 
 class UnusableFormatError(InputError):
@@ -64,16 +71,13 @@ def known_formats() -> list[str]:
     return [*BUILT_IN, *sorted(entry_points(group=GROUP).names - BUILT_IN.keys())]
 
 
-def recognized_format(document: JsonObject) -> InputFormat | None:
-    """Returns the built-in format that has the keys of the document; None if no format matches.
-
-    Traceweir's own format is tried last, because it accepts any document with a `type`, and a transcript can have a
-    `type` as well.
-    """
-    for each in sorted(BUILT_IN.values(), key=lambda each: each is TRACEWEIR):
-        if each.recognition is not None and each.recognition.recognizes(document):
-            return each
-    return None
+def installed_formats() -> list[InputFormat]:
+    """Returns the formats of installed packages; a package that cannot be used is left out."""
+    found = []
+    for name in sorted(entry_points(group=GROUP).names - BUILT_IN.keys()):
+        with suppress(UnusableFormatError):  # raised with its reason where somebody requests the format
+            found.append(input_format(name))
+    return found
 
 
 def _loaded(entry: EntryPoint) -> InputFormat:

@@ -1,4 +1,4 @@
-"""Reads Traceweir's own format: traces, events, rows of Agent Evaluation and MLflow traces, in any mixture."""
+"""Reads Traceweir's own format: traces and events as they are on the topics."""
 
 from __future__ import annotations
 
@@ -8,32 +8,24 @@ import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, Recognition
-from traceweir.streams.formats.databricks_rows import COLUMNS, EvaluationRows, looks_like_a_row, read_evaluation_rows
+from traceweir.schemas.events import TYPES
+from traceweir.streams.formats.base import (
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    Recognition,
+    RecordsOfObject,
+    records_of_documents,
+)
+from traceweir.streams.formats.databricks_rows import COLUMNS, read_evaluation_rows
 from traceweir.streams.formats.documents import Document
-from traceweir.streams.formats.tables import row_of
-
-_ROW_KEYS = (b'"request"', b'"inputs"', b'"trace"', b'"spans"')
-"""A row or a trace has one of these keys. Bytes without these keys are neither, so they are not parsed here."""
-
-
-def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
-    """Yields each row as an invocation, and every other document as an unchanged record.
-
-    An unreadable document becomes a record too: the worker decides about it.
-    """
-    rows = EvaluationRows(context)
-    for document in documents:
-        row = row_of(document) if any(key in document.raw for key in _ROW_KEYS) else None
-        if row is not None and looks_like_a_row(row.columns):
-            yield from rows.convert(row)
-        else:
-            yield DocumentRecords(document, [wire_record(document.raw)])
-    yield from rows.omitted_rows()
 
 
 def wire_record(raw: bytes) -> AgentRecord:
-    """Returns a document as a record: a trace if the document has an `@type`, otherwise an event.
+    """Returns a document as an unchanged record: a trace if the document has an `@type`, otherwise an event.
+
+    An unreadable document becomes a record too: the worker decides about it.
 
     >>> wire_record(b'{"type": "session.ended", "session_id": "s1"}')[:2]
     ('event', 's1')
@@ -46,6 +38,11 @@ def wire_record(raw: bytes) -> AgentRecord:
         found: JsonValue = orjson.loads(raw)
     except orjson.JSONDecodeError:
         found = None
+    return wire_record_of(found, raw)
+
+
+def wire_record_of(found: JsonValue, raw: bytes) -> AgentRecord:
+    """Returns the record of a document that is parsed already; None stands for a document that is not JSON."""
     if not isinstance(found, dict):
         return AgentRecord("event", None, raw)
     if "@type" not in found:
@@ -60,18 +57,23 @@ def _text(value: JsonValue) -> str | None:
 
 
 def _recognizes(found: JsonObject) -> bool:
-    return "@type" in found or "type" in found
+    return "@type" in found or found.get("type") in TYPES
 
 
-def _records(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
-    return [wire_record(document.raw)]
+def _reader(context: InputContext) -> RecordsOfObject:
+    return lambda found, document: [wire_record_of(found, document.raw)]
+
+
+def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
+    return records_of_documents(documents, lambda document: [wire_record(document.raw)])
 
 
 TRACEWEIR = InputFormat(
     name="traceweir",
-    description="traces and events, rows of Agent Evaluation, or MLflow traces",
+    description="traces, events, and documents of all formats below",
     read_documents=_read,
     read_rows=read_evaluation_rows,
     columns=COLUMNS,
-    recognition=Recognition(_recognizes, _records),
+    recognition=Recognition("a trace or an event of Traceweir", _recognizes, _reader),
 )
+"""The default format. In a file, `recognition.read_recognized` reads its documents, whatever their formats."""

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.support.rows import ROW, read
+from tests.support.rows import read
 from tests.support.scoring import install
 
-from traceweir.schemas.base import JsonObject
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
 from traceweir.streams.formats.documents import InputError
@@ -19,7 +18,6 @@ from traceweir.streams.formats.registry import (
     UnusableFormatError,
     input_format,
     known_formats,
-    recognized_format,
 )
 from traceweir.streams.formats.tables import Row, number, text
 
@@ -50,8 +48,10 @@ def test_the_built_in_formats_are_known_by_name() -> None:
     assert known_formats() == [
         "traceweir",
         "openai-chat",
-        "databricks-agent-evaluation",
+        "adk-session",
+        "adk-eval-result",
         "databricks-inference-table",
+        "databricks-agent-evaluation",
     ]
     assert [input_format(name).name for name in known_formats()] == list(BUILT_IN)
 
@@ -107,7 +107,7 @@ def test_a_broken_package_has_no_effect_on_other_formats(install_package: Instal
     assert [len(each.records) for each in read(tmp_path / "events.jsonl")] == [1]
 
 
-@pytest.mark.parametrize("place", [f"{__name__}:ROW", "builtins:dict", f"{__name__}:InputFormat"])
+@pytest.mark.parametrize("place", [f"{__name__}:GROUP", "builtins:dict", f"{__name__}:InputFormat"])
 def test_an_entry_point_must_be_an_input_format(install_package: Install, place: str) -> None:
     install_package("package-one", {"thing": place})
     with pytest.raises(UnusableFormatError, match="of package-one is not an InputFormat"):
@@ -122,22 +122,6 @@ def test_a_format_must_have_the_name_of_its_entry_point(install_package: Install
 
 def test_an_unusable_format_error_is_an_input_error() -> None:
     assert issubclass(UnusableFormatError, InputError)
-
-
-@pytest.mark.parametrize(
-    ("document", "name"),
-    [
-        ({"messages": []}, "openai-chat"),
-        ({"traj": [], "type": "chat"}, "openai-chat"),
-        ({"type": "session.ended"}, "traceweir"),
-        ({"@type": "ReasoningTrace"}, "traceweir"),
-        (ROW, None),
-        ({}, None),
-    ],
-)
-def test_a_document_is_recognized_by_its_keys(document: JsonObject, name: str | None) -> None:
-    found = recognized_format(document)
-    assert (found and found.name) == name
 
 
 def test_a_format_without_a_reader_is_rejected() -> None:

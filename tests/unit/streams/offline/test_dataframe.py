@@ -122,5 +122,5 @@ def test_a_value_that_fails_to_return_its_json_rejects_only_its_row() -> None:
 
 @pytest.mark.parametrize("format_", ["openai-chat", "bogus"])
 def test_a_format_without_rows_is_rejected_with_the_row_formats(format_: Any) -> None:
-    with pytest.raises(ValueError, match=f"{format_}.*databricks-agent-evaluation.*databricks-inference-table"):
+    with pytest.raises(ValueError, match=f"{format_}.*databricks-inference-table.*databricks-agent-evaluation"):
         scored({"request": "q", "response": "a"}, format=format_)

@@ -1,0 +1,90 @@
+"""Documents that no input format reads, but that people pass to commands: what they are, and where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from traceweir.schemas.base import JsonObject
+
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_OTLP_KEYS = {
+    *("resourceSpans", "resource_spans", "resourceLogs", "resource_logs"),
+    *("resourceMetrics", "resource_metrics"),
+}
+
+
+class OtherDocument(NamedTuple):
+    """A kind of document that is not an input format."""
+
+    document_name: str
+    """A document of this kind in a sentence, with its article."""
+    advice: str
+    """What to do with the document."""
+    recognizes: Callable[[JsonObject], bool]
+    """Returns whether the document is unmistakably of this kind."""
+
+
+def _is_eval_set(found: JsonObject) -> bool:
+    return "eval_cases" in found or "evalCases" in found
+
+
+def _is_eval_case(found: JsonObject) -> bool:
+    has_id = "eval_id" in found or "evalId" in found
+    return has_id and bool({"conversation", "conversation_scenario", "conversationScenario"} & found.keys())
+
+
+def _is_mlflow_trace(found: JsonObject) -> bool:
+    data = found.get("data")
+    return isinstance(found.get("info"), dict) and isinstance(data, dict) and "spans" in data
+
+
+EVAL_SET = OtherDocument(
+    "an eval set of Google ADK",
+    "`traceweir eval EVALSET --sessions FILE` compares recorded sessions with an eval set",
+    _is_eval_set,
+)
+EVAL_CASE = OtherDocument(
+    "a case of an eval set of Google ADK",
+    "put the case into `eval_cases` of an eval set, for `traceweir eval`",
+    _is_eval_case,
+)
+CONFIG = OtherDocument(
+    "an evaluation config", "pass the config with --config", lambda found: isinstance(found.get("criteria"), dict)
+)
+OTHER_DOCUMENTS = (
+    OtherDocument(
+        "an OTLP request",
+        "this version of Traceweir cannot read OpenTelemetry's OTLP files; write the conversation as a chat transcript "
+        "(--format openai-chat), or let the agent send events",
+        lambda found: not _OTLP_KEYS.isdisjoint(found),
+    ),
+    EVAL_SET,
+    EVAL_CASE,
+    OtherDocument(
+        "a turn of an old test file of Google ADK",
+        "`traceweir eval EVALSET --sessions FILE` compares recorded sessions with a test file",
+        lambda found: "query" in found and ("expected_tool_use" in found or "reference" in found),
+    ),
+    OtherDocument(
+        "a session of the topic `sessions`",
+        "pass the file to `traceweir eval` with --sessions",
+        lambda found: "session_id" in found and isinstance(found.get("events"), list),
+    ),
+    OtherDocument(
+        "a score of Traceweir",
+        "pass the traces, events or transcripts that were scored",
+        lambda found: "result_id" in found and "metric" in found,
+    ),
+    OtherDocument(
+        "an MLflow trace",
+        'put the trace into a row of Agent Evaluation: {"request": ..., "trace": ...}',
+        _is_mlflow_trace,
+    ),
+    OtherDocument(
+        "a single message of a chat",
+        'put all messages of a conversation into one object: {"messages": [...]}',
+        lambda found: found.get("role") in _ROLES and "content" in found,
+    ),
+    CONFIG,
+)

@@ -1,0 +1,136 @@
+"""Tests that a session that Google ADK saved becomes the invocations that ADK's own conversion makes of its events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.support.adk import (
+    BEGAN_S,
+    BOOKING,
+    adk_event,
+    adk_session,
+    answer,
+    call,
+    events_of,
+    in_snake_case,
+    read_as,
+    text,
+)
+
+from traceweir.schemas.events import InvocationRecorded
+from traceweir.schemas.invocation import Invocation, InvocationEvents, InvocationStep
+from traceweir.streams.formats.adk_session import ADK_SESSION
+
+
+def invocations(*events: dict[str, Any]) -> list[Invocation]:
+    (found,) = read_as(ADK_SESSION, adk_session(*events))
+    assert found.problem is None
+    return [
+        event.invocation for event in events_of(found) if isinstance(event, InvocationRecorded) and event.invocation
+    ]
+
+
+def steps(invocation: Invocation) -> list[InvocationStep]:
+    assert isinstance(invocation.intermediate_data, InvocationEvents)
+    return invocation.intermediate_data.invocation_events
+
+
+def said(invocation: Invocation) -> tuple[str | None, str | None]:
+    question, final = invocation.user_content, invocation.final_response
+    return None if question is None else question.text, None if final is None else final.text
+
+
+@pytest.mark.parametrize("document", [BOOKING, in_snake_case(BOOKING)], ids=["camelCase", "snake_case"])
+def test_each_invocation_of_a_session_is_an_event_and_the_session_ends(document: dict[str, Any]) -> None:
+    (found,) = read_as(ADK_SESSION, document)
+
+    first, second, end = events_of(found)
+    assert isinstance(first, InvocationRecorded)
+    assert isinstance(second, InvocationRecorded)
+    assert {(each.session_id, each.app_name, each.user_id) for each in (first, second, end)} == {("s1", "trips", "u1")}
+    assert (first.invocation_id, second.invocation_id, end.type) == ("e-1", "e-2", "session.ended")
+    assert first.occurred_at == datetime.fromtimestamp(BEGAN_S, UTC) < second.occurred_at < end.occurred_at
+    assert first.invocation is not None
+    assert said(first.invocation) == ("Two seats, please.", "A1 and A2 are yours.")
+    assert [(use.name, use.args) for use in first.invocation.tool_uses] == [("find", {"n": 2})]
+    assert [step.content.text if step.content else "" for step in steps(first.invocation)] == ["Let me look.", ""]
+    assert first.invocation.token_usage is not None
+    assert first.invocation.token_usage.model_dump() == {"input_tokens": 30, "output_tokens": 15}
+    assert first.invocation.latency_seconds == 2.0
+
+
+def test_a_session_that_is_read_again_has_the_same_event_ids() -> None:
+    first, longer = read_as(ADK_SESSION, adk_session(*BOOKING["events"][:4]), BOOKING)
+    assert events_of(first)[0].event_id == events_of(longer)[0].event_id
+
+
+def test_the_last_event_without_tool_calls_is_the_final_response() -> None:
+    (found,) = invocations(
+        adk_event("user", text("Q")),
+        adk_event("root", text("Asking the expert.")),
+        adk_event("expert", text("The answer is 4.")),
+        adk_event("root", call("log")),
+        adk_event("root", answer("log", ok=True)),
+    )
+    assert said(found) == ("Q", "The answer is 4.")
+    assert [(step.author, step.content.text if step.content else None) for step in steps(found)] == [
+        ("root", "Asking the expert."),
+        ("root", ""),
+        ("root", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "final"),
+    [
+        ({"longRunningToolIds": ["c-approve"]}, True),
+        ({"actions": {"skipSummarization": True}}, True),
+        ({}, False),
+    ],
+    ids=["a long-running tool", "skipped summarization", "a usual call"],
+)
+def test_a_call_is_the_final_response_only_where_adk_says_so(more: dict[str, Any], final: bool) -> None:
+    (found,) = invocations(adk_event("user", text("Q")), adk_event("root", text("Wait."), call("approve"), **more))
+    assert (found.final_response is not None) is final
+    assert [use.name for use in found.tool_uses] == ["approve"]
+
+
+def test_partial_text_and_code_results_are_not_final_and_grounding_is_kept() -> None:
+    (found,) = invocations(
+        adk_event("user", text("Q")),
+        adk_event("root", text("The answer"), partial=True),
+        adk_event("root", text("4"), {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}),
+        adk_event("root", text("The answer is 4."), groundingMetadata={"webSearchQueries": ["2+2"]}),
+    )
+    assert said(found) == ("Q", "The answer is 4.")
+    assert steps(found)[-1] == InvocationStep(
+        author="root", content=None, grounding_metadata={"webSearchQueries": ["2+2"]}
+    )
+
+
+def test_events_without_an_invocation_id_follow_the_users_messages() -> None:
+    found = invocations(
+        adk_event("user", text("1"), invocation_id=""),
+        adk_event("root", text("one"), invocationId=None),
+        adk_event("user", text("2"), invocation_id=""),
+        adk_event("root", text("two"), invocation_id=""),
+    )
+    assert [said(each) for each in found] == [("1", "one"), ("2", "two")]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"events": []}, "document 1: is not a valid session of ADK: events: List should have at least 1 item"),
+        ({"events": [adk_event("user", text("Q"))]}, "document 1: contains no event of an agent"),
+        ({"events": [adk_event("a", text("x"), timestamp=1e300)]}, "document 1: events.timestamp: must be seconds"),
+        ({"id": 7}, "document 1: is not a valid session of ADK: id: Input should be a valid string"),
+        ({"events": [{"content": {"parts": [{"text": 7}]}}]}, "events.0.content.parts.0.text: Input should be"),
+    ],
+)
+def test_an_unusable_session_is_reported_and_the_next_is_read(change: dict[str, Any], problem: str) -> None:
+    first, second = read_as(ADK_SESSION, BOOKING | change, BOOKING)
+    assert problem in str(first.problem)
+    assert (first.records, len(second.records), second.problem) == ([], 3, None)

@@ -1,0 +1,195 @@
+"""Tests that documents are recognized by their keys, read without `--format`, and named where they do not belong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.adk import BOOKING
+from tests.support.eval_sets import case, eval_set, invocation
+from tests.support.mlflow import mlflow_trace
+from tests.support.openai_chat import assistant_message, user_message
+from tests.support.rows import ROW, problems, read
+from tests.support.scoring import install, trace_document
+
+from traceweir.schemas.base import JsonObject
+from traceweir.streams.formats.base import (
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    Recognition,
+    RecordsOfObject,
+    records_of_objects,
+)
+from traceweir.streams.formats.documents import Document
+from traceweir.streams.formats.other_documents import CONFIG, EVAL_SET
+from traceweir.streams.formats.recognition import Recognizer, misplaced
+from traceweir.streams.formats.registry import GROUP
+
+CHAT = {"messages": [user_message("Hi"), assistant_message("Hello.")]}
+RESULT: dict[str, Any] = {"eval_case_results": []}
+EVENT = {"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z"}
+LOG = {"databricks_request_id": "r", "request": "{}", "response": "{}", "status_code": 200}
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        (CHAT, "openai-chat"),
+        ({"traj": [], "type": "chat"}, "openai-chat"),
+        (EVENT, "traceweir"),
+        (EVENT | {"messages": []}, "traceweir"),
+        ({"type": "tool.caled"}, "traceweir"),
+        ({"@type": "ReasoningTrace"}, "traceweir"),
+        (ROW | {"messages": []}, "databricks-agent-evaluation"),
+        (ROW, "databricks-agent-evaluation"),
+        (LOG, "databricks-inference-table"),
+        (BOOKING, "adk-session"),
+        (RESULT, "adk-eval-result"),
+        ({}, None),
+    ],
+)
+def test_the_format_of_a_document_is_recognized_by_its_keys(document: dict[str, Any], name: str | None) -> None:
+    found = Recognizer().format_of(document)
+    assert (found and found.name) == name
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"resourceSpans": []}, "looks like an OTLP request: this version of Traceweir cannot read"),
+        ({"resource_logs": []}, "looks like an OTLP request: this version of Traceweir cannot read"),
+        (eval_set(case("a")), "looks like an eval set of Google ADK: `traceweir eval"),
+        (case("a", invocation("Hi")), "looks like a case of an eval set of Google ADK: put the case into"),
+        ({"query": "q", "reference": "a"}, "looks like a turn of an old test file of Google ADK: `traceweir eval"),
+        ({"criteria": {"latency": {}}}, "looks like an evaluation config: pass the config with --config"),
+        ({"session_id": "s", "segment": 0, "events": []}, "looks like a session of the topic `sessions`: pass the"),
+        ({"result_id": "r", "metric": "latency"}, "looks like a score of Traceweir: pass the traces"),
+        (json.loads(mlflow_trace()), "looks like an MLflow trace: put the trace into a row of Agent Evaluation"),
+        (user_message("Hi"), "looks like a single message of a chat: put all messages of a conversation into one"),
+    ],
+)
+def test_a_document_that_no_format_reads_is_named_with_the_way_out(
+    document: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(document))
+    for format_name in ("traceweir", "openai-chat"):
+        [found] = read(tmp_path / "a.jsonl", format_name)
+        assert said in str(found.problem)
+        assert found.records == []
+
+
+def test_each_document_of_a_mixed_file_is_read_in_its_own_format(tmp_path: Path) -> None:
+    documents = [CHAT, EVENT, {"resourceSpans": []}, BOOKING, ROW, RESULT, trace_document(), CHAT | {"id": 7}, {"a": 1}]
+    (tmp_path / "mixed.jsonl").write_text("\n".join(map(json.dumps, documents)) + "\nnot JSON\n")
+
+    found = read(tmp_path / "mixed.jsonl")
+
+    kinds = [[orjson.loads(record.value).get("type", record.kind) for record in each.records] for each in found[:8]]
+    assert [(each.document.number, kind[-1:]) for each, kind in zip(found, kinds, strict=False)] == [
+        (1, ["session.ended"]),
+        (2, ["session.ended"]),
+        (3, []),
+        (4, ["session.ended"]),
+        (5, ["session.ended"]),
+        (6, []),
+        (7, ["trace"]),
+        (8, ["session.ended"]),
+    ]
+    assert [each.records[0].value for each in found[8:]] == [b'{"a": 1}', b"not JSON"]
+    assert [each.problem is not None for each in found] == [number in (3, 6) for number in range(1, 11)]
+
+
+def test_a_reader_remembers_the_earlier_documents_of_a_mixed_file(tmp_path: Path) -> None:
+    other = {"id": "c", "messages": [user_message("Bye"), assistant_message("Bye.")]}
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [CHAT | {"id": "c"}, EVENT, other])))
+    [problem] = problems(read(tmp_path / "a.jsonl"), tmp_path / "a.jsonl")
+    assert problem.startswith("document 3: has the session id 'c' of document 1, which is a different transcript")
+
+
+@pytest.mark.parametrize(
+    ("document", "format_name", "said"),
+    [
+        (CHAT, "adk-session", "looks like a chat transcript: add --format openai-chat, or omit --format"),
+        (CHAT, "databricks-agent-evaluation", "looks like a chat transcript: add --format openai-chat"),
+        (BOOKING, "openai-chat", "looks like a saved session of Google ADK: add --format adk-session"),
+        (EVENT, "openai-chat", "looks like a trace or an event of Traceweir: omit --format"),
+        (ROW, "openai-chat", "looks like a row of Agent Evaluation: add --format databricks-agent-evaluation"),
+    ],
+)
+def test_a_document_of_another_format_is_reported_with_its_own_format(
+    document: dict[str, Any], format_name: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(document) + "\n" + json.dumps(document))
+    found = read(tmp_path / "a.jsonl", format_name)
+    assert [(said in str(each.problem), each.records) for each in found] == [(True, []), (True, [])]
+
+
+def test_a_document_of_the_named_format_is_reported_without_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"messages": []}\n{"a": 1}\nnot JSON')
+    assert "looks like" not in "".join(problems(read(tmp_path / "a.jsonl", "openai-chat"), tmp_path / "a.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [json.dumps(CHAT), json.dumps([CHAT, 1]), json.dumps(CHAT, indent=2), f"{json.dumps(CHAT)}\n{json.dumps(CHAT)}\n"],
+    ids=["object", "array", "indented", "lines"],
+)
+def test_a_file_in_the_wrong_place_is_named_by_its_first_document(content: str) -> None:
+    for expected in (CONFIG, EVAL_SET):
+        assert f"looks like a chat transcript, not {expected.document_name}: pass the file to" in str(
+            misplaced(content, expected)
+        )
+
+
+@pytest.mark.parametrize("content", ["", "x", "[]", "7", '{"a": 1}', '{"criteria": {}}', b"\xff"])
+def test_a_file_of_the_right_or_an_unknown_kind_is_not_named(content: str | bytes) -> None:
+    assert misplaced(content, CONFIG) is None
+
+
+def _is_vote(found: JsonObject) -> bool:
+    return bool(found["voter"])  # raises KeyError for every other document
+
+
+def _vote_reader(context: InputContext) -> RecordsOfObject:
+    return lambda found, document: [AgentRecord("event", str(found["voter"]), b"{}")]
+
+
+def _votes(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
+    return records_of_objects(documents, _vote_reader(context), context, "a vote must be an object")
+
+
+VOTES = InputFormat(
+    name="votes",
+    description="votes",
+    read_documents=_votes,
+    recognition=Recognition("a vote", _is_vote, _vote_reader),
+)
+
+
+@pytest.fixture
+def install_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return lambda place: install(tmp_path, "package-of-votes", {"votes": place}, GROUP)
+
+
+def test_the_format_of_an_installed_package_recognizes_its_documents(
+    install_votes: Callable[[str], None], tmp_path: Path
+) -> None:
+    install_votes(f"{__name__}:VOTES")
+    (tmp_path / "a.jsonl").write_text('{"voter": "ann"}\n{"a": 1}')
+    assert [each.records[0].session_id for each in read(tmp_path / "a.jsonl")] == ["ann", None]
+    assert "looks like a vote: add --format votes" in str(read(tmp_path / "a.jsonl", "openai-chat")[0].problem)
+
+
+def test_a_package_that_cannot_be_imported_does_not_stop_the_reading(
+    install_votes: Callable[[str], None], tmp_path: Path
+) -> None:
+    install_votes("tests.support.no_such_module:FORMAT")
+    (tmp_path / "a.jsonl").write_text('{"voter": "ann"}')
+    assert [len(each.records) for each in read(tmp_path / "a.jsonl")] == [1]
