@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS, explain
 from traceweir.schemas.dead_letter import KEPT_BYTES
 from traceweir.schemas.events import EVENT, TYPES
+from traceweir.schemas.other_forms import event_in_schema_form
 from traceweir.schemas.trace import ReasoningTrace, instant, require_short_names
 from traceweir.streams.assemble.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.base import Record, envelope_size
@@ -42,6 +43,16 @@ times as long to build.
 """
 
 
+class InOtherForm(Exception):  # noqa: N818  # an outcome that the caller handles
+    """An event has a part in another form than the schema's, with only one meaning."""
+
+    def __init__(self, value: bytes, key: JoinKey) -> None:
+        super().__init__()
+        self.value = value
+        """The event in the form of the schema, which joins the session."""
+        self.key = key
+
+
 def read_event(record: Record, value: bytes) -> JoinKey:
     """Parses an invocation event.
 
@@ -49,11 +60,15 @@ def read_event(record: Record, value: bytes) -> JoinKey:
 
     Raises:
         RecordRejected: The bytes are not a JSON object, or not an event.
+        InOtherForm: The event is valid only after rewriting; the outcome has the rewritten value and its fields.
     """
     parsed = _loaded(value) if len(value) > SHORT else None
     try:
         event = _EVENT(value, parsed)
     except NeedsFullValidation:
+        parsed = _loaded(value) if parsed is None else parsed
+        if (rewritten := _in_schema_form(value, parsed)) is not None:
+            raise InOtherForm(rewritten, read_event(record, rewritten)) from None
         event = _validated(EVENT.validate_json, value, parsed)
     if len(value) > 2 * _HARMLESS:
         _refuse_deep(value)
@@ -108,6 +123,16 @@ def checked_value(record: Record, limit: int) -> bytes:
             "too_large", f"the record's key and headers have {size} bytes; the maximum is {KEPT_BYTES}"
         )
     return value
+
+
+def _in_schema_form(value: bytes, parsed: Any) -> bytes | None:
+    """Returns an event in the form of the schema; None if it has this form, or if rewriting would change a number."""
+    try:
+        found = event_in_schema_form(parsed)
+    except ValueError as error:
+        raise RecordRejected("invalid", str(error)) from None
+    rewritten = None if found is None else orjson.dumps(found)
+    return None if rewritten is None or (_EXPONENT.search(rewritten) and _LONG.search(value)) else rewritten
 
 
 def _validated(validate: Callable[[bytes], Any], value: bytes, parsed: object) -> Any:

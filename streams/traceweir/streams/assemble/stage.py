@@ -15,7 +15,7 @@ from traceweir.schemas.session import Closed
 from traceweir.streams.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.open_session import OpenSession
-from traceweir.streams.assemble.parse import checked_value, read_event, read_trace
+from traceweir.streams.assemble.parse import InOtherForm, checked_value, read_event, read_trace
 from traceweir.streams.assemble.session_rows import (
     EVENT,
     TRACE,
@@ -104,7 +104,12 @@ class AssembleStage:
                 if not value or record.headers or len(value) > max_bytes or len(record.key or b"") > KEPT_BYTES:
                     value = checked_value(record, max_bytes)
                 is_trace = traces or (strays and self._was_trace(record))
-                session_id, at, identity, ends = read_trace(record, value) if is_trace else read_event(record, value)
+                try:
+                    session_id, at, identity, ends = (
+                        read_trace(record, value) if is_trace else read_event(record, value)
+                    )
+                except InOtherForm as found:
+                    value, (session_id, at, identity, ends) = found.value, found.key
                 if at * 1_000 > latest:
                     self._refuse_future(f"{'metadata.created_at' if is_trace else 'occurred_at'}: {_moment(at)}")
                 session = opened.get(session_id)

@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
-from traceweir.schemas.events import EVENT, InvocationEvent
+from traceweir.schemas.events import InvocationEvent
 from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.other_forms import read_event
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import UNKNOWN_TIME, known_time
@@ -198,9 +199,11 @@ class _Reader:
             self._parts.add_trace(trace, session_id or trace.id)
             return
         try:
-            event = EVENT.validate_json(raw)
+            event = read_event(raw)
         except ValidationError as error:
             raise InputError(f"{place}: {printable(explain(error))}.") from None
+        except ValueError as error:
+            raise InputError(f"{place}: {error}.") from None
         self._parts.add_event(event, event.event_id or raw.decode(errors="replace"))
 
     def _is_wanted(self, name: str | None) -> bool:

@@ -11,6 +11,7 @@ from mode import Service
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
+from traceweir.schemas.other_forms import read_reference
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -68,7 +69,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
     def _take_one(self, record: Any) -> None:
         where = f"reference at {record.topic}/{record.partition}/{record.offset}"
         try:
-            reference = Reference.model_validate_json(record.value) if record.value else None
+            reference = read_reference(record.value) if record.value else None
         except ValidationError as error:
             log.warning("%s is ignored: %s", where, printable(explain(error)))
             return
