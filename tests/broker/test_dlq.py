@@ -133,6 +133,53 @@ def test_a_dead_letter_is_sent_once_unless_again_is_given(dlq: Dlq) -> None:
     assert len(rows(dlq, "traces")) == 4
 
 
+def test_a_mended_dead_letter_is_sent_once_with_its_new_value(dlq: Dlq, tmp_path: Path) -> None:
+    broken = [
+        {"type": "session.ended", "session_id": number, "occurred_at": "2026-01-31T12:00:00Z"} for number in range(4)
+    ]
+    dlq.put(
+        [
+            letter(n, topic="invocations", reason="invalid", value=json.dumps(each).encode())
+            for n, each in enumerate(broken)
+        ]
+    )
+    assert dlq("replay", "3:0").code == 0
+
+    exported = dlq("export", "--reason", "invalid")
+    assert (exported.code, exported.err) == (0, "1 dead letters were replayed before and are not exported\n")
+    lines = exported.lines
+    for line in lines[:2]:
+        line["value"]["session_id"] = f"s{line['value']['session_id']}"
+    file = tmp_path / "letters.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    planned, first, second = (dlq("replay", "--from", str(file), *more) for more in (["--dry-run"], [], []))
+
+    assert planned.out.decode().splitlines()[0] == "would send 0:0 (invalid) to traceweir.invocations[0]"
+    for ended in (first, second):
+        assert (ended.code, ended.err) == (1, UNCHANGED)
+    assert first.out.decode() == "2 dead letters sent: 2 to traceweir.invocations; 1 cannot be sent\n"
+    assert second.out.decode().startswith("0 dead letters sent; 2 were replayed before")
+    sent = {row.key(): json.loads(row.value())["session_id"] for row in rows(dlq, "invocations")}
+    assert sent == {b"key 0": "s0", b"key 1": "s1", b"key 3": 3}
+    assert dlq.states() == {"0:0": "replayed", "1:0": "replayed", "2:0": "open", "3:0": "replayed"}
+
+
+UNCHANGED = "2:0 is not sent: its value is unchanged; mend the value, or replay the dead letter without --from\n"
+
+
+def test_a_file_without_a_usable_line_sends_nothing(dlq: Dlq, tmp_path: Path) -> None:
+    dlq.put([letter(0)])
+    file = tmp_path / "letters.jsonl"
+    file.write_text('{"id": "0:0"}')
+    ended = dlq("replay", "--from", str(file))
+    assert (ended.code, ended.out) == (1, b"")
+    assert "document 1: has no value; write" in ended.err
+    assert "contains no dead letter, so nothing is sent" in ended.err
+    missing, gone = dlq("export", "0:9"), dlq("replay", "--from", str(tmp_path / "nowhere"))
+    assert (missing.code, "has no dead letter 0:9" in missing.err) == (1, True)
+    assert (gone.code, "cannot be opened" in gone.err) == (2, True)
+
+
 WHOLE = b"x" * 300_000
 
 
@@ -259,6 +306,24 @@ def test_a_late_record_is_scored_once_after_two_replays(dlq: Dlq, working: Commi
     assert sorted(trace_metrics) == ["gate", "trace_value"]
     counts = working.counts()["assemble"]
     assert counts["consumed"] == counts["joined"] + counts["forwarded"] + counts["dead_lettered.late"]
+
+
+def test_a_mended_event_is_joined_once(dlq: Dlq, working: Committed, tmp_path: Path) -> None:
+    broken = json.dumps(event("session.ended", "s") | {"user_id": 7}).encode()
+    producer = Producer({"bootstrap.servers": dlq.servers})
+    producer.produce("traceweir.invocations", broken, b"s", home("s"))
+    producer.flush(10)
+    until(working, "dead-letters", 1)
+
+    (line,) = dlq("export", "--reason", "invalid").lines
+    line["value"]["user_id"] = "7"
+    (tmp_path / "letters.jsonl").write_text(json.dumps(line))
+    assert [dlq("replay", "--from", str(tmp_path / "letters.jsonl")).code for _ in range(2)] == [0, 0]
+    until(working, "sessions", 1)
+
+    assert [[each["user_id"] for each in session["events"]] for session in working.sessions()] == [["7"]]
+    counts = working.counts()["assemble"]
+    assert (counts["consumed"], counts["joined"], counts["dead_lettered.invalid"]) == (2, 1, 1)
 
 
 def test_the_observer_of_the_demo_does_not_count_replay_marks(dlq: Dlq) -> None:

@@ -1,4 +1,4 @@
-"""`traceweir dlq`: lists, shows and replays dead letters."""
+"""`traceweir dlq`: lists, shows, exports and replays dead letters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REASONS: tuple[str, ...] = get_args(Reason)
 SHOWN = 100
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
-dlq_app = typer.Typer(help="List, show and replay dead letters.", no_args_is_help=True)
+dlq_app = typer.Typer(help="List, show, mend and replay dead letters.", no_args_is_help=True)
 
 Ids = Annotated[
     list[str] | None,
@@ -110,6 +110,30 @@ def show(
 
 
 @dlq_app.command()
+def export(
+    ids: Ids = None,
+    reason: Reasons = None,
+    stage: StageNames = None,
+    topic: Sources = None,
+    since: Since = None,
+    until: Until = None,
+) -> None:
+    """Write the dead letters that were not replayed to stdout, one per line of JSON, so that they can be mended.
+
+    Correct the `value` of each line, remove the other lines, and send the records with `traceweir dlq replay --from`.
+    A value that is not JSON is in `text`, or in `base64` if it is not UTF-8. A value above 64 kB is read from its original
+    topic if the record still exists. Exit code 1: a record is gone, or a named dead letter does not exist.
+
+    Example: `traceweir dlq export --reason invalid --since 1d > letters.jsonl`
+    """
+    from traceweir.streams.cli.dlq_mending import export_letters
+    from traceweir.streams.settings import load_settings
+
+    settings = load_settings()
+    raise typer.Exit(export_letters(settings, _wanted(settings, ids, reason, stage, topic, since, until)))
+
+
+@dlq_app.command()
 def replay(
     ids: Ids = None,
     reason: Reasons = None,
@@ -122,6 +146,15 @@ def replay(
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Also replay dead letters that were replayed before.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would be sent, but send nothing.")] = False,
+    mended_file: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Send the dead letters of a mended `dlq export`, with the values of this file; `-` reads standard input.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Send dead letters back to their original topics, each once: dead letters that were replayed before are skipped.
@@ -133,6 +166,14 @@ def replay(
     Example: `traceweir dlq replay --reason scoring_failed --since 1d --dry-run`
     """
     filters = any((reason, stage, topic, since, until))
+    if mended_file is not None:
+        if ids or filters or everything:
+            raise typer.BadParameter(
+                "the file selects the dead letters; remove ids, filters and --all", param_hint="--from"
+            )
+        from traceweir.streams.cli.dlq_mending import replay_mended
+
+        raise typer.Exit(replay_mended(mended_file, again=again, dry_run=dry_run, as_json=as_json))
     if not (ids or filters or everything):
         raise typer.BadParameter(
             "name ids, or use filters (--reason, --stage, --topic, --since, --until), or use --all"

@@ -8,8 +8,9 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
@@ -65,8 +66,24 @@ def show_letter(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
     return FAILED
 
 
-def replay_letters(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool, as_json: bool) -> int:
+def replay_letters(
+    settings: Settings,
+    wanted: Wanted,
+    *,
+    again: bool,
+    dry_run: bool,
+    as_json: bool,
+    mended: Mapping[LetterId, bytes] = MappingProxyType({}),
+) -> int:
     """Replays the matching dead letters, prints the outcomes, and returns the exit code.
+
+    Args:
+        settings: Where Kafka is.
+        wanted: Selects the dead letters.
+        again: Whether to send also dead letters that were replayed before.
+        dry_run: Whether to send nothing and to print what would be sent.
+        as_json: Whether to print JSON lines.
+        mended: New values of dead letters by id.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -74,7 +91,7 @@ def replay_letters(settings: Settings, wanted: Wanted, *, again: bool, dry_run: 
             stopped answering.
     """
     _quiet()
-    return asyncio.run(_replay(settings, wanted, again, dry_run, as_json))
+    return asyncio.run(_replay(settings, wanted, again, dry_run, as_json, mended))
 
 
 async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int | None, as_json: bool) -> None:
@@ -116,12 +133,14 @@ async def _find(settings: Settings, letter_id: LetterId, *, whole: bool) -> Foun
     return only
 
 
-async def _replay(settings: Settings, wanted: Wanted, again: bool, dry_run: bool, as_json: bool) -> int:
+async def _replay(
+    settings: Settings, wanted: Wanted, again: bool, dry_run: bool, as_json: bool, mended: Mapping[LetterId, bytes]
+) -> int:
     counts: Counter[str] = Counter()
     places: Counter[str] = Counter()
     missing, refused = set(wanted.ids), list[str]()
     with progress_bar("dead letters") as advance:
-        async for step in replay(settings, wanted, again=again, dry_run=dry_run):
+        async for step in replay(settings, wanted, again=again, dry_run=dry_run, mended=mended):
             missing.discard(step.found.id)
             counts[step.outcome] += 1
             if step.to is not None:

@@ -8,8 +8,11 @@ made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+import json
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from aiokafka.errors import KafkaError, ProducerFenced
@@ -17,7 +20,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
 from traceweir.streams.dead_letters.originals import Originals
-from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, Wanted
+from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, LetterId, Wanted
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction
@@ -51,12 +54,20 @@ class ReplayStep(NamedTuple):
     """Why the dead letter cannot be sent again; None if it can."""
 
 
-async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bool) -> AsyncGenerator[ReplayStep]:
+async def replay(
+    settings: Settings,
+    wanted: Wanted,
+    *,
+    again: bool,
+    dry_run: bool,
+    mended: Mapping[LetterId, bytes] = MappingProxyType({}),
+) -> AsyncGenerator[ReplayStep]:
     """Sends the selected dead letters and marks them; yields the outcome of each after it is sent and marked.
 
     Args:
         settings: Where Kafka is.
         wanted: Selects the dead letters.
+        mended: New values of dead letters by id, which replace the values of their records.
         again: Whether to send also dead letters that were replayed before.
         dry_run: Sends nothing and fences no other replay; yields what would be done.
 
@@ -70,10 +81,21 @@ async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bo
     inputs = (topics.traces, topics.invocations, topics.sessions, topics.candidates)
     if problems := await asyncio.to_thread(check_partitions, settings, inputs):
         raise DeadLettersError("\n".join(problems))
+
+    async def planned(found: Found, originals: Originals) -> tuple[ReplayStep, Output | None]:
+        if found.replayed and not again:
+            return ReplayStep(found, "already_replayed"), None
+        try:
+            whole = _mended(found, mended[found.id]) if found.id in mended else await originals.completed(found)
+            output = resend(whole, topics, settings.partitions)
+        except NotReplayable as why:
+            return ReplayStep(found, "refused", because=str(why)), None
+        return ReplayStep(found, "would_send", (output.topic, output.partition)), output
+
     if dry_run:
         async with DeadLetters(settings) as letters, Originals(settings) as originals:
             async for found in letters.matching(wanted):
-                yield (await _planned(found, originals, topics, settings.partitions, again))[0]
+                yield (await planned(found, originals))[0]
         return
     sender = _Sender(settings, transactions=settings.delivery != "at_least_once" and not embedded)
     try:
@@ -82,7 +104,7 @@ async def replay(settings: Settings, wanted: Wanted, *, again: bool, dry_run: bo
         )  # before reading: this fences other replays, so that the marks read afterwards are complete
         async with DeadLetters(settings, up_to_all=True) as letters, Originals(settings) as originals:
             async for found in letters.matching(wanted):
-                step, output = await _planned(found, originals, topics, settings.partitions, again)
+                step, output = await planned(found, originals)
                 if output is None:
                     yield step
                     continue
@@ -138,16 +160,24 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     return Output(topic, letter.partition, letter.key, letter.value, headers)
 
 
-async def _planned(
-    found: Found, originals: Originals, topics: Topics, partitions: int, again: bool
-) -> tuple[ReplayStep, Output | None]:
-    if found.replayed and not again:
-        return ReplayStep(found, "already_replayed"), None
+def _mended(found: Found, value: bytes) -> Found:
+    """Returns a dead letter with a new value.
+
+    Raises:
+        NotReplayable: the value is the one of the dead letter, so that the record would be rejected again.
+    """
+    letter = found.letter
+    if letter.size is None and letter.value is not None and _same_json(letter.value, value):
+        raise NotReplayable("its value is unchanged; mend the value, or replay the dead letter without --from")
+    return replace(found, letter=replace(letter, value=value, size=None, sha256=None))
+
+
+def _same_json(one: bytes, other: bytes) -> bool:
+    """Returns whether two values are equal, or are the same JSON with other spaces between its values."""
     try:
-        output = resend(await originals.completed(found), topics, partitions)
-    except NotReplayable as why:
-        return ReplayStep(found, "refused", because=str(why)), None
-    return ReplayStep(found, "would_send", (output.topic, output.partition)), output
+        return one == other or bool(json.loads(one) == json.loads(other))
+    except (ValueError, RecursionError):
+        return False
 
 
 class _Sender:

@@ -77,6 +77,11 @@ OTHER_DOCUMENTS = (
         lambda found: "result_id" in found and "metric" in found,
     ),
     OtherDocument(
+        "an exported dead letter",
+        "`traceweir dlq replay --from FILE` sends mended dead letters",
+        lambda found: {"id", "reason", "topic", "offset"} <= found.keys(),
+    ),
+    OtherDocument(
         "an MLflow trace",
         'put the trace into a row of Agent Evaluation: {"request": ..., "trace": ...}',
         _is_mlflow_trace,

@@ -1,0 +1,76 @@
+"""Tests that an exported dead letter can be edited, and comes back byte for byte if nobody edits it."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import orjson
+import pytest
+from tests.support.dlq import letter
+
+from traceweir.streams.dead_letters.mending import Mended, export_line, read_mended
+from traceweir.streams.dead_letters.reader import Found, LetterId
+from traceweir.streams.formats.documents import read_documents
+
+
+def exported(value: bytes | None) -> str:
+    return export_line(Found(LetterId(1, 7), 0, letter(1, value=value, reason="invalid", topic="invocations"), False))
+
+
+def read(text: str) -> Mended:
+    return read_mended(read_documents(io.BytesIO(text.encode())), "letters.jsonl")
+
+
+def test_a_value_of_json_is_part_of_the_line_and_can_be_edited() -> None:
+    line = exported('{"args": {"n": 123456789012345678901234567890, "x": 1.50},\r\n "name": "찾기"}'.encode())
+
+    assert '"n": 123456789012345678901234567890, "x": 1.50' in line
+    assert "찾기" in line
+    found = json.loads(line)
+    assert (found["id"], found["reason"], found["topic"], found["key"]) == (
+        "1:7",
+        "invalid",
+        "traceweir.invocations",
+        "key 1",
+    )
+    found["value"]["name"] = "find"
+    mended = read(json.dumps(found)).values[LetterId(1, 7)]
+    assert mended == b'{"args":{"n":123456789012345678901234567890,"x":1.5},"name":"find"}'
+
+
+@pytest.mark.parametrize("value", [b"", b"{oops", "한국어\u202e\x1b[31m".encode(), b"\xff\x00", b"7", b"null"])
+def test_a_value_that_nobody_edits_comes_back_as_it_was(value: bytes) -> None:
+    line = exported(value)
+    assert line.isprintable()
+    assert read(line) == Mended({LetterId(1, 7): value}, [])
+
+
+def test_a_hostile_text_cannot_move_the_cursor() -> None:
+    line = exported(orjson.dumps({"a": "\x1b[31m\u009b\u202e"}))
+    assert line.isprintable()
+    assert json.loads(line)["value"] == {"a": "\x1b[31m\u009b\u202e"}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("oops", "is not JSON"),
+        ("[1]", "has no id of a dead letter"),
+        ('{"value": 1}', 'has no id of a dead letter; write {"id": "2:17", "value"'),
+        ('{"id": 7, "value": 1}', "has no id of a dead letter"),
+        ('{"id": "x", "value": 1}', "'x' is not the id of a dead letter"),
+        ('{"id": "0:1"}', "has no value; write"),
+        ('{"id": "0:1", "value": 1, "text": "a"}', "has value and text; write"),
+        ('{"id": "0:1", "text": 1}', "text must be a string"),
+        ('{"id": "0:1", "base64": "?"}', "base64 is not valid"),
+        ('{"id": "0:1", "value": "\\ud800"}', "value contains half of a surrogate pair"),
+        ('{"id": "0:1", "value": 1e999}', "Out of range float values"),
+        ('{"id": "0:0", "value": 2}', "has the id 0:0 of an earlier document"),
+    ],
+)
+def test_an_unusable_line_is_reported_and_the_others_are_read(line: str, problem: str) -> None:
+    found = read(f'{{"id": "0:0", "value": 1}}\n{line}\n{{"id": "0:2", "value": 3}}')
+    assert found.values == {LetterId(0, 0): b"1", LetterId(0, 2): b"3"}
+    assert found.problems[0].startswith("letters.jsonl: document 2: ")
+    assert problem in found.problems[0]
