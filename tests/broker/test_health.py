@@ -93,6 +93,22 @@ def test_a_stuck_duty_ends_the_worker_and_is_named_in_the_log(stuck: str, senten
     assert "Traceback" not in log
 
 
+def test_a_worker_whose_search_for_its_group_failed_ends_at_once(fleet: Fleet) -> None:
+    worker = fleet.start("worker", stuck="coordination")
+    assert worker.process.wait(STOPS_WITHIN_S) == 1
+    assert (
+        "the process ends after a failure: the task of Kafka's client that coordinates the consumer group has ended "
+        "(AssertionError: Did we not perform bootstrap?)"
+    ) in worker.log.read_text()
+
+
+def test_a_worker_joins_its_group_although_the_first_answers_name_no_broker(fleet: Fleet) -> None:
+    worker = fleet.start("worker", stuck="unlisted")
+    assert worker.until_ready()["partitions"] == NUMBERS
+    assert "Traceback" not in worker.log.read_text()
+    assert worker.terminate(STOPS_WITHIN_S) == 0
+
+
 def test_a_stuck_checkpoint_ends_the_worker_and_is_named_in_the_log(
     fleet: Fleet, embedded_broker: EmbeddedBroker
 ) -> None:

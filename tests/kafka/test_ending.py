@@ -93,3 +93,10 @@ def until_shared(*workers: Worker) -> None:
     while not all(worker.until_ready()["partitions"] for worker in workers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_worker_joins_its_group_although_the_first_answers_name_no_broker(fleet: Fleet) -> None:
+    worker = fleet.start("worker", stuck="unlisted")
+    assert worker.until_ready()["partitions"] == [0, 1, 2, 3]
+    assert "Traceback" not in worker.log.read_text()
+    assert worker.terminate(DEADLINE_S) == 0

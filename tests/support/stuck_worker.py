@@ -5,6 +5,8 @@
 `fetch`: partition 1 of `traces` is assigned, but never fetched. `checkpoint`: sending a checkpoint never ends.
 `catch-up`: reading the changelog never ends. `loop`: after the first partition is taken over, the event loop is
 blocked. `sync`: after the first JoinGroup the worker sends SyncGroup only when the file that `GO` names exists.
+`coordination`: aiokafka's search for the coordinator of the group fails as it does without a list of brokers.
+`unlisted`: the first three answers about the cluster that each thread of the worker gets name no broker.
 """
 
 from __future__ import annotations
@@ -12,11 +14,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
@@ -28,6 +34,7 @@ from traceweir.streams.runtime.watchdog import Watch
 
 LIMIT_S = 2.0
 GO = "TRACEWEIR_TESTS_GO"
+EMPTY_ANSWERS = 3
 
 
 async def hang(self: Any, *args: Any, **options: Any) -> Any:
@@ -71,6 +78,30 @@ def sync_late() -> None:
     CoordinatorGroupRebalance._on_join_follower = follow
 
 
+def lose_the_coordinator() -> None:
+    """Fails with what is no error of Kafka."""
+
+    async def look_up(self: Any, kind: Any, key: Any) -> Any:
+        raise AssertionError("Did we not perform bootstrap?")
+
+    AIOKafkaClient.coordinator_lookup = look_up
+
+
+def answer_without_brokers() -> None:
+    """Answers as a node does that wakes up after its cluster has given it up."""
+    real, answers = AIOKafkaConnection.send, Counter[int]()
+
+    async def send(self: Any, request: Any, expect_response: bool = True) -> Any:
+        answer = await real(self, request, expect_response)
+        if hasattr(answer, "brokers"):
+            answers[threading.get_ident()] += 1
+            if answers[threading.get_ident()] <= EMPTY_ANSWERS:
+                answer.brokers = []
+        return answer
+
+    AIOKafkaConnection.send = send
+
+
 def arm(what: str) -> None:
     """Blocks the named duty in this process."""
     if what == "fetch":
@@ -83,6 +114,10 @@ def arm(what: str) -> None:
         hold_the_loop()
     elif what == "sync":
         sync_late()
+    elif what == "coordination":
+        lose_the_coordinator()
+    elif what == "unlisted":
+        answer_without_brokers()
     else:
         raise SystemExit(f"{what!r} is not a duty that this worker can block")
 
@@ -99,6 +134,6 @@ def lose_patience() -> None:
 
 if __name__ == "__main__":
     arm(sys.argv[1])
-    if sys.argv[1] != "sync":
+    if sys.argv[1] not in ("sync", "unlisted"):
         lose_patience()
     main(sys.argv[2:])

@@ -86,6 +86,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         scoring.failed = fail
         (references,) = topics_of("score", Topics.of(settings.topic_prefix)).followed
         reader = ReferenceReader(scoring, references, settings.partitions, options, beacon=app.beacon)
+        reader.failed = fail
         app.add_dependency(reader)
     records = RecordReader(options, beacon=app.beacon)
     app.add_dependency(records)

@@ -23,6 +23,7 @@ from traceweir.streams.kafka.topic_admin import (
     reach,
 )
 from traceweir.streams.process_setup import log_to_stderr, tune_gc
+from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
 from traceweir.streams.runtime.health import Health, bind
 from traceweir.streams.runtime.state_directory import claimed, state_folder
@@ -120,15 +121,22 @@ def _run_claimed(
     )
     health = Health(port, lambda: [*watch.problems, *checkpoints.problems], checkpoints.state)
     tune_gc()
-    return _run(app, health, watch)
+    return _run(app, checkpoints, health, watch)
 
 
-def _run(app: Any, *services: Any) -> int:
+def _run(app: Any, checkpoints: Checkpoints, *services: Any) -> int:
     import faust
 
     class Worker(faust.Worker):  # type: ignore[misc]  # Faust is untyped
         def _setup_logging(self) -> None:
             """Does nothing: Faust would write every line twice and set every logger to DEBUG, for its spinner."""
+
+        async def start(self) -> None:
+            try:
+                await super().start()
+            except Exception as error:
+                checkpoints.report_end(error)  # a part of the worker did not start
+                raise
 
         def _schedule_shutdown(self, received: Any) -> None:
             if self._signal_stop_time:

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 import aiokafka
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.transaction_manager import TransactionManager
@@ -21,9 +22,12 @@ from faust.stores.rocksdb import Store
 from faust.tables.manager import TableManager
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from mode.threads import WorkerThread
 from rocksdict import WriteBatch, WriteOptions
 
 from traceweir.streams.errors import WorkerError
+from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.kafka.consumer_tasks import watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.rejoin import rejoin_on_error
@@ -33,7 +37,8 @@ PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (driver.Consumer, ("_getmany", "_new_consumer_thread", "wait_empty")),
     (driver.AIOKafkaConsumerThread, ("_create_worker_consumer", "_fetch_records", "on_start")),
-    (GroupCoordinator, ("_push_error_to_user", "request_rejoin")),
+    (GroupCoordinator, ("_coordination_routine", "_push_error_to_user", "request_rejoin")),
+    (AIOKafkaClient, ("_md_synchronizer", "bootstrap")),
     (TableManager, ("on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
@@ -41,6 +46,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     ),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
+    (fetcher.Fetcher, ("_fetch_requests_routine",)),
     (fetcher.PartitionRecords, ("_consumer_record", "_unpack_records")),
     (_DefaultRecordBatchPy, ("_read_msg",)),
     (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
@@ -100,11 +106,25 @@ class Intake(Protocol):
     async def fail(self, error: BaseException) -> None:
         """Ends the worker after an error."""
 
+    def report_end(self, error: BaseException) -> None:
+        """Logs why the worker ends, at the first call; threads other than that of the worker can call this too."""
+
+
+class _WorkerThread(WorkerThread):  # type: ignore[misc]
+    """Reports the error of the consumer's thread in place of a traceback on stderr."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:  # noqa: BLE001  # the thread ends here, and the service has passed the error on
+            self.service.intake.report_end(error)
+
 
 class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     """The consumer's thread, which reads committed records only and notes how far each partition was read."""
 
     logger = driver.logger
+    Worker = _WorkerThread
     ends: Mapping[TP, End] = {}
     intake: Intake
 
@@ -112,12 +132,19 @@ class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         await super().on_start()
         install_fast_close(self._consumer)
         coordinator = self._consumer._coordinator
-        coordinator._push_error_to_user = rejoin_on_error(
-            coordinator, lambda error: asyncio.run_coroutine_threadsafe(self.intake.fail(error), self.parent_loop)
-        )
+        coordinator._push_error_to_user = rejoin_on_error(coordinator, self._fail)
+        watch_tasks(self._consumer, self._fail)
+
+    def _fail(self, error: BaseException) -> None:
+        asyncio.run_coroutine_threadsafe(self.intake.fail(error), self.parent_loop)
+
+    def on_crash(self, msg: str, *fmt: Any, **kwargs: Any) -> None:
+        """Logs the error as a worker does; Faust would print a traceback to stderr."""
+        self.intake.report_end(fmt[-1])
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
+        require_broker_list(consumer)
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._fetch_min_bytes = FETCH_BYTES

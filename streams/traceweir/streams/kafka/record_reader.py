@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 from mode import Service
 
 from traceweir.scorers.evaluation.runner import cancelled_from_outside
+from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.stages.errors import RecordUnavailable
 
@@ -78,6 +79,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
                 isolation_level="read_committed",
             )
             install_fast_close(consumer)
+            require_broker_list(consumer)
             self._consumer = consumer  # set before start, so that `disconnect` stops it
             await consumer.start()
         consumer = self._consumer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -14,6 +14,8 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.other_forms import read_reference
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
+from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,8 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         self._references, self._topic, self._partitions, self._options = references, topic, partitions, options
         self.count = 0
         """Number of references read so far."""
+        self.failed: Callable[[BaseException], object] = lambda error: None
+        """Called when the topic cannot be followed any more."""
 
     async def on_start(self) -> None:
         """Reads the topic to its end."""
@@ -43,14 +47,20 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
             **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
         )
         install_fast_close(consumer)
+        require_broker_list(consumer)
         await consumer.start()
+        async with failing_with_tasks(consumer):
+            await self._read_to_the_end(consumer)
+        watch_tasks(consumer, self.failed)
+        log.info("references: read %d", self.count)
+
+    async def _read_to_the_end(self, consumer: AIOKafkaConsumer) -> None:
         partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
         consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
         for place, end in (await consumer.end_offsets(partitions)).items():
             while await consumer.position(place) < end:
                 self._take(await consumer.getmany(place, timeout_ms=100))
-        log.info("references: read %d", self.count)
 
     async def on_stop(self) -> None:
         """Disconnects."""

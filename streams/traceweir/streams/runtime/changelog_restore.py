@@ -9,6 +9,8 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.kafka.consumer_tasks import failing_with_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.faust_adapter import Table
 
@@ -51,6 +53,7 @@ class ChangelogRestore:
 
         Raises:
             StopRequested: the worker stops; the rows that were read are kept.
+            ConsumerTaskEndedError: a background task of the consumer ended.
         """
         consumer = AIOKafkaConsumer(
             **self._options,
@@ -60,6 +63,7 @@ class ChangelogRestore:
             fetch_max_wait_ms=20,
         )
         install_fast_close(consumer)
+        require_broker_list(consumer)
         found, _ = await asyncio.gather(changelog_id, consumer.start())
         try:
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
@@ -72,7 +76,8 @@ class ChangelogRestore:
             for place, number in logs.items():
                 self._leave_or_clear(number, found, ends[place])
                 consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
-            await self._to_the_end(consumer, logs, ends)
+            async with failing_with_tasks(consumer):
+                await self._to_the_end(consumer, logs, ends)
         finally:
             await consumer.stop()
         return {place: begins[place] for place in sources}

@@ -206,6 +206,13 @@ class Checkpoints:
         A later checkpoint must not commit offsets beyond the rows of the failed checkpoint.
         """
         self._forget()
+        self.report_end(error)
+
+    def report_end(self, error: BaseException) -> None:
+        """Logs why the worker ends, and ends the process after a time limit; further calls do nothing.
+
+        Threads other than that of the worker can call this method too.
+        """
         if self.problems:
             return
         self.problems.append(f"the worker stops after {type(error).__name__}; its log contains the details")

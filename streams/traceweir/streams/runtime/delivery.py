@@ -19,6 +19,7 @@ from aiokafka.errors import (
 )
 
 from traceweir.streams.errors import WorkerError
+from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
@@ -77,6 +78,7 @@ class Transaction:
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
             retry_backoff_ms=10,
         )
+        require_broker_list(self._producer)
 
     async def start(self) -> None:
         """Fences the former owner of this transactional id; the broker aborts an open transaction of that owner.
@@ -132,6 +134,7 @@ class PlainSends:
         self._producer = AIOKafkaProducer(
             **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
         )
+        require_broker_list(self._producer)
 
     async def start(self) -> None:
         """Connects, without fencing a former owner."""

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
+from aiokafka.errors import InvalidProducerEpoch, KafkaConnectionError, KafkaError, ProducerFenced
 
+from traceweir.schemas.text import printable
 from traceweir.streams.errors import WorkerError
+from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.scoring.process import ScoringProcessDiedError
 
 
 def in_words(error: BaseException | None) -> str | None:
     """Returns the message for an expected error, None for an unexpected error."""
-    if isinstance(error, WorkerError):
+    if isinstance(error, WorkerError | KafkaUnreachableError | ScoringProcessDiedError):
         return str(error)
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return (
             "Kafka accepts no more transactions from this worker: another worker has taken over a partition, or a "
             "transaction was open for too long. This happens to a worker that was frozen, disconnected or starved of "
             "CPU. No data is lost; start the worker again"
+        )
+    if isinstance(error, KafkaConnectionError):
+        return (
+            f"Kafka cannot be reached ({printable(str(error))}): check that the brokers run, and start the worker again. "
+            "No data is lost"
+        )
+    if isinstance(error, KafkaError):
+        return (
+            f"Kafka refuses a request of this worker ({printable(str(error))}): remove the cause, and start the worker "
+            "again. No data is lost"
         )
     return None

@@ -43,6 +43,9 @@ class Client:
     def __init__(self) -> None:
         self._conns = {number: Connection() for number in range(3)}
 
+    async def bootstrap(self) -> None:
+        """Does nothing: the consumer starts immediately."""
+
     async def close(self) -> None:
         for connection in self._conns.values():
             await connection.ended.wait()
@@ -52,7 +55,7 @@ class SlowConsumer:
     """A consumer that reads empty topics, and stops only after its connections have ended."""
 
     def __init__(self, **options: object) -> None:
-        self._client, self._fetcher = Client(), None
+        self._client, self._fetcher, self._coordinator = Client(), None, None
 
     async def start(self) -> None:
         """Does nothing: the consumer starts immediately."""
