@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -359,6 +360,18 @@ def test_a_killed_scoring_process_is_replaced(tmp_path: Path) -> None:
                     os.kill(scoring, signal.SIGKILL)
         assert worker.terminate(30) == 0
     assert "the scoring process ended unexpectedly (signal 9); another process replaces it" in worker.log.read_text()
+
+
+def test_a_worker_exits_with_0_after_sigterm_during_its_start(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with ExitStack() as stack:
+        silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        worker = stack.enter_context(Fleet(address, "traceweir.", tmp_path, config)).start("worker")
+        stack.enter_context(silent.accept()[0])  # the worker looks for its topics
+        assert worker.terminate(30) == 0
+    assert worker.log.read_text() == "received SIGTERM during the start; the worker has read nothing, and ends\n"
 
 
 def test_a_worker_without_its_broker_exits_with_0_after_sigterm(tmp_path: Path) -> None:

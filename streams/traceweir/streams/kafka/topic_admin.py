@@ -16,9 +16,12 @@ from traceweir.streams.topics import STAGES, CleanupPolicy, StageName, Topics, a
 
 REQUEST_TIMEOUT_S = 10.0
 """Time limit for each answer of a broker, unless the caller sets one."""
-_METADATA_DELAY_S = 30.0
+METADATA_DELAY_S = 30.0
 """Time limit until every broker knows a topic that the controller has created."""
 _LOOK_EVERY_S = 1.0
+_ASK_AGAIN_AFTER_S = 0.1
+_WAITING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+"""Codes of a broker that does not know a new topic yet, or has not answered in time."""
 _REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _TRANSACTIONS = "__transaction_state"
 
@@ -229,7 +232,15 @@ class _Cluster:
             left = deadline - time.monotonic()
             try:
                 metadata = self._client.list_topics(timeout=max(0.0, min(left, _LOOK_EVERY_S)))
-                break
+                if metadata.brokers:
+                    break
+                if left <= _LOOK_EVERY_S:
+                    raise KafkaUnreachableError(
+                        f"a Kafka node at {self._settings.kafka_bootstrap_servers} answers, and has named no broker for "
+                        f"{timeout_s:g} s: the node has lost its cluster, or has just started. Check that the brokers and "
+                        "their controllers run"
+                    )
+                time.sleep(_ASK_AGAIN_AFTER_S)
             except KafkaException as error:
                 self._client.poll(0)  # passes the collected errors to the callback
                 refused = next(filter(_is_refusal, self._errors), None)
@@ -262,18 +273,17 @@ class _Cluster:
         if self.embedded or not names:
             return {}
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        deadline = time.monotonic() + _METADATA_DELAY_S
+        deadline = time.monotonic() + METADATA_DELAY_S
         while True:
-            answers = self._client.describe_configs(asked, request_timeout=REQUEST_TIMEOUT_S)
             try:
+                answers = self._client.describe_configs(asked, request_timeout=REQUEST_TIMEOUT_S)
                 return {
                     resource.name: {name: entry.value for name, entry in answer.result().items()}
                     for resource, answer in answers.items()
                 }
             except KafkaException as error:
-                # This broker does not know the topics yet.
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
-                    raise
+                if error.args[0].code() not in _WAITING or time.monotonic() > deadline:
+                    raise self._no_answer("the configuration of the topics", error) from error
                 time.sleep(0.05)
 
     def broker_options(self) -> dict[str, str | None]:
@@ -295,8 +305,11 @@ class _Cluster:
         if not wanted:
             return set(), {}
         if self.embedded:
-            for name in wanted:  # a request by name creates the topic
-                self._client.list_topics(name, timeout=REQUEST_TIMEOUT_S)
+            try:
+                for name in wanted:  # a request by name creates the topic
+                    self._client.list_topics(name, timeout=REQUEST_TIMEOUT_S)
+            except KafkaException as error:
+                raise self._no_answer("the topics", error) from error
             return set(), {}
         settings = self._settings
         copies, retention_days = settings.replication_factor, Topics.of(settings.topic_prefix).retention_days()
@@ -320,12 +333,18 @@ class _Cluster:
         self._wait_for(wanted.keys() - refusals.keys())
         return made, refusals
 
+    def _no_answer(self, what: str, error: KafkaException) -> KafkaUnreachableError:
+        return KafkaUnreachableError(
+            f"Kafka at {self._settings.kafka_bootstrap_servers} did not return {what} ({error.args[0].str()}): check that the "
+            "brokers run, and that this user may describe the topics and their configuration"
+        )
+
     def _wait_for(self, names: Collection[str]) -> None:
         """Waits until the answering broker knows the topics.
 
         This takes milliseconds, except on a broker that has just started.
         """
-        deadline = time.monotonic() + _METADATA_DELAY_S
+        deadline = time.monotonic() + METADATA_DELAY_S
         while set(names) - self.partition_counts().keys() and time.monotonic() < deadline:
             time.sleep(0.05)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import (
+    IllegalOperation,
     IncompatibleBrokerVersion,
     InvalidTransactionTimeout,
     KafkaConnectionError,
@@ -98,6 +99,23 @@ class Transaction:
 
     async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         """Sends everything in one transaction."""
+        try:
+            return await self._send(rows, outputs, offsets)
+        except (IllegalOperation, AssertionError) as error:
+            raise self._first_failure() or error from None
+
+    def _first_failure(self) -> BaseException | None:
+        """Returns why the transaction failed; None if it did not.
+
+        After the first failure, for example of a fenced producer, aiokafka refuses each further step of the transaction
+        as an operation that is not allowed.
+        """
+        ended = self._producer._txn_manager.wait_for_transaction_end()
+        if ended is None or not ended.done() or ended.cancelled():
+            return None
+        return ended.exception()  # type: ignore[no-any-return]  # untyped
+
+    async def _send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
         producer, batches = self._producer, _by_partition(outputs)
         if rows:
             batches[self._changelog] = [(key, value, None, []) for key, value in rows]

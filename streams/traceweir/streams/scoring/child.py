@@ -33,7 +33,7 @@ from traceweir.streams.scoring.session_scoring import SessionScoring, score_byte
 from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.stages.work_pool import WorkPool
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("traceweir.streams.scoring.child")  # `__name__` is `__main__` in the process
 
 EXIT_FAILED = 70
 BEAT_S = 1.0
@@ -123,6 +123,16 @@ def loading(connection: socket.socket) -> Iterator[None]:
         telling.join()  # the caller sends the next object; two threads must not send at the same time
 
 
+@contextmanager
+def _ending_with_worker() -> Iterator[None]:
+    """Ends this process without a traceback if the worker has ended: its end of the socket is closed."""
+    try:
+        yield
+    except (EOFError, OSError):
+        log.info("the worker has ended, so its scoring process ends too")
+        sys.exit(0)
+
+
 def main() -> None:
     """Serves the worker until the worker ends."""
     for received in (
@@ -133,15 +143,16 @@ def main() -> None:
     log_to_stderr()
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     _end_with(lifeline)
-    setup = cast("protocol.Setup", protocol.receive_object(connection))
+    with _ending_with_worker():
+        setup = cast("protocol.Setup", protocol.receive_object(connection))
     try:
         with loading(connection):
             embedder = load_embedder(setup.embedder)
             judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
     except (EmbedderUnavailableError, JudgeUnavailableError) as error:
-        protocol.send_object(
-            connection, protocol.Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError))
-        )
+        unavailable = protocol.Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError))
+        with _ending_with_worker():
+            protocol.send_object(connection, unavailable)
         return
     references = References()
     scoring = score_bytes(
@@ -157,7 +168,8 @@ def main() -> None:
     )
     budget = judging.budget if judging is not None else None
     tune_gc()
-    protocol.send_object(connection, protocol.Ready(embedder.id if embedder else None))
+    with _ending_with_worker():
+        protocol.send_object(connection, protocol.Ready(embedder.id if embedder else None))
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         runner.run(_serve(connection, lambda: _Child(scoring, references, budget, setup.concurrency)))
 

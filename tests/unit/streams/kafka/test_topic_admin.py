@@ -1,14 +1,26 @@
-"""Tests the error when no Kafka broker can be reached: a single message, and no output on stderr."""
+"""Tests the errors of a cluster that cannot be reached or used: a single message, and no output on stderr."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, check_topics, reach
+from traceweir.streams.kafka import topic_admin
+from traceweir.streams.kafka.topic_admin import (
+    KafkaUnreachableError,
+    check_topics,
+    check_transactions,
+    expected_topics,
+    reach,
+)
 from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES
 
 
 @pytest.fixture
@@ -45,3 +57,45 @@ def test_an_invalid_certificate_file_is_reported(tmp_path: Path) -> None:
 
     with pytest.raises(KafkaUnreachableError, match=r"Kafka's client does not start: .*ssl\.ca\.location"):
         check_topics(settings)
+
+
+TIMED_OUT = -185
+"""librdkafka's code of a request that timed out."""
+
+
+class Cluster:
+    """Answers as confluent-kafka's admin client does: with these brokers, and with this error for configurations."""
+
+    def __init__(self, brokers: Collection[int], error: int = TIMED_OUT) -> None:
+        self._brokers, self._error = brokers, error
+
+    def __call__(self, options: object) -> Cluster:
+        return self
+
+    def list_topics(self, name: str | None = None, timeout: float = 0) -> object:
+        topics = {name: SimpleNamespace(partitions=range(4)) for name in expected_topics(Settings(), STAGES)}
+        return SimpleNamespace(brokers=dict.fromkeys(self._brokers), topics=topics, cluster_id="apache")
+
+    def describe_configs(self, asked: Sequence[object], request_timeout: float) -> dict[object, Future[object]]:
+        answer: Future[object] = Future()
+        answer.set_exception(KafkaException(KafkaError(self._error, "Failed while waiting for response")))
+        return dict.fromkeys(asked, answer)
+
+
+def test_a_cluster_that_names_no_broker_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([]))
+    monkeypatch.setattr(topic_admin, "REQUEST_TIMEOUT_S", 0.0)
+    with pytest.raises(KafkaUnreachableError, match=r"127\.0\.0\.1:9092 answers, and has named no broker for 0 s"):
+        check_transactions(Settings(), 20_000)
+
+
+@pytest.mark.parametrize("error", [TIMED_OUT, KafkaError.TOPIC_AUTHORIZATION_FAILED])
+def test_a_cluster_that_does_not_return_the_configuration_of_topics_is_reported(
+    error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1], error))
+    monkeypatch.setattr(topic_admin, "METADATA_DELAY_S", 0.0)
+    with pytest.raises(
+        KafkaUnreachableError, match=r"did not return the configuration of the topics \(.*Failed while waiting"
+    ):
+        check_topics(Settings())

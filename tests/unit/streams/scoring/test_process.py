@@ -149,6 +149,26 @@ def test_a_process_sends_loading_messages_until_it_is_ready() -> None:
             ours.recv(1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before the setup", "during the start"])
+def test_a_scoring_process_whose_worker_has_ended_ends_without_a_traceback(moment: str) -> None:
+    ours, its = socket.socketpair()
+    lifeline, kept = os.pipe()  # open to the end of the test: its end would kill the process at once
+    ends = its.fileno(), lifeline
+    command = [sys.executable, "-m", "traceweir.streams.scoring.child", *map(str, ends)]
+    with subprocess.Popen(command, pass_fds=ends, stderr=subprocess.PIPE, process_group=0) as child:
+        its.close()
+        if moment == "during the start":
+            send_object(ours, setup())
+        ours.close()
+        _, log = child.communicate()
+    os.close(kept)
+    os.close(lifeline)
+    assert child.returncode == 0
+    assert b"Traceback" not in log
+    assert b"the worker has ended, so its scoring process ends too" in log
+
+
 async def test_every_waiting_request_fails_when_the_process_dies(process: ScoringProcess) -> None:
     os.kill(process.pid, signal.SIGSTOP)
     waiting = [process.ask(session()) for _ in range(3)]

@@ -1,0 +1,66 @@
+"""Tests that a transaction reports its first failure, and not the steps that are refused after it."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import IllegalOperation, ProducerFenced
+
+from traceweir.streams.runtime import delivery
+from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.runtime.failure import in_words
+from traceweir.streams.stages.base import Output
+
+
+class Producer:
+    """A producer whose background task has failed, so that every step of its transaction is refused."""
+
+    def __init__(self, failure: BaseException | None, refusal: BaseException, **options: Any) -> None:
+        self._refusal, self._end = refusal, asyncio.get_running_loop().create_future()
+        if failure is not None:
+            self._end.set_exception(failure)
+            self._end.exception()  # marks the exception as retrieved
+        self.client = SimpleNamespace(bootstrap=None)
+        self._txn_manager = SimpleNamespace(
+            maybe_add_partition_to_txn=lambda place: None, wait_for_transaction_end=lambda: self._end
+        )
+
+    async def begin_transaction(self) -> None:
+        if isinstance(self._refusal, AssertionError):
+            raise self._refusal
+
+    def create_batch(self) -> object:
+        return SimpleNamespace(append=lambda **content: content, size=lambda: 1)
+
+    async def send_batch(self, batch: object, topic: str, *, partition: int) -> object:
+        raise self._refusal
+
+
+REFUSALS = [
+    IllegalOperation("Can't send messages while not in transaction"),
+    AssertionError("Invalid state transition TransactionState.FATAL_ERROR -> TransactionState.IN_TRANSACTION"),
+]
+
+
+async def send(failure: BaseException | None, refusal: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "AIOKafkaProducer", lambda **options: Producer(failure, refusal, **options))
+    await Transaction({}, "application-0").send([], [Output("results", 0, b"k", b"v")], {})
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["send", "begin"])
+async def test_a_fenced_producer_is_reported_as_fenced(refusal: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ProducerFenced) as raised:
+        await send(ProducerFenced(), refusal, monkeypatch)
+    assert (in_words(raised.value) or "").startswith("Kafka accepts no more transactions from this worker")
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["send", "begin"])
+async def test_a_refusal_without_an_earlier_failure_is_reported_as_it_is(
+    refusal: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(type(refusal)) as raised:
+        await send(None, refusal, monkeypatch)
+    assert raised.value is refusal
