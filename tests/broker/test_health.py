@@ -34,6 +34,7 @@ def test_a_worker_is_healthy_before_it_is_ready_and_owns_every_partition_when_re
     assert (status, state["ready"], state["partitions"]) == (503, False, [])
     assert worker.ask("/healthz") == (200, {"healthy": True, "problems": []})
     assert worker.until_ready() == {"ready": True, "phase": "ready", "partitions": NUMBERS}
+    worker.wait_for_log("waiting for records on traceweir.traces, traceweir.invocations, traceweir.strays, ")
     assert worker.terminate(STOPS_WITHIN_S) == 0
 
 

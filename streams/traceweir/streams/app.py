@@ -21,6 +21,7 @@ from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.reference_reader import ReferenceReader
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
 from traceweir.streams.runtime.state_directory import state_folder
 from traceweir.streams.scoring.protocol import Setup
@@ -117,6 +118,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
     )
+    checkpoints.committed = (DeadLetterLog(topology.topics.dead_letters).committed,)
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))

@@ -10,6 +10,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
+
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 _REPEAT_INTERVAL_S = 30.0
 _SUPPRESSED_PHRASES = "Warning: Task timed out!", "Please make sure it's hanging before restart"
@@ -66,14 +69,23 @@ def event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return make
 
 
-def log_to_stderr() -> None:
-    """Logs to stderr: Traceweir's lines from level INFO, and the libraries' lines from level WARNING, rate limited."""
+def log_to_stderr(level: LogLevel = "info") -> None:
+    """Logs to stderr: Traceweir's lines from this level, and the libraries' lines as `set_log_level` says, rate limited."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_LogFilter())
-    logging.basicConfig(
-        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[handler]
-    )
-    logging.getLogger("traceweir").setLevel(logging.INFO)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[handler])
+    set_log_level(level)
+
+
+def set_log_level(level: LogLevel) -> None:
+    """Sets the lowest level of Traceweir's lines.
+
+    Lines of libraries begin at WARNING, with `error` at ERROR and with `debug` at INFO: at DEBUG, Kafka's clients log
+    the content of records.
+    """
+    own = logging.getLevelNamesMapping()[level.upper()]
+    logging.getLogger("traceweir").setLevel(own)
+    logging.getLogger().setLevel(logging.INFO if own == logging.DEBUG else max(own, logging.WARNING))
 
 
 class _LogFilter(logging.Filter):

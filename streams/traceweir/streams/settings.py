@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, FilePath, SecretStr, ValidationErro
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from traceweir.schemas.session import MOST_REVISIONS
+from traceweir.streams.process_setup import LogLevel
 from traceweir.streams.topics import DEFAULT_PREFIX
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -108,7 +109,11 @@ class Settings(BaseSettings):
     """Minimum seconds between the starts of two checkpoints of a partition, up to 10. A shorter interval
     publishes results sooner and needs more transactions."""
 
-    # --- Health
+    # --- Log and health
+
+    log_level: LogLevel = "info"
+    """The lowest level that a worker logs: `debug`, `info`, `warning` or `error`. At `info` the worker says once a
+    minute what it has done. Lines of libraries begin at `warning`, with `debug` at `info`."""
 
     web_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     """Address on which a worker serves `/healthz` and `/readyz`. A client of this address learns the health of

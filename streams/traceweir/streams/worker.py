@@ -23,6 +23,7 @@ from traceweir.streams.kafka.topic_admin import (
     reach,
 )
 from traceweir.streams.process_setup import log_to_stderr, tune_gc
+from traceweir.streams.runtime.activity import Activity, in_key_values
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
 from traceweir.streams.runtime.health import Health, bind
@@ -65,7 +66,7 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         PortTakenError: the web port is not available.
         StateDirectoryError: the state directory is in use, or holds other data.
     """
-    log_to_stderr()
+    log_to_stderr(settings.log_level)
     if "score" in stages:
         log.info("%s", criteria_text(plan, None if config is None else str(config)))
     if plan.judged and "score" in stages:
@@ -120,8 +121,26 @@ def _run_claimed(
         checkpoints.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s
     )
     health = Health(port, lambda: [*watch.problems, *checkpoints.problems], checkpoints.state)
+    activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
+    checkpoints.committed = (*checkpoints.committed, activity.committed)
     tune_gc()
-    return _run(app, checkpoints, health, watch)
+    code = _run(app, checkpoints, health, watch, activity)
+    if code == 0 and not checkpoints.problems:
+        _log_orderly_end(activity, checkpoints.not_committed)
+    return code
+
+
+def _log_orderly_end(activity: Activity, not_committed: Sequence[int]) -> None:
+    did = in_key_values(dict(sorted(activity.totals.items()))) or "no record"
+    if not_committed:
+        log.warning(
+            "the worker has ended in order; committed since its start: %s. The last checkpoint of partitions %s was not sent: "
+            "their last records are read again",
+            did,
+            ", ".join(map(str, not_committed)),
+        )
+        return
+    log.info("the worker has ended in order; everything that it processed since its start is committed: %s", did)
 
 
 def _run(app: Any, checkpoints: Checkpoints, *services: Any) -> int:
@@ -144,6 +163,7 @@ def _run(app: Any, checkpoints: Checkpoints, *services: Any) -> int:
                     "received another stop signal; the worker stops within %g s of the first signal", STOP_WITHIN_S
                 )
                 return
+            log.info("received %s; the worker takes its last checkpoints and leaves its group", received.name)
             hard_exit = threading.Timer(STOP_WITHIN_S, _exit_hard)
             hard_exit.daemon = True
             hard_exit.start()

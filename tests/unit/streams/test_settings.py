@@ -189,3 +189,17 @@ def test_a_password_in_the_bootstrap_servers_is_rejected_and_not_shown(
     assert message.startswith("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS: ")
     assert "TRACEWEIR_KAFKA_SASL_PASSWORD" in message
     assert not [secret for secret in ("hunter2", "alice") if secret in message]
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+def test_the_level_of_the_log_is_a_setting(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEWEIR_LOG_LEVEL", level)
+    assert load_settings().log_level == level
+
+
+def test_an_unknown_level_of_the_log_is_refused_with_the_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEWEIR_LOG_LEVEL", "loud")
+    with pytest.raises(
+        InvalidSettingsError, match="TRACEWEIR_LOG_LEVEL: Input should be 'debug', 'info', 'warning' or"
+    ):
+        load_settings()

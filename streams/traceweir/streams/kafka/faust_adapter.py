@@ -31,12 +31,16 @@ from traceweir.streams.kafka.consumer_tasks import watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.rejoin import rejoin_on_error
+from traceweir.streams.kafka.steady_thread import SteadyThread
 from traceweir.streams.stages.base import End, Record
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (driver.Consumer, ("_getmany", "_new_consumer_thread", "wait_empty")),
-    (driver.AIOKafkaConsumerThread, ("_create_worker_consumer", "_fetch_records", "on_start")),
+    (
+        driver.AIOKafkaConsumerThread,
+        ("_create_worker_consumer", "_fetch_records", "_keepalive2", "on_crash", "on_start"),
+    ),
     (GroupCoordinator, ("_coordination_routine", "_push_error_to_user", "request_rejoin")),
     (AIOKafkaClient, ("_md_synchronizer", "bootstrap")),
     (TableManager, ("on_rebalance", "on_start", "_update_channels", "recovery")),
@@ -120,7 +124,7 @@ class _WorkerThread(WorkerThread):  # type: ignore[misc]
             self.service.intake.report_end(error)
 
 
-class _Thread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     """The consumer's thread, which reads committed records only and notes how far each partition was read."""
 
     logger = driver.logger

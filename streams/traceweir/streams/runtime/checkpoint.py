@@ -35,7 +35,7 @@ from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed
 from traceweir.streams.runtime.watchdog import Duty
-from traceweir.streams.stages.base import End, Record, StageSpec
+from traceweir.streams.stages.base import End, Output, Record, StageSpec
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +99,10 @@ class Checkpoints:
         """Returns a counter of the work that is done before the worker joins its group; for the watchdog."""
         self.problems: list[str] = []
         """The reason why the worker failed; empty before a failure. The sentence contains no text from records."""
+        self.committed: tuple[Callable[[Mapping[str, int], Sequence[Output]], object], ...] = ()
+        """Called after each committed checkpoint with what it has counted (`stage.counter`), and its outputs."""
+        self.not_committed: list[int] = []
+        """The partitions whose last checkpoint was not sent, because a stage raised; their records are read again."""
         self.finished: Callable[[Lane], None] | None = None
         """Called after each checkpoint; for measuring."""
         for topic in self.inputs:
@@ -297,6 +301,17 @@ class Checkpoints:
         """Returns the phase, and the numbers of the partitions that are owned or being taken over."""
         return {"phase": self.phase, "partitions": sorted(self._taking_over or self.lanes)}
 
+    def ready_partitions(self) -> list[int] | None:
+        """Returns the numbers of the partitions that this worker owns; None while it is not ready."""
+        return sorted(self.lanes) if self.phase == "ready" else None
+
+    def lag(self) -> dict[str, int]:
+        """Returns the number of unread records of each input in the owned partitions, as of the last fetch."""
+        found = {
+            topic: [self._ends.get(TP(topic, number)) for number in self.lanes] for topic in self.inputs if self.lanes
+        }
+        return {topic: sum(end.stable - end.position for end in ends if end) for topic, ends in found.items()}
+
     def duties(self) -> Iterable[Duty]:
         """Returns the work that must make progress in the current phase."""
         phase = self.phase
@@ -354,7 +369,14 @@ class Checkpoints:
                 # lose its producer during that checkpoint.
                 self.lanes.pop(lane.number, None)
                 lane.drop()
-        if failed is not None and not last:
+        if failed is None:
+            return
+        if last:
+            self.not_committed.append(lane.number)
+            log.warning(
+                "partition %d: %s; its last checkpoint is not sent, and its records are read again", lane.number, failed
+            )
+        else:
             await self._isolate(lane, failed)
 
     def _start_isolation(self, lane: Lane, failed: StageFailed) -> asyncio.Task[None]:
@@ -388,6 +410,7 @@ class Checkpoints:
 
     async def _commit(self, lane: Lane, last: bool) -> None:
         cut, number = lane.cut(), lane.number
+        counts = lane.counted.changes()
         group_offsets = lane.offsets_to_commit(monotonic(), last=last)
         if not (any(cut) or group_offsets):
             return
@@ -396,5 +419,8 @@ class Checkpoints:
         if cut.rows:
             self._table.write(number, cut.rows, end)
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
+        log.debug("partition %d: committed %d rows and %d outputs", number, len(cut.rows), len(cut.outputs))
+        for note in self.committed:
+            note(counts, cut.outputs)
         if self.finished is not None:
             self.finished(lane)

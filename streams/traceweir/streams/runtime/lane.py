@@ -10,6 +10,7 @@ from typing import NoReturn, Protocol
 
 import orjson
 
+from traceweir.streams.runtime.activity import CountedStages
 from traceweir.streams.runtime.inbox import Inbox
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
@@ -102,6 +103,7 @@ class Lane:
             self.stages[spec.name] = stage
             inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
+        self.counted = CountedStages(self.stages)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.

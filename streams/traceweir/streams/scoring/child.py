@@ -24,7 +24,7 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.budget import JudgeBudget
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.service import Judging
-from traceweir.streams.process_setup import event_loop, log_to_stderr, tune_gc
+from traceweir.streams.process_setup import event_loop, log_to_stderr, set_log_level, tune_gc
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.references import References
@@ -145,6 +145,7 @@ def main() -> None:
     _end_with(lifeline)
     with _ending_with_worker():
         setup = cast("protocol.Setup", protocol.receive_object(connection))
+    set_log_level(setup.log_level)
     try:
         with loading(connection):
             embedder = load_embedder(setup.embedder)

@@ -1,0 +1,42 @@
+"""Tests which lines reach the log of a worker at each level."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from traceweir.streams.process_setup import LogLevel, set_log_level
+
+OWN, LIBRARY = logging.getLogger("traceweir.streams.worker"), logging.getLogger("aiokafka.client")
+LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
+
+
+@pytest.fixture(autouse=True)
+def _restore_levels() -> Iterator[None]:
+    loggers = logging.getLogger(), logging.getLogger("traceweir")
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+
+
+def passing(logger: logging.Logger) -> list[str]:
+    return [level for level in LEVELS if logger.isEnabledFor(logging.getLevelNamesMapping()[level])]
+
+
+@pytest.mark.parametrize(
+    ("level", "own", "library"),
+    [
+        ("debug", LEVELS, LEVELS[1:]),
+        ("info", LEVELS[1:], LEVELS[2:]),
+        ("warning", LEVELS[2:], LEVELS[2:]),
+        ("error", LEVELS[3:], LEVELS[3:]),
+    ],
+)
+def test_the_level_applies_to_the_worker_and_libraries_never_log_the_content_of_records(
+    level: LogLevel, own: list[str], library: list[str]
+) -> None:
+    set_log_level(level)
+    assert (passing(OWN), passing(LIBRARY)) == (own, library)
