@@ -20,6 +20,8 @@ QUIET_S = 10.0
 """Time in seconds after a warning in which no other dead letter with the same reason is logged."""
 PROBLEM_CHARS = 200
 """Maximum number of characters of a problem."""
+_EXCEPTIONS = ("poison", "scoring_failed")
+"""Reasons whose detail can contain the message of an exception, and so text of the record."""
 
 
 class DeadLetterLog:
@@ -63,6 +65,12 @@ class DeadLetterLog:
             letter.partition,
             letter.offset,
             letter.stage,
-            printable(letter.detail.split("; ")[0], PROBLEM_CHARS),
+            _problem(letter),
             f" ({hidden} more since the last line with this reason)" if hidden else "",
         )
+
+
+def _problem(letter: DeadLetter) -> str:
+    if letter.reason in _EXCEPTIONS:
+        return "an exception, which `traceweir dlq show` shows"
+    return printable(letter.detail.split("; ")[0], PROBLEM_CHARS)

@@ -61,6 +61,15 @@ def test_a_hostile_problem_stays_one_short_printable_line(
     assert len(message.partition("problem=")[2]) <= PROBLEM_CHARS
 
 
+@pytest.mark.parametrize("reason", ["poison", "scoring_failed"])
+def test_the_message_of_an_exception_is_not_logged_because_it_can_quote_the_record(
+    reason: Reason, warnings: DeadLetterLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    warnings.committed(COUNTS, [letter(reason=reason, detail="KeyError: 'hunter2'")])
+    (message,) = caplog.messages
+    assert message.endswith("problem=an exception, which `traceweir dlq show` shows")
+
+
 def test_many_dead_letters_with_a_reason_are_one_line_in_ten_seconds_and_the_next_line_counts_them(
     warnings: DeadLetterLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
