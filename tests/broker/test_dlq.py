@@ -53,7 +53,7 @@ def rows(dlq: Dlq, topic: str) -> list[Message]:
 
 
 async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.dead_letters.reader.STALLED_S", 1.0)
+    monkeypatch.setattr("traceweir.streams.kafka.bounded_reader.STALLED_S", 1.0)
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         create_topics(settings)

@@ -18,7 +18,6 @@ from tests.support.scoring import make_session
 
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.session import Session
-from traceweir.streams.evals import kafka_sessions
 from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError, read_sessions
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
@@ -90,7 +89,7 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
     names = [f"s{number}" for number in range(20)]
     with EmbeddedBroker() as broker:
         fill(broker.bootstrap_servers, [session(name, "Hello.") for name in names])
-        monkeypatch.setattr(kafka_sessions, "STALLED_S", 1.0)
+        monkeypatch.setattr("traceweir.streams.kafka.bounded_reader.STALLED_S", 1.0)
         getmany = AIOKafkaConsumer.getmany
 
         async def stop_broker_after_read(*asked: Any, **options: Any) -> Any:

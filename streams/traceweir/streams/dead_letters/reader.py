@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
-
 from traceweir.schemas.dead_letter import DeadLetter, marked
-from traceweir.streams.kafka.fast_close import install_fast_close
-from traceweir.streams.kafka.fetch import read_as_parsed
-from traceweir.streams.kafka.topic_admin import check_partitions
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.settings import Settings
 from traceweir.streams.topics import Topics
-
-STALLED_S = 60.0
-"""Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
 
 
 class DeadLettersError(Exception):
@@ -106,34 +97,19 @@ class DeadLetters:
     """
 
     def __init__(self, settings: Settings, *, up_to_all: bool = False) -> None:
-        self._settings, self._up_to_all = settings, up_to_all
         self.topic = Topics.of(settings.topic_prefix).dead_letters
+        self._reader = BoundedReader(settings, self.topic, DeadLettersError, up_to_all=up_to_all)
         self.foreign = 0
         """Number of records read that are not dead letters of Traceweir."""
 
     async def __aenter__(self) -> DeadLetters:
-        if problems := await asyncio.to_thread(check_partitions, self._settings, [self.topic]):
-            raise DeadLettersError("\n".join(problems))
-        # Dead letters keep the headers of unknown senders, and a header name that is not UTF-8 would end
-        # confluent-kafka's consumer. Therefore this class reads with aiokafka.
-        read_as_parsed(())
-        places = [TopicPartition(self.topic, number) for number in range(self._settings.partitions)]
-        self._consumer = self._connection("read_committed")
-        try:
-            await self._consumer.start()
-            self._consumer.assign(places)
-            self._consumer.pause(*places)
-            self._begins: Mapping[TopicPartition, int] = await self._consumer.beginning_offsets(places)
-            self._ends: Mapping[TopicPartition, int] = await self._ends_of(places)
-        except (KafkaError, OSError) as error:
-            await self._consumer.stop()
-            raise self._unreadable(error) from error
+        await self._reader.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._consumer.stop()
+        await self._reader.__aexit__(kind, error, trace)
 
     async def matching(self, wanted: Wanted) -> AsyncIterator[Found]:
         """Yields the dead letters that `wanted` selects: partition by partition, in the order of their offsets.
@@ -144,12 +120,12 @@ class DeadLetters:
             DeadLettersError: the topic cannot be read to its end.
         """
         begins = self._begins_for(wanted.ids)
-        marks = {place.partition: Marks(begin, self._ends[place]) for place, begin in begins.items()}
-        async for record in self._records(begins):
+        marks = {number: Marks(begin, self._reader.ends[number]) for number, begin in begins.items()}
+        async for record in self._reader.records(begins):
             if (name := marked(record.headers)) is not None:
                 marks[record.partition].add(name, record)
         self.foreign = 0
-        async for record in self._records(begins):
+        async for record in self._reader.records(begins):
             if marked(record.headers) is not None:
                 continue
             try:
@@ -162,70 +138,21 @@ class DeadLetters:
             if wanted.matches(found):
                 yield found
 
-    def _begins_for(self, ids: Iterable[LetterId]) -> dict[TopicPartition, int]:
+    def _begins_for(self, ids: Iterable[LetterId]) -> dict[int, int]:
         """Returns the first offset to read, by partition.
 
         With ids this is the lowest id of the partition: the mark of a dead letter always comes after the dead letter.
         """
         if not ids:
-            return dict(self._begins)
+            return dict(self._reader.begins)
         first: dict[int, int] = {}
         for number, offset in ids:
             first[number] = min(offset, first.get(number, offset))
         return {
-            place: max(begin, first[place.partition])
-            for place, begin in self._begins.items()
-            if place.partition in first and first[place.partition] < self._ends[place]
+            number: max(begin, first[number])
+            for number, begin in self._reader.begins.items()
+            if number in first and first[number] < self._reader.ends[number]
         }
-
-    async def _records(self, begins: Mapping[TopicPartition, int]) -> AsyncIterator[Any]:
-        consumer, clock = self._consumer, asyncio.get_running_loop()
-        try:
-            for place, begin in begins.items():
-                end, at, moved = self._ends[place], begin, clock.time()
-                consumer.seek(place, begin)
-                consumer.resume(place)
-                while at < end:
-                    for record in (await consumer.getmany(place, timeout_ms=500)).get(place, ()):
-                        if record.offset < end:
-                            yield record
-                    if (reached := await consumer.position(place)) > at:
-                        at, moved = reached, clock.time()
-                    elif clock.time() - moved > STALLED_S:
-                        raise DeadLettersError(
-                            f"{self.topic}[{place.partition}] could not be read from offset {at} to {end} for "
-                            f"{STALLED_S:g} s: check that the brokers run and that no transaction hangs "
-                            "(`kafka-transactions.sh find-hanging`), and try again"
-                        )
-                consumer.pause(place)
-        except KafkaError as error:
-            raise self._unreadable(error) from error
-
-    async def _ends_of(self, places: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        if not self._up_to_all:
-            committed: Mapping[TopicPartition, int] = await self._consumer.end_offsets(places)
-            return committed
-        async with self._connection(
-            "read_uncommitted"
-        ) as other:  # with this isolation the broker returns the end of the log
-            ends: Mapping[TopicPartition, int] = await other.end_offsets(places)
-            return ends
-
-    def _connection(self, isolation_level: str) -> AIOKafkaConsumer:
-        consumer = AIOKafkaConsumer(
-            **aiokafka_options(self._settings),
-            enable_auto_commit=False,
-            isolation_level=isolation_level,
-            auto_offset_reset="earliest",  # retention can delete the oldest records during reading
-        )
-        install_fast_close(consumer)
-        return consumer
-
-    def _unreadable(self, error: BaseException) -> DeadLettersError:
-        return DeadLettersError(
-            f"{self.topic} cannot be read at {self._settings.kafka_bootstrap_servers}: {error!r}; check that Kafka runs "
-            "and that this user is allowed to read the topic"
-        )
 
 
 class Marks:

@@ -1,0 +1,145 @@
+"""Reads a topic from chosen offsets to the ends that its partitions had at the start, without a consumer group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from types import TracebackType
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.topic_admin import check_partitions
+from traceweir.streams.settings import Settings, aiokafka_options
+
+STALLED_S = 60.0
+"""Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
+
+
+class BoundedReader:
+    """Reads the committed records of a topic, within an `async with` block. Memory does not grow with the topic.
+
+    Args:
+        settings: Where Kafka is, and the number of partitions of each topic.
+        topic: The full name of the topic.
+        error: Creates the exception for a topic that is missing or wrong or cannot be read, from its message.
+        partitions: The partitions to read; by default all.
+        up_to_all: If true, the ends come after all records that were sent, also those of transactions that are still
+            open; reading then waits until these transactions have ended. If false, the ends come after all records
+            that were committed.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        error: Callable[[str], Exception],
+        *,
+        partitions: Collection[int] | None = None,
+        up_to_all: bool = False,
+    ) -> None:
+        self._settings, self._error, self._up_to_all = settings, error, up_to_all
+        self.topic = topic
+        numbers = range(settings.partitions) if partitions is None else sorted(partitions)
+        self._places = [TopicPartition(topic, number) for number in numbers]
+        self.begins: Mapping[int, int] = {}
+        """The offset of the oldest record by partition, at the start of the `async with` block."""
+        self.ends: Mapping[int, int] = {}
+        """The offset after the last record by partition, at the start of the `async with` block."""
+
+    async def __aenter__(self) -> BoundedReader:
+        if problems := await asyncio.to_thread(check_partitions, self._settings, [self.topic]):
+            raise self._error("\n".join(problems))
+        # A header name that is not UTF-8 would end confluent-kafka's consumer. Therefore this class reads with aiokafka.
+        read_as_parsed(())
+        try:
+            self._consumer = self._connection("read_committed")
+            try:
+                await self._consumer.start()
+                self._consumer.assign(self._places)
+                self._consumer.pause(*self._places)
+                self.begins = _by_number(await self._consumer.beginning_offsets(self._places))
+                self.ends = _by_number(await self._ends())
+            except BaseException:
+                await self._consumer.stop()
+                raise
+        except (KafkaError, OSError) as error:
+            raise self._unreadable(error) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._consumer.stop()
+
+    async def records(self, begins: Mapping[int, int] | None = None) -> AsyncIterator[Any]:
+        """Yields the records partition by partition, in the order of their offsets; can be called more than once.
+
+        Args:
+            begins: The partitions to read, and the first offset of each; by default all records are read.
+
+        Raises:
+            Exception: the exception of `error`, if the topic cannot be read to its ends.
+        """
+        for number, begin in (self.begins if begins is None else begins).items():
+            async for record in self._partition(TopicPartition(self.topic, number), begin, self.ends[number]):
+                yield record
+
+    async def _partition(self, place: TopicPartition, begin: int, end: int) -> AsyncIterator[Any]:
+        consumer, clock = self._consumer, asyncio.get_running_loop()
+        try:
+            at, moved_at_s = begin, clock.time()
+            # Without seek the consumer asks for a start offset now, and waits for the answer even if the broker is gone.
+            consumer.seek(place, begin)
+            consumer.resume(place)
+            while at < end:
+                for record in (await consumer.getmany(place, timeout_ms=500)).get(place, ()):
+                    if record.offset < end:
+                        yield record
+                if (reached := await consumer.position(place)) > at:
+                    at, moved_at_s = reached, clock.time()
+                elif clock.time() - moved_at_s > STALLED_S:
+                    raise self._error(
+                        f"{self.topic}[{place.partition}] could not be read from offset {at} to {end} for "
+                        f"{STALLED_S:g} s: check that the brokers run and that no transaction hangs "
+                        "(`kafka-transactions.sh find-hanging`), and try again"
+                    )
+            consumer.pause(place)
+        except (KafkaError, OSError) as error:
+            raise self._unreadable(error) from error
+
+    async def _ends(self) -> Mapping[TopicPartition, int]:
+        if not self._up_to_all:
+            committed: Mapping[TopicPartition, int] = await self._consumer.end_offsets(self._places)
+            return committed
+        async with self._connection(
+            "read_uncommitted"
+        ) as other:  # with this isolation the broker returns the end of the log
+            ends: Mapping[TopicPartition, int] = await other.end_offsets(self._places)
+            return ends
+
+    def _connection(self, isolation_level: str) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(
+            **aiokafka_options(self._settings),
+            enable_auto_commit=False,
+            isolation_level=isolation_level,
+            auto_offset_reset="earliest",  # retention can delete the oldest records during reading
+        )
+        install_fast_close(consumer)
+        return consumer
+
+    def _unreadable(self, error: BaseException) -> Exception:
+        return self._error(
+            f"{self.topic} cannot be read at {self._settings.kafka_bootstrap_servers}: {error!r}; check that Kafka runs "
+            "and that this user is allowed to read the topic"
+        )
+
+
+def _by_number(offsets: Mapping[TopicPartition, int]) -> dict[int, int]:
+    return {place.partition: offset for place, offset in offsets.items()}

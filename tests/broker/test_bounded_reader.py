@@ -1,0 +1,61 @@
+"""The bounded reader on the embedded broker reads chosen partitions from chosen offsets to the ends at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import create_topics
+from traceweir.streams.settings import Settings
+
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("bounded")]
+
+TOPIC = "traceweir.results"
+
+
+class UnreadableError(Exception):
+    pass
+
+
+@pytest.fixture
+def settings(embedded_broker: EmbeddedBroker) -> Settings:
+    settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
+    create_topics(settings)
+    return settings
+
+
+def put(settings: Settings, *records: tuple[int, bytes], at_ms: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers})
+    for partition, value in records:
+        producer.produce(TOPIC, value, b"key", partition, timestamp=at_ms)
+    assert producer.flush(30) == 0
+
+
+def values(records: Sequence[Any]) -> list[bytes]:
+    return [record.value for record in records]
+
+
+async def test_partitions_are_read_in_order_and_again_without_later_records(settings: Settings) -> None:
+    put(settings, (2, b"c"), (0, b"a"), (0, b"b"))
+    async with BoundedReader(settings, TOPIC, UnreadableError) as reader:
+        first = [record async for record in reader.records()]
+        put(settings, (0, b"later"))
+        again = [record async for record in reader.records({0: 1})]
+    assert (values(first), values(again)) == ([b"a", b"b", b"c"], [b"b"])
+
+
+async def test_only_the_chosen_partitions_are_read(settings: Settings) -> None:
+    put(settings, (0, b"a"), (2, b"c"))
+    async with BoundedReader(settings, TOPIC, UnreadableError, partitions={2}) as reader:
+        assert values([record async for record in reader.records()]) == [b"c"]
+        assert (reader.begins, reader.ends) == ({2: 0}, {2: 1})
+
+
+async def test_a_missing_topic_is_reported_by_the_error_of_the_caller(settings: Settings) -> None:
+    with pytest.raises(UnreadableError, match=r"'nobody\.results' does not exist: run `traceweir topics create`"):
+        await BoundedReader(settings, "nobody.results", UnreadableError).__aenter__()
