@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ def parse(arguments: Sequence[str]) -> None:
     while hasattr(command, "resolve_command"):
         with command.make_context("traceweir", rest) as context:
             left = [*context._protected_args, *context.args]  # noqa: SLF001  # click's own groups read them so
+            if not left and command.invoke_without_command:
+                return
             _, command, rest = command.resolve_command(context, left)
     with command.make_context("traceweir", rest):
         pass
@@ -72,10 +75,9 @@ def shown_in(markdown: str) -> Iterator[Shown]:
             match shlex.split(line, comments=True):
                 case ["cd", target]:
                     folder /= target
-                case ["traceweir", *arguments, ">", file]:
-                    yield Shown(tuple(arguments), folder, file)
-                case ["traceweir", *arguments]:
-                    yield Shown(tuple(arguments), folder)
+                case ["traceweir", *words]:
+                    output = words[words.index(">") + 1] if ">" in words else None
+                    yield Shown(tuple(takewhile(lambda word: word not in {">", "|"}, words)), folder, output)
 
 
 def commands_in(markdown: str) -> Iterator[list[str]]:

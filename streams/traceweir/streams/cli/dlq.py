@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from traceweir.schemas.dead_letter import Reason
+from traceweir.streams.cli.times import time_option
 from traceweir.streams.topics import STAGES
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 REASONS: tuple[str, ...] = get_args(Reason)
 SHOWN = 100
-_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 dlq_app = typer.Typer(help="List, show, mend and replay dead letters.", no_args_is_help=True)
 
@@ -188,24 +186,6 @@ def replay(
     raise typer.Exit(replay_letters(settings, wanted, again=again, dry_run=dry_run, as_json=as_json))
 
 
-def read_time(text: str, now: datetime) -> int:
-    """Returns milliseconds since 1970 for an ISO 8601 time (UTC without an offset) or a duration before now (`2h`).
-
-    >>> read_time("2h", datetime(2026, 1, 31, 12, tzinfo=UTC)) == read_time("2026-01-31T10:00Z", datetime.max)
-    True
-
-    Raises:
-        ValueError: the text is neither a time nor a duration.
-    """
-    if ago := re.fullmatch(r"(\d{1,9})([smhdw])", text):
-        return int(now.timestamp() * 1000) - int(ago[1]) * _UNITS_S[ago[2]] * 1000
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a time; write for example 2h, 2026-01-31 or 2026-01-31T10:00:00Z") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
 def _wanted(
     settings: Settings,
     ids: Sequence[str] | None,
@@ -224,8 +204,8 @@ def _wanted(
         reasons=_chosen(reasons, REASONS, "--reason"),
         stages=_chosen(stages, STAGES, "--stage"),
         topics=frozenset(_topic(settings, name) for name in topics or ()),
-        since=_time(since, "--since"),
-        until=_time(until, "--until"),
+        since=time_option(since, "--since"),
+        until=time_option(until, "--until"),
     )
 
 
@@ -257,12 +237,3 @@ def _topic(settings: Settings, name: str) -> str:
     raise typer.BadParameter(
         f"{name!r} is not an input of a stage; choose from {', '.join(inputs)}", param_hint="--topic"
     )
-
-
-def _time(text: str | None, option: str) -> int | None:
-    from traceweir.streams.clock import utc_now
-
-    try:
-        return None if text is None else read_time(text, utc_now())
-    except (ValueError, OverflowError) as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -9,16 +9,13 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from types import MappingProxyType
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.rows import line_of, print_rows
+from traceweir.streams.cli.rows import write_line as _write
 from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.cli.times import iso_time as _iso_time
 from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, Found, LetterId, Wanted
 from traceweir.streams.dead_letters.replay import ReplayStep, replay
@@ -26,8 +23,7 @@ from traceweir.streams.settings import Settings
 
 _NAMED = 20
 """Maximum number of named dead letters that could not be sent; `--json` names all of them."""
-_ESCAPED = len(r"\U0010ffff")
-"""Maximum number of characters of one escaped character."""
+_HEADINGS = ("id", "state", "written (UTC)", "stage", "reason", "from", "detail")
 
 
 def list_letters_matching(
@@ -99,7 +95,7 @@ async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int 
         matching = (found async for found in letters.matching(wanted) if not (open_only and found.replayed))
         if limit is None:
             async for found in matching:
-                _write(_json(found) if as_json else _line(found))
+                _write(_json(found) if as_json else line_of(_cells(found)))
         else:
             shown, count = await _latest(matching, limit)
             print_letters(shown, as_json=as_json)
@@ -209,10 +205,6 @@ def _step(step: ReplayStep) -> str:
     return f"{step.found.id} ({step.found.letter.reason}) to {topic}[{partition}]"
 
 
-def _line(found: Found) -> str:
-    return "  ".join(_cells(found))
-
-
 def _cells(found: Found) -> Sequence[str]:
     letter = found.letter
     return str(found.id), _state(found), _iso_time(found.at), letter.stage, letter.reason, _origin(found), letter.detail
@@ -220,19 +212,11 @@ def _cells(found: Found) -> Sequence[str]:
 
 def print_letters(shown: Iterable[Found], *, as_json: bool) -> None:
     """Prints dead letters: as a table on a terminal, elsewhere as one line of text or JSON each."""
-    stdout = Console(highlight=False)
-    if as_json or not stdout.is_terminal:
+    if as_json:
         for found in shown:
-            _write(_json(found) if as_json else _line(found))
-        return
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for name in ("id", "state", "written (UTC)", "stage", "reason", "from"):
-        table.add_column(name, overflow="fold")
-    table.add_column("detail", overflow="fold", ratio=1)
-    for found in shown:
-        table.add_row(*(Text(printable(cell)) for cell in _cells(found)))
-    if table.row_count:
-        stdout.print(table)
+            _write(_json(found))
+    else:
+        print_rows(_HEADINGS, map(_cells, shown))
 
 
 def print_page(found: Found) -> None:
@@ -276,21 +260,8 @@ def _text(content: bytes) -> str:
     return content.decode(errors="backslashreplace")
 
 
-def _iso_time(milliseconds: int) -> str:
-    try:
-        return (
-            datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        )
-    except (ValueError, OverflowError, OSError):
-        return f"{milliseconds} ms after 1970"
-
-
 def _missing(settings: Settings, letter_id: LetterId) -> str:
     return f"{settings.topic_prefix}dead-letters has no dead letter {letter_id}; `traceweir dlq list` lists all dead letters"
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(printable(line, _ESCAPED * len(line)) + "\n")
 
 
 def _quiet() -> None:

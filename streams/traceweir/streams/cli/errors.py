@@ -21,6 +21,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.formats.documents import InputError
     from traceweir.streams.judges.errors import JudgeUnavailableError
     from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+    from traceweir.streams.results.reader import ResultsError
     from traceweir.streams.scoring.embedders import EmbedderUnavailableError
     from traceweir.streams.scoring.process import ScoringProcessDiedError
     from traceweir.streams.settings import InvalidSettingsError
@@ -35,6 +36,7 @@ def exit_code(error: Exception) -> int | None:
         JudgeUnavailableError,
         KafkaUnreachableError,
         NotReadyError,
+        ResultsError,
         ScoringProcessDiedError,
         SessionsUnreadableError,
         WorkerError,

@@ -13,6 +13,7 @@ from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT, FormatName, Input, InputCommand, TaskDomain
+from traceweir.streams.cli.results import results_app
 from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.topics import STAGES, StageName
@@ -29,6 +30,7 @@ topics_app = typer.Typer(help="Create and check the topics on a cluster.", no_ar
 app.add_typer(topics_app, name="topics")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(evalset_app, name="evalset")
+app.add_typer(results_app, name="results")
 app.command()(migrate)
 
 Config = Annotated[

@@ -6,17 +6,31 @@ import json
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.formats.documents import InputError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file atomically: a reader sees the old or the new content. Follows links and keeps the file's mode.
+    """Writes a file atomically, see `whole_file`.
 
-    A device or a pipe, for example /dev/stdout, is written in place, because a rename would replace it with a file.
+    Raises:
+        InputError: the file cannot be written.
+    """
+    with whole_file(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Opens a stream whose content becomes the file at the end of the `with` block; an exception leaves the old file.
+
+    A reader sees the old or the new content. The function follows links and keeps the file's mode. A device or a pipe,
+    for example /dev/stdout, is written in place, because a rename would replace it with a file.
 
     Raises:
         InputError: the file cannot be written.
@@ -30,19 +44,22 @@ def write_whole(path: Path, content: bytes) -> None:
     temporary = None
     try:
         if in_place:
-            target.write_bytes(content)
+            with target.open("wb") as stream:
+                yield stream
             return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
         with open(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, target)
-    except OSError as error:
+    except BaseException as error:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
+        if not isinstance(error, OSError):
+            raise
         raise InputError(f"{path}: cannot be written ({error.strerror}). Name a file in a writable folder.") from None
 
 

@@ -1,4 +1,7 @@
-"""Reads a topic from chosen offsets to the ends that its partitions had at the start, without a consumer group."""
+"""Reads a topic from chosen offsets to the ends that its partitions had at the start, without a consumer group.
+
+A reader can then follow the topic: it reads the records after those ends as they are committed.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,16 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
-from traceweir.streams.kafka.topic_admin import check_partitions
+from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, check_partitions, reach
 from traceweir.streams.settings import Settings, aiokafka_options
 
 STALLED_S = 60.0
 """Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
+SILENT_S = 30.0
+"""Seconds without a record after which a reader that follows a topic asks whether a broker still answers."""
 
 
 class BoundedReader:
@@ -90,6 +96,70 @@ class BoundedReader:
         for number, begin in (self.begins if begins is None else begins).items():
             async for record in self._partition(TopicPartition(self.topic, number), begin, self.ends[number]):
                 yield record
+
+    async def begins_since(self, since_ms: int) -> dict[int, int]:
+        """Returns the offset of the first record with this timestamp or a later one, by partition.
+
+        A later record can have an earlier timestamp, so the caller still compares timestamps. A partition without such
+        a record begins at its end. The embedded broker cannot search by time, so there every partition begins at its
+        beginning.
+
+        Args:
+            since_ms: Milliseconds since 1970.
+
+        Raises:
+            Exception: the exception of `error`, if the topic cannot be read.
+        """
+        try:
+            found = await self._consumer.offsets_for_times(dict.fromkeys(self._places, max(0, since_ms)))
+        except (KafkaError, OSError) as error:
+            raise self._unreadable(error) from error
+        offsets = {place.partition: None if at is None or at.offset < 0 else at.offset for place, at in found.items()}
+        begins = self.begins
+        if None in offsets.values() and not is_embedded(await asyncio.to_thread(reach, self._settings)):
+            begins = self.ends
+        return {number: begins[number] if offset is None else offset for number, offset in offsets.items()}
+
+    async def following(self, trouble: Callable[[str], None]) -> AsyncIterator[Any]:
+        """Yields the records after the ends as they are committed, without end; call it after `records`.
+
+        A broker that stops or moves a partition delays the records and loses none.
+
+        Args:
+            trouble: Receives a sentence when no broker answers, and another when a broker answers again.
+
+        Raises:
+            Exception: the exception of `error`, if a broker refuses to return records.
+        """
+        consumer, clock = self._consumer, asyncio.get_running_loop()
+        for place in self._places:
+            consumer.seek(place, self.ends[place.partition])
+        consumer.resume(*self._places)
+        heard_s, silent = clock.time(), False
+        try:
+            while True:
+                batches = await consumer.getmany(timeout_ms=500)
+                for records in batches.values():
+                    for record in records:
+                        yield record
+                if batches:
+                    heard_s = clock.time()
+                elif clock.time() - heard_s > SILENT_S:
+                    was_silent, silent = silent, await self._unreachable(trouble, known=silent)
+                    if was_silent and not silent:
+                        trouble(f"{self.topic}: a broker answers again")
+                    heard_s = clock.time()
+        except (KafkaError, OSError) as error:
+            raise self._unreadable(error) from error
+
+    async def _unreachable(self, trouble: Callable[[str], None], *, known: bool) -> bool:
+        try:
+            await asyncio.to_thread(reach, self._settings)
+        except KafkaUnreachableError as error:
+            if not known:
+                trouble(f"{self.topic}: no new record can be read: {error}; waiting")
+            return True
+        return False
 
     async def _partition(self, place: TopicPartition, begin: int, end: int) -> AsyncIterator[Any]:
         consumer, clock = self._consumer, asyncio.get_running_loop()

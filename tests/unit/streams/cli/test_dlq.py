@@ -10,8 +10,8 @@ import pytest
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.cli import dlq_output
-from traceweir.streams.cli.dlq import read_time
 from traceweir.streams.cli.main import main
+from traceweir.streams.cli.times import read_time
 from traceweir.streams.dead_letters.reader import Found, LetterId
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -1,0 +1,48 @@
+"""Formats numbers for people: one rule for digits, and one for counts."""
+
+from __future__ import annotations
+
+
+def figure(value: float, threshold: float | None = None) -> str:
+    """Returns a value in three decimals; from 100 on without decimals, and from 1e15 on with an exponent.
+
+    If rounding would move the value to the other side of its threshold, or onto it, the text has as many digits as
+    it takes to see on which side the value is.
+
+    >>> figure(0.1), figure(2.0), figure(1_234.5), figure(1.7e300), figure(0.00001)
+    ('0.100', '2.000', '1,234', '1.7e+300', '1e-05')
+    >>> figure(0.7499, 0.75), figure(0.75, 0.75), figure(0.12, 0.75)
+    ('0.7499', '0.750', '0.120')
+    """
+    shown = _rounded(value)
+    if threshold is None or (float(shown.replace(",", "")) < threshold) == (value < threshold):
+        return shown
+    return next(
+        text for digits in range(4, 18) if (float(text := f"{value:.{digits}g}") < threshold) == (value < threshold)
+    )
+
+
+def threshold_figure(threshold: float) -> str:
+    """Returns a threshold as a person writes it.
+
+    >>> threshold_figure(0.75), threshold_figure(1.0), threshold_figure(0.1234567)
+    ('0.75', '1', '0.1234567')
+    """
+    short = f"{threshold:g}"
+    return short if float(short) == threshold else repr(threshold)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Returns a count with its noun.
+
+    >>> counted(1, "session"), counted(1_000, "session"), counted(0, "dead letter"), counted(2, "match", "matches")
+    ('1 session', '1000 sessions', '0 dead letters', '2 matches')
+    """
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _rounded(value: float) -> str:
+    size = abs(value)
+    if size >= 1e15 or 0 < size < 0.0005:
+        return f"{value:.3g}"
+    return f"{value:.3f}" if size < 100 else f"{value:,.0f}"

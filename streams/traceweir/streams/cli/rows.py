@@ -1,0 +1,42 @@
+"""Prints rows: as a table on a terminal, elsewhere as lines that a program can read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from traceweir.schemas.text import printable
+
+_ESCAPED = len(r"\U0010ffff")
+"""Maximum number of characters of one escaped character."""
+
+
+def write_line(line: str) -> None:
+    """Writes a whole line to stdout; control characters in hostile text are escaped."""
+    sys.stdout.write(printable(line, _ESCAPED * len(line)) + "\n")
+
+
+def line_of(cells: Sequence[str]) -> str:
+    """Returns the cells of a row as one line without trailing blanks."""
+    return "  ".join(cells).rstrip()
+
+
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints rows of hostile text; the last column takes the width that is left."""
+    stdout = Console(highlight=False)
+    if not stdout.is_terminal:
+        for cells in rows:
+            write_line(line_of(cells))
+        return
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for name in headings[:-1]:
+        table.add_column(name, overflow="fold")
+    table.add_column(headings[-1], overflow="fold", ratio=1)
+    for cells in rows:
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    if table.row_count:
+        stdout.print(table)

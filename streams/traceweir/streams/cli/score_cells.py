@@ -1,0 +1,32 @@
+"""The cells in which commands show a Score. Texts are those of agents: the caller has to escape them."""
+
+from __future__ import annotations
+
+from traceweir.schemas.figures import figure, threshold_figure
+from traceweir.schemas.score import Score
+
+
+def subject_of(score: Score) -> str:
+    """Returns what was measured: the id of an invocation or a trace, or the session; `segment 2` after its first part."""
+    return score.invocation_id or score.trace_id or (f"segment {score.segment}" if score.segment else "session")
+
+
+def value_of(score: Score) -> str:
+    """Returns the value, with enough digits to see on which side of the threshold it is; empty without a value."""
+    return "" if score.value is None else figure(score.value, score.threshold)
+
+
+def status_of(score: Score) -> str:
+    """Returns the status; for a value below its threshold also the threshold: `FAILED (needs >= 0.75)`.
+
+    The threshold of a decision of the gate says nothing: its value is 1 or 0.
+    """
+    if score.status != "FAILED" or score.threshold is None or score.metric == "gate":
+        return score.status
+    return f"FAILED (needs >= {threshold_figure(score.threshold)})"
+
+
+def reason_of(score: Score) -> str:
+    """Returns the rationale, after the reason of a score without a value."""
+    because = score.not_evaluated_because
+    return score.rationale if because is None else f"{because}: {score.rationale}"
