@@ -89,8 +89,8 @@ def korean_secrets(text: str, rank: int) -> Iterator[Hit]:
         if found is not None:
             end = found[1]
             yield Hit(*found, rank, "password")
-        elif not names and (value := _BARE.match(text, match.end(), match.end() + _MAX_JUDGED)):
-            rejected_end = value.end()
+        elif not names and (rejected := _BARE.match(text, match.end(), match.end() + _MAX_JUDGED)):
+            rejected_end = rejected.end()
     for match in _KOREAN_SPOKEN.finditer(text):
         value = match[1].rstrip(".,;:!?)")
         if _is_spoken_secret(value):
