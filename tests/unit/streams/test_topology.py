@@ -26,6 +26,7 @@ READERS = {
     "tests/flow/test_closing.py",
     "tests/flow/test_reopening.py",
     "tests/flow/test_reopening_state.py",
+    "tests/flow/test_session_bounds.py",
 }
 
 

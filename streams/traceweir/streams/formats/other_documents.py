@@ -34,11 +34,6 @@ def _is_eval_case(found: JsonObject) -> bool:
     return has_id and bool({"conversation", "conversation_scenario", "conversationScenario"} & found.keys())
 
 
-def _is_mlflow_trace(found: JsonObject) -> bool:
-    data = found.get("data")
-    return isinstance(found.get("info"), dict) and isinstance(data, dict) and "spans" in data
-
-
 EVAL_SET = OtherDocument(
     "an eval set of Google ADK",
     "`traceweir eval EVALSET --sessions FILE` compares recorded sessions with an eval set",
@@ -80,11 +75,6 @@ OTHER_DOCUMENTS = (
         "an exported dead letter",
         "`traceweir dlq replay --from FILE` sends mended dead letters",
         lambda found: {"id", "reason", "topic", "offset"} <= found.keys(),
-    ),
-    OtherDocument(
-        "an MLflow trace",
-        'put the trace into a row of Agent Evaluation: {"request": ..., "trace": ...}',
-        _is_mlflow_trace,
     ),
     OtherDocument(
         "a single message of a chat",

@@ -48,6 +48,7 @@ COLUMNS = (
     Column("cost_output_tokens", "integer"),
     Column("cost_usd", "number"),
     Column("cost_cached", "boolean"),
+    Column("started_at", "time", nullable=True),
     Column("occurred_at", "time"),
     Column("evaluated_at", "time"),
     Column("result_id", "text"),
@@ -133,7 +134,10 @@ def row_of(found: FoundScore) -> tuple[Any, ...]:
     }
     try:
         document["written_at"] = datetime.fromtimestamp(found.at_ms / 1000, UTC)
-        cells = tuple(document[name].astimezone(UTC) if kind == "time" else document[name] for name, kind, _ in COLUMNS)
+        cells = tuple(
+            cell.astimezone(UTC) if kind == "time" and cell is not None else cell
+            for cell, kind in ((document[name], kind) for name, kind, _ in COLUMNS)
+        )
     except (ValueError, OverflowError, OSError):
         raise UnwritableScoreError("a time is outside the years 1 to 9999") from None
     for (name, kind, _), cell in zip(COLUMNS, cells, strict=True):

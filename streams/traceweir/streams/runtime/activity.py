@@ -15,32 +15,12 @@ from typing import Any
 
 from mode import Service
 
-from traceweir.streams.stages.base import Output, Stage
+from traceweir.streams.stages.base import Output
 
 log = logging.getLogger(__name__)
 
 LINE_EVERY_S = 60.0
 LOOK_EVERY_S = 1.0
-
-
-class CountedStages:
-    """Computes how the counters of a partition's stages have changed. A stage without `counters` has none."""
-
-    def __init__(self, stages: Mapping[str, Stage]) -> None:
-        """Starts with the present counts of the stages, by the name of each stage."""
-        self._stages = stages
-        self._before: Counter[str] = self._now()
-
-    def changes(self) -> Counter[str]:
-        """Returns the changes since the last call, under the keys `stage.counter`."""
-        before, self._before = self._before, self._now()
-        return Counter({key: n - before[key] for key, n in self._before.items() if n != before[key]})
-
-    def _now(self) -> Counter[str]:
-        found: Mapping[str, Mapping[str, int]] = {
-            name: getattr(stage, "counters", {}) for name, stage in self._stages.items()
-        }
-        return Counter({f"{name}.{key}": n for name, counters in found.items() for key, n in counters.items()})
 
 
 class Activity(Service):  # type: ignore[misc]  # Faust's services are untyped

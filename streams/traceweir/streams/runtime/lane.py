@@ -10,7 +10,7 @@ from typing import NoReturn, Protocol
 
 import orjson
 
-from traceweir.streams.runtime.activity import CountedStages
+from traceweir.streams.runtime.counted_stages import CountedStages
 from traceweir.streams.runtime.inbox import Inbox
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe

@@ -11,7 +11,6 @@ import orjson
 import pytest
 from tests.support.adk import BOOKING
 from tests.support.eval_sets import case, eval_set, invocation
-from tests.support.mlflow import mlflow_trace
 from tests.support.openai_chat import assistant_message, user_message
 from tests.support.rows import ROW, problems, read
 from tests.support.scoring import install, trace_document
@@ -74,7 +73,6 @@ def test_the_format_of_a_document_is_recognized_by_its_keys(document: dict[str, 
             {"id": "0:1", "reason": "invalid", "topic": "t", "offset": 1, "value": {}},
             "looks like an exported dead letter: `traceweir dlq replay --from FILE` sends mended dead letters",
         ),
-        (json.loads(mlflow_trace()), "looks like an MLflow trace: put the trace into a row of Agent Evaluation"),
         (user_message("Hi"), "looks like a single message of a chat: put all messages of a conversation into one"),
     ],
 )
