@@ -263,7 +263,9 @@ def _threshold(name: str, value: JsonValue, within: tuple[float, float] | None, 
             problems.append(f"{name}: is informational and takes no threshold; write {{}} instead")
         return None
     lowest, highest = within
-    rule = f"the threshold must be a number from {lowest:g} to {highest:g}"
+    rule = "the threshold must be a number"
+    if within is not _ANY_NUMBER:
+        rule += f" from {lowest:g} to {highest:g}"
     if value is None:
         problems.append(f"{name}: {rule}; none is given")
         return None

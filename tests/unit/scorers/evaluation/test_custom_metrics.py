@@ -64,6 +64,13 @@ def test_an_entry_that_adk_cannot_read_is_the_only_problem(entry: Any) -> None:
     assert problem.startswith("customMetrics.my_metric")
 
 
+@pytest.mark.parametrize(("criterion", "end"), [({}, "; none is given"), ("inf", ', not "inf"'), ([], ", not []")])
+def test_a_threshold_is_a_number_also_for_a_metric_without_a_scorer(criterion: Any, end: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_plan(config("my_metric", criterion))
+    assert caught.value.problems == [f"criteria.my_metric: the threshold must be a number{end}"]
+
+
 def test_a_metric_without_an_entry_is_still_a_problem() -> None:
     with pytest.raises(ConfigError, match="my_metric: there is no such metric"):
         read_plan({"criteria": {"my_metric": 0.5}, "custom_metrics": {"other": {"code_config": {"name": "a.b"}}}})
