@@ -180,7 +180,16 @@ def score(
         typer.Option(help="`none`, `hashing`, `auto`, or a model's name or path. [default: TRACEWEIR_EMBEDDER]"),
     ] = None,
     task_domain: TaskDomain = "general",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one Score per line, in input order.")] = False,
+    output_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<text|json|mlflow>",
+            help="`text`: a table. `json`: one Score per line, in input order. `mlflow`: one assessment of MLflow 3 "
+            "per line. [default: text]",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as `--output-format json`.")] = False,
 ) -> None:
     """Score a file in this process, without Kafka, as a worker would.
 
@@ -192,10 +201,18 @@ def score(
 
     Example: `traceweir score traces.jsonl --config eval.json --json | jq .value`
     """
-    from traceweir.streams.cli.score import read_config, score_file
+    from traceweir.streams.cli.score import OutputFormat, read_config, score_file
 
+    names = [each.value for each in OutputFormat]
+    chosen = output_format or ("json" if as_json else "text")
+    if chosen not in names:
+        raise typer.BadParameter(
+            f"{chosen!r:.80} is not an output format; choose from {', '.join(names)}", param_hint="--output-format"
+        )
+    if as_json and chosen != "json":
+        raise typer.BadParameter(f"--json and --output-format {chosen} exclude each other; remove one of them")
     plan = read_config(config)
-    raise typer.Exit(score_file(file, plan, format, embedder, task_domain, as_json=as_json))
+    raise typer.Exit(score_file(file, plan, format, embedder, task_domain, OutputFormat(chosen)))
 
 
 @app.command("eval")

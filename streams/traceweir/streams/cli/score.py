@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
+from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
@@ -29,8 +31,16 @@ if TYPE_CHECKING:
 _STATUS = {"PASSED": ("passed", "green"), "FAILED": ("failed", "red"), "NOT_EVALUATED": ("none", "yellow")}
 
 
+class OutputFormat(StrEnum):
+    """The forms in which `score` prints scores."""
+
+    TEXT = "text"
+    JSON = "json"
+    MLFLOW = "mlflow"
+
+
 def score_file(
-    path: str, plan: Plan, format_name: str, embedder: str | None, task_domain: str, *, as_json: bool
+    path: str, plan: Plan, format_name: str, embedder: str | None, task_domain: str, output_format: OutputFormat
 ) -> int:
     """Scores a file, prints the scores, and returns the exit code.
 
@@ -40,7 +50,7 @@ def score_file(
         format_name: The input format of the file, by its name.
         embedder: Replaces the value of `TRACEWEIR_EMBEDDER`.
         task_domain: Domain of a transcript without a domain of its own.
-        as_json: Print only JSON on stdout, one Score per line.
+        output_format: `json` and `mlflow` print only JSON on stdout, one Score or one assessment of MLflow per line.
 
     Raises:
         InputError: the file cannot be read.
@@ -49,6 +59,7 @@ def score_file(
         JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be
             used.
     """
+    from traceweir.schemas.mlflow_feedback import feedback_of
     from traceweir.scorers.evaluation.criteria_text import criteria_text
     from traceweir.streams.clock import utc_now
     from traceweir.streams.formats.documents import name_of
@@ -78,11 +89,16 @@ def score_file(
         )
     if plan.is_default:
         complain(criteria_text(plan, None))
-    if as_json:
-        for score in result.scores:
-            sys.stdout.write(score.model_dump_json() + "\n")
-    else:
-        _print_table(result)
+    match output_format:
+        case OutputFormat.TEXT:
+            _print_table(result)
+        case OutputFormat.JSON:
+            for score in result.scores:
+                sys.stdout.write(score.model_dump_json() + "\n")
+        case OutputFormat.MLFLOW:
+            judges = {metric.name: metric.scorer.judge_model for metric in plan.metrics if metric.scorer is not None}
+            for score in result.scores:
+                sys.stdout.write(json.dumps(feedback_of(score, judges.get(score.metric))) + "\n")
     for problem in result.problems:
         # A problem found by the reader already names its place.
         complain(

@@ -12,6 +12,7 @@ import orjson
 import pytest
 from tests.support.cli_inputs import EVENT, WriteInput, trace
 from tests.support.command_line import Run
+from tests.support.mlflow import mlflow_run
 
 from traceweir.schemas.score import Score
 
@@ -46,6 +47,38 @@ def test_without_a_config_every_session_is_scored_and_stderr_names_the_criteria(
         "inference_call_count_v1, token_usage_v1\n"
     )
     assert ended.code == 0
+
+
+def test_output_for_mlflow_is_one_assessment_per_line(run: Run, write_input: WriteInput) -> None:
+    file = write_input("traces.jsonl", mlflow_run(trace_id="tr-1", execution_duration_ms=51).encode())
+    config = write_input("config.json", {"criteria": {"latency": {}, "document_recall": 0.5}})
+
+    ended = run("score", file, "--config", config, "--embedder", "none", "--output-format", "mlflow")
+
+    found = [orjson.loads(line) for line in ended.out.splitlines()]
+    assert [(each["assessment_name"], each.get("trace_id"), each["feedback"]["value"]) for each in found] == [
+        ("agent/latency_seconds", "tr-1", 0.051),
+        ("agent/latency_seconds", None, 0.051),
+        ("retrieval/ground_truth/document_recall", "tr-1", None),
+        ("retrieval/ground_truth/document_recall", None, None),
+    ]
+    assert {each["source"]["source_type"] for each in found} == {"CODE"}
+    assert (ended.code, ended.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--output-format", "xml"], "'xml' is not an output format; choose from text, json, mlflow"),
+        (["--json", "--output-format", "mlflow"], "--json and --output-format mlflow exclude each other"),
+    ],
+)
+def test_an_unusable_output_format_has_exit_code_2(
+    options: list[str], why: str, run: Run, write_input: WriteInput
+) -> None:
+    ended = run("score", write_input("traces.jsonl", trace(1)), *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert why in " ".join(ended.err.replace("│", " ").split())
 
 
 def test_a_missed_threshold_has_exit_code_1(run: Run, write_input: WriteInput) -> None:
