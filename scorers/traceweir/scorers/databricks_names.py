@@ -100,7 +100,7 @@ def full_name(metric: str) -> str:
 
 
 def short_name(metric: str) -> str:
-    """Returns the name of a metric for a narrow column.
+    """Returns the shortest name of a metric that a config can use. Scores always show the full name.
 
     >>> short_name("retrieval/ground_truth/document_recall"), short_name("brevity")
     ('document_recall', 'brevity')

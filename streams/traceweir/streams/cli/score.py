@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -19,7 +20,6 @@ from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.text import printable
-from traceweir.scorers.databricks_names import short_name
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, progress_bar
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from traceweir.scorers.evaluation.plan import Plan
     from traceweir.streams.offline.score_documents import Result
 
+_NARROW_METRIC_WIDTH = 26
+"""Width of the metrics' column on a narrow terminal: the longest metric of Agent Evaluation needs two lines."""
+_OTHER_COLUMNS_WIDTH = 60
+"""Width that the other columns need."""
 _STATUS = {"PASSED": ("passed", "green"), "FAILED": ("failed", "red"), "NOT_EVALUATED": ("none", "yellow")}
 
 
@@ -136,19 +140,19 @@ def _misses_its_threshold(score: Score) -> bool:
 
 def _print_table(result: Result) -> None:
     stdout = Console(highlight=False)
-    longest = max((len(short_name(score.metric)) for score in result.scores), default=0)
+    width = _metric_width({score.metric for score in result.scores}, stdout.width)
     for session_id, found in groupby(result.scores, key=lambda score: score.session_id):
         scores = list(found)
         stdout.print(Text(printable(session_id), style="bold"))
         table = Table.grid(padding=(0, 1, 0, 0))
         table.add_column(width=12, overflow="ellipsis", no_wrap=True)
-        table.add_column(width=min(longest, 21), overflow="ellipsis", no_wrap=True)
+        table.add_column(width=width, overflow="fold")
         table.add_column(width=max(5, *(len(_number(each.value or 0)) for each in scores)), justify="right")
         table.add_column(width=6)
         table.add_column(width=6)
         table.add_column(overflow="fold")
         for score in scores:
-            table.add_row(*_row(score))
+            table.add_row(*_row(score, width))
         stdout.print(Padding(table, (0, 0, 0, 2)))
     if result.sessions > 1:
         stdout.print(Text("\nall sessions", style="bold"))
@@ -174,7 +178,7 @@ def _sums(scores: Sequence[Score]) -> Table:
             else f"none of {len(found)} {found[0].level}s"
         )
         table.add_row(
-            Text(printable(short_name(metric))),
+            Text(printable(metric)),
             Text(_number(_mean(values)) if values else ""),
             Text(of + (f", {failed} failed" if failed else "")),
         )
@@ -188,19 +192,43 @@ def _mean(values: Sequence[float]) -> float:
         return sum(value / len(values) for value in values)
 
 
-def _row(score: Score) -> Sequence[Text]:
+def _row(score: Score, metric_width: int) -> Sequence[Text]:
     subject = score.invocation_id or score.trace_id or "session"
     why = (
         score.rationale if score.not_evaluated_because is None else f"{score.not_evaluated_because}: {score.rationale}"
     )
     return (
         Text(printable(subject)),
-        Text(printable(short_name(score.metric))),
+        Text(_folded(printable(score.metric), metric_width)),
         Text("" if score.value is None else _number(score.value)),
         Text("" if score.threshold is None else f"≥ {score.threshold:g}"),
         Text(*_STATUS[score.status]),
         Text(printable(why)),
     )
+
+
+def _metric_width(names: Collection[str], available: int) -> int:
+    """Returns the width of the metrics' column: whole names if the other columns then have enough room."""
+    longest = max(map(len, names), default=0)
+    if available - longest >= _OTHER_COLUMNS_WIDTH:
+        return longest
+    return max((len(line) for name in names for line in _folded(name, _NARROW_METRIC_WIDTH).splitlines()), default=0)
+
+
+def _folded(name: str, width: int) -> str:
+    """Returns a metric's name with line breaks after slashes, so that a line has at most `width` characters.
+
+    A part between slashes that is longer than `width` stays whole.
+
+    >>> _folded("retrieval/ground_truth/document_recall", 26).splitlines()
+    ['retrieval/ground_truth/', 'document_recall']
+    """
+    lines = [""]
+    for part in re.findall(r"[^/]*/|[^/]+", name):
+        if lines[-1] and len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _number(value: float) -> str:

@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import orjson
@@ -47,6 +48,33 @@ def test_without_a_config_every_session_is_scored_and_stderr_names_the_criteria(
         "inference_call_count_v1, token_usage_v1\n"
     )
     assert ended.code == 0
+
+
+RECALL = "retrieval/ground_truth/document_recall"
+
+
+def recalled(run: Run, write_input: WriteInput, *options: str) -> str:
+    """Returns the scores of two rows with the criterion `document_recall`."""
+    row = {"response": "a", "retrieved_context": ["d"], "expected_retrieved_context": ["d"]}
+    file = write_input("rows.jsonl", {"request": "q1", **row}, {"request": "q2", **row})
+    config = write_input("config.json", {"criteria": {"document_recall": 0.5}})
+    return run("score", file, "--config", config, "--embedder", "none", *options).out
+
+
+def test_a_metric_has_the_same_name_in_text_and_in_json(run: Run, write_input: WriteInput) -> None:
+    assert {orjson.loads(line)["metric"] for line in recalled(run, write_input, "--json").splitlines()} == {RECALL}
+    text = recalled(run, write_input)
+    assert text.count("document_recall") == text.count(RECALL) == 5  # Twice per session, once in the sums.
+
+
+def test_a_narrow_terminal_shows_the_whole_name_in_two_lines(
+    run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.split() for line in recalled(run, write_input).splitlines()]
+    folded = [(line, after) for line, after in pairwise(lines) if "retrieval/ground_truth/" in line]
+    assert len(folded) == 4
+    assert all(after[0] == "document_recall" for _, after in folded)
 
 
 def test_output_for_mlflow_is_one_assessment_per_line(run: Run, write_input: WriteInput) -> None:

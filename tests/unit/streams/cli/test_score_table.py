@@ -8,15 +8,15 @@ from tests.support.cli_inputs import EVENT, WriteInput, trace
 from tests.support.command_line import Run
 
 
-def test_the_output_shows_short_metric_names_and_reports_invalid_rows(run: Run, write_input: WriteInput) -> None:
+def test_the_output_shows_full_metric_names_and_reports_invalid_rows(run: Run, write_input: WriteInput) -> None:
     config = write_input("config.json", {"criteria": {"latency": {}, "input_token_count": {}}})
     file = write_input("rows.csv", b"request_id,request,response,execution_time_ms", b"r1,q,a,250000", b"r2,q,,")
 
     ended = run("score", file, "--embedder", "none", "--config", config)
 
     shown = " ".join(ended.out.split())
-    assert "r1 latency_seconds 250 passed 250 s" in shown
-    assert "r1 input_token_count none missing_input: no model call reports its input tokens" in shown
+    assert "r1 agent/latency_seconds 250 passed 250 s" in shown
+    assert "r1 agent/input_token_count none missing_input: no model call reports its input tokens" in shown
     assert ended.err == f"{file}: row 2, columns 'response' and 'trace': Missing required field(s): response or trace\n"
     assert ended.code == 1
 
@@ -32,7 +32,8 @@ def test_the_means_over_all_sessions_are_printed_last(run: Run, write_input: Wri
 
     _, _, sums = shown.partition("all sessions ")
     assert sums.startswith(
-        "latency_seconds 2.000 mean of 2 of 3 sessions input_token_count none of 3 sessions completeness 0.444 "
+        "agent/latency_seconds 2.000 mean of 2 of 3 sessions agent/input_token_count none of 3 sessions "
+        "completeness 0.444 "
     )
     assert "mean of 3 of 3 sessions, 2 failed 3 documents" in sums
     assert (
