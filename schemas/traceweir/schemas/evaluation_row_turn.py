@@ -45,6 +45,7 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
         token_usage=trace.token_usage or response_token_usage(row.response, unread),
         latency_seconds=latency,
         unread=unread or None,
+        labels=trace.labels or None,
     )
 
 

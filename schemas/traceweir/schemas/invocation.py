@@ -128,6 +128,17 @@ class Rubric(AdkModel):
     type: str | None = None
 
 
+class Label(AdkModel):
+    """A judgement about an invocation that was made elsewhere, to be compared with a score."""
+
+    name: str
+    """The metric, by one of its names."""
+    value: bool | float | str
+    source_type: str | None = None
+    """Who judged, as MLflow names it: `HUMAN`, `LLM_JUDGE` or `CODE`."""
+    rationale: str | None = None
+
+
 class Invocation(AdkModel):
     """One user turn: the question, what the agent did, and its answer."""
 
@@ -148,6 +159,8 @@ class Invocation(AdkModel):
     """Number of model calls; None if unknown, or if `intermediate_data` tells them."""
     unread: list[str] | None = None
     """Parts of this invocation that could not be read, a sentence for each."""
+    labels: list[Label] | None = None
+    """Judgements about this invocation that were made elsewhere."""
     derived: bool = False
     """Whether the invocation was derived from a ReasoningTrace, because the session had no invocation."""
 

@@ -1,4 +1,4 @@
-"""Reads the assessments of an MLflow trace: the expectations that people or code attached to the trace."""
+"""Reads the assessments of an MLflow trace: expectations, and feedback as labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row import EXPECTED, Expectations
-from traceweir.schemas.mlflow_spans import decoded
+from traceweir.schemas.invocation import Label
+from traceweir.schemas.mlflow_spans import decoded, number
 
 
 def trace_expectations(info: JsonObject, unread: list[str]) -> Expectations:
@@ -22,7 +23,10 @@ def trace_expectations(info: JsonObject, unread: list[str]) -> Expectations:
         unread: Receives a sentence for each expectation that cannot be read.
     """
     found: JsonObject = {}
-    for name, expectation in _expectations(info):
+    for name, assessment in _valid_assessments(info):
+        expectation = assessment.get("expectation")
+        if name not in EXPECTED or not isinstance(expectation, dict):
+            continue
         try:
             value = _value(expectation)
             Expectations.model_validate({name: value})
@@ -36,14 +40,38 @@ def trace_expectations(info: JsonObject, unread: list[str]) -> Expectations:
     return Expectations.model_validate(found)
 
 
-def _expectations(info: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+def trace_labels(info: JsonObject) -> list[Label]:
+    """Returns the feedback among the assessments in the `info` of a trace, in its order.
+
+    Feedback whose value is an error, a list or an object cannot be compared with a score and is left out.
+    """
+    found = []
+    for name, assessment in _valid_assessments(info):
+        feedback, source = assessment.get("feedback"), assessment.get("source")
+        given = feedback.get("value") if isinstance(feedback, dict) else None
+        value = given if isinstance(given, bool | str) else number(given)
+        if value is None:
+            continue
+        source_type = source.get("source_type") if isinstance(source, dict) else None
+        rationale = assessment.get("rationale")
+        label = Label(
+            name=name,
+            value=value,
+            source_type=source_type if isinstance(source_type, str) else None,
+            rationale=rationale if isinstance(rationale, str) else None,
+        )
+        found.append(label)
+    return found
+
+
+def _valid_assessments(info: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     assessments = info.get("assessments")
     for assessment in assessments if isinstance(assessments, list) else ():
         if not isinstance(assessment, dict) or assessment.get("valid") is False:
             continue
-        name, expectation = assessment.get("assessment_name"), assessment.get("expectation")
-        if isinstance(name, str) and name in EXPECTED and isinstance(expectation, dict):
-            yield name, expectation
+        name = assessment.get("assessment_name")
+        if isinstance(name, str):
+            yield name, assessment
 
 
 def _value(expectation: JsonObject) -> JsonValue:

@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row import Expectations
-from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
-from traceweir.schemas.mlflow_assessments import trace_expectations
+from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Label, RetrievedChunk, TokenUsage
+from traceweir.schemas.mlflow_assessments import trace_expectations, trace_labels
 from traceweir.schemas.mlflow_spans import (
     INPUTS,
     MESSAGES,
@@ -49,6 +49,8 @@ class MlflowTrace:
     latency_seconds: float | None = None
     expectations: Expectations = field(default_factory=Expectations)
     """The expectations that were attached to the trace as assessments."""
+    labels: list[Label] = field(default_factory=list)
+    """The feedback that was attached to the trace."""
     unread: list[str] = field(default_factory=list)
     """A sentence for each part of the trace that could not be read."""
 
@@ -78,6 +80,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
         token_usage=trace_token_usage(tree, unread),
         latency_seconds=_latency(tree.info, unread),
         expectations=trace_expectations(tree.info, unread),
+        labels=trace_labels(tree.info),
         unread=unread,
     )
 

@@ -191,6 +191,7 @@ class _OpenTurn:
                 duration=None,
                 inference_call_count=self.model_calls or None,
                 unread=None,
+                labels=None,
                 derived=False,
             )
         return Turn(invocation, self.reference, self.reference_id, self.app_name, self.first)

@@ -15,6 +15,7 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.evaluation.labels import with_labels
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
@@ -92,7 +93,8 @@ async def evaluate(
             for subject, outcome in zip(metric_subjects, metric_outcomes, strict=True):
                 if metric.needs_input and _lacks_input(outcome):
                     continue
-                scores.append(write.score(metric, level, _id_of(subject), outcome, subject.started_at))
+                labelled = with_labels(outcome, subject.invocation, metric.name)
+                scores.append(write.score(metric, level, _id_of(subject), labelled, subject.started_at))
             if level == "invocation" and (metric_subjects or metric.runs_on is None):
                 ids = [_id_of(subject) for subject in metric_subjects]
                 total = _aggregated(metric.scorer, ids, metric_outcomes)
