@@ -52,7 +52,8 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
 def _expected(row: EvaluationRow, in_trace: Expectations) -> Expectations:
     """Returns the expectations of a row, and those of its trace about which the row says nothing.
 
-    Expected facts and an expected response say the same thing in two ways: a row that has one has both.
+    Expected facts and an expected response state the same thing in two ways. A row with one of them therefore takes
+    neither from its trace.
     """
     has_answer = row.expected_facts is not None or row.expected_response is not None
     facts, response = (

@@ -158,7 +158,7 @@ def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
 
 @app.command(cls=InputCommand)
 def emit(file: Input, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
-    """Send recorded traces, events, evaluation rows or chat transcripts to Kafka, as agents would have sent them.
+    """Send recorded traces, events, evaluation rows, MLflow traces or chat transcripts to Kafka, as agents would have sent them.
 
     A file can be sent twice: workers drop duplicates. Exit code 1: a document was not sent (stderr names the document
     and the reason), or Kafka did not accept it. 2: the file, options or environment cannot be used.
