@@ -11,6 +11,7 @@ from typing import NamedTuple
 from traceweir.streams.assemble.open_session import OpenSession
 from traceweir.streams.assemble.session_rows import Guard, chunk_key, guard_key, split
 from traceweir.streams.stages.base import Read, Rows
+from traceweir.streams.stages.errors import SessionFailed
 
 
 class _Content(NamedTuple):
@@ -170,9 +171,18 @@ class ClosedSessions:
         """Returns ids and documents of the sessions that closed since the last cut, in order.
 
         Call this method before `rows`.
+
+        Raises:
+            SessionFailed: the document of this session cannot be made.
         """
         published, self._published = self._published, {}
-        return [(session.id, session.document(self._read)) for session in published]
+        found = []
+        for session in published:
+            try:
+                found.append((session.id, session.document(self._read)))
+            except Exception as error:  # whatever the session's rows cause must not stop the other sessions
+                raise SessionFailed(session.id, error) from error
+        return found
 
     def rows(self) -> Rows:
         """Returns the changed rows since the last cut, without the contents.

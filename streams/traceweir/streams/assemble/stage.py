@@ -16,6 +16,7 @@ from traceweir.streams.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.open_session import OpenSession
 from traceweir.streams.assemble.parse import InOtherForm, checked_value, read_event, read_trace
+from traceweir.streams.assemble.poison_session import dead_letters
 from traceweir.streams.assemble.session_rows import (
     EVENT,
     TRACE,
@@ -26,7 +27,7 @@ from traceweir.streams.assemble.session_rows import (
 from traceweir.streams.assemble.watermark import Watermark
 from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
@@ -229,6 +230,18 @@ class AssembleStage:
         self.counters["consumed"] += 1
         self._reject(topic, record, why)
 
+    def set_aside(self, session: bytes, why: RecordRejected) -> None:
+        """Turns the records of an open session into dead letters, because the stage cannot close the session."""
+        found = self._open.pop(session, None)
+        if found is None:
+            return
+        letters = dead_letters(found, self._read, self._topics, self._partition, why)
+        self._outputs += letters
+        self._rows += [(found.key(number), None) for number in range(found.saved)]
+        self.counters["joined"] -= len(letters)
+        self.counters[f"dead_lettered.{why.reason}"] += len(letters)
+        self.counters["reopened" if found.revision else "opened"] -= 1
+
     def _reject(self, topic: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
         letters, number = self._topics.dead_letters, self._partition
@@ -324,7 +337,10 @@ class AssembleStage:
         session.why = why or ("session.ended" if session.ended else "idle")
         self.counters["closed"] += 1
         del self._open[session.id]
-        self._closed.add(session, self._watermark.at)
+        try:
+            self._closed.add(session, self._watermark.at)
+        except Exception as error:  # whatever the session's rows cause must not stop the other sessions
+            raise SessionFailed(session.id, error) from error
 
     def _load_chunk(self, key: bytes, row: bytes) -> None:
         name, segment, number = split_chunk_key(key)

@@ -387,9 +387,10 @@ class Checkpoints:
         return task
 
     async def _isolate(self, lane: Lane, failed: StageFailed) -> None:
-        """Loads a partition again from its last checkpoint after a stage raised, and isolates the record that is the cause.
+        """Loads a partition again from its last checkpoint after a stage raised, and isolates the cause.
 
-        The worker ends if no record is the cause. The lane is dead since the exception, so no checkpoint commits its memory.
+        The worker ends if neither a record nor a session is the cause. The lane is dead since the exception, so no
+        checkpoint commits its memory.
         """
         number = lane.number
         async with lane.lock:  # a checkpoint from before the exception can be in progress
@@ -399,7 +400,7 @@ class Checkpoints:
                 suspects = lane.suspects.after(failed)
                 lane.drop()
                 log.warning(
-                    "partition %d: %s; it starts again from its last checkpoint and isolates the record", number, failed
+                    "partition %d: %s; it starts again from its last checkpoint and isolates the cause", number, failed
                 )
                 again = Lane(number, self._specs, self._table, lane.beginnings, seconds_now(), suspects)
             except Exception as error:  # noqa: BLE001  # the lane cannot be built, so the partition has no owner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,10 @@ from traceweir.streams.runtime.counted_stages import CountedStages
 from traceweir.streams.runtime.inbox import Inbox
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
-from traceweir.streams.stages.base import Cut, End, Output, Read, Record, Stage, StageSpec
-from traceweir.streams.stages.errors import RecordFailed, RecordRejected
+from traceweir.streams.stages.base import Cut, End, Output, Read, Record, SetsSessionsAside, Stage, StageSpec
+from traceweir.streams.stages.errors import RecordFailed, RecordRejected, SessionFailed
+
+log = logging.getLogger(__name__)
 
 OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets. It is part of the checkpoint, so its offsets always belong to the other rows."""
@@ -69,6 +72,7 @@ class Lane:
 
         Raises:
             StateDirectoryError: this version cannot read the format of the rows.
+            StageFailed: a stage raised in its first tick, not because of one session.
         """
         self.number, self._specs = number, specs
         self.beginnings = beginnings
@@ -97,10 +101,7 @@ class Lane:
         check_format(self._format or 1, f"the state of partition {number}, in {table.changelog},")
         shares = _shares(rows)
         for spec in specs:
-            stage = spec.new(number, _reader(table, number, spec.name.encode() + b"/"), self.wake.set)
-            stage.load(shares.pop(spec.name.encode(), {}))
-            stage.tick(now, dict.fromkeys(spec.inputs, 0.0))
-            self.stages[spec.name] = stage
+            stage = self.stages[spec.name] = self._load(spec, table, shares.get(spec.name.encode(), {}), now)
             inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
         self.counted = CountedStages(self.stages)
@@ -110,6 +111,25 @@ class Lane:
         self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
         self._pending_seeks.update(self.position)
         self.suspects.start_at(self.position)
+
+    def _load(self, spec: StageSpec, table: StateTable, rows: Mapping[bytes, bytes], now: float) -> Stage:
+        """Returns a stage with its rows, without the sessions on which the stage has raised twice."""
+        while True:
+            stage = spec.new(self.number, _reader(table, self.number, spec.name.encode() + b"/"), self.wake.set)
+            stage.load(rows)
+            for session, why in self.suspects.poison_sessions(spec.name).items():
+                if isinstance(stage, SetsSessionsAside):
+                    log.warning(
+                        "partition %d: the records of a session become dead letters, because %s", self.number, why
+                    )
+                    stage.set_aside(session, RecordRejected("poison", why))
+            try:
+                stage.tick(now, dict.fromkeys(spec.inputs, 0.0))
+            except SessionFailed as failed:  # the stage holds a part of the work, so it is loaded again
+                stage.drop()
+                self.suspects = self.suspects.after(_stage_failed(spec.name, failed, {}, 0))
+            else:
+                return stage
 
     def full(self, topic: str, limit: int) -> bool:
         """Returns whether the consumer should stop fetching this topic for now."""
@@ -267,6 +287,8 @@ class Lane:
         if isinstance(error, RecordFailed):
             records = {error.topic: (error.offset, error.offset)}
             raise StageFailed(inbox.name, error.error, records, 1, named=True) from error.error
+        if isinstance(error, SessionFailed):
+            raise _stage_failed(inbox.name, error, inbox.pending_offsets, inbox.pending) from error.error
         # A tick concerns all sessions, so no record can be named.
         if in_tick or isinstance(error, _FAULTS_OF_THE_MACHINE):
             raise StageFailed(inbox.name, error, {}, 0) from error
@@ -294,6 +316,7 @@ class Lane:
             for topic, (_, last) in inbox.pending_offsets.items():
                 self.suspects.passed(topic, last)
             inbox.pending, inbox.pending_offsets = 0, {}
+        self.suspects.set_aside()
         self.pending = 0
         if offsets:
             self.committed |= offsets
@@ -343,6 +366,12 @@ class _TableFailed(Exception):  # noqa: N818  # an outcome that the caller handl
 
 
 _FAULTS_OF_THE_MACHINE = (_TableFailed, OSError, MemoryError)
+
+
+def _stage_failed(stage: str, failed: SessionFailed, records: Mapping[str, tuple[int, int]], count: int) -> StageFailed:
+    if isinstance(failed.error, _FAULTS_OF_THE_MACHINE):
+        return StageFailed(stage, failed.error, {}, 0)
+    return StageFailed(stage, failed.error, dict(records), count, session=failed.session)
 
 
 def _reader(table: StateTable, partition: int, prefix: bytes) -> Read:

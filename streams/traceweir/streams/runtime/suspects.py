@@ -3,6 +3,8 @@
 A stage that raised can hold a part of a record's work, so its partition is loaded again from the last checkpoint. Then the
 records that the stage had in memory come in batches of a quarter, with a checkpoint after each, until a batch is one
 record. A record on which the stage raises twice alone is poison: it comes to `Stage.reject` in place of `Stage.apply`.
+A session on which a stage raises twice is set aside in the same way, before the first tick. The records in memory come in
+smaller batches first: only what a checkpoint contains can be set aside.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ class StageFailed(Exception):  # noqa: N818  # an outcome that the caller handle
         records: By topic, the first and the last offset of the records that can be the cause; empty: no record is.
         count: Number of these records.
         named: Whether the stage has named the record, so that its neighbours are above suspicion.
+        session: The session that is the cause, if the stage has named it.
     """
 
     def __init__(
@@ -35,9 +38,11 @@ class StageFailed(Exception):  # noqa: N818  # an outcome that the caller handle
         count: int,
         *,
         named: bool = False,
+        session: bytes | None = None,
     ) -> None:
         super().__init__(f"the stage {stage} raised {describe(error)}")
         self.stage, self.error, self.records, self.count, self.named = stage, error, records, count, named
+        self.session = session
 
 
 class Suspects:
@@ -59,6 +64,8 @@ class Suspects:
         self._until: dict[str, tuple[int, int]] = {}  # by topic: the last suspect, and the size of a batch
         self._failed_alone: set[tuple[str, int]] = set()
         self._poison: dict[tuple[str, int], str] = {}
+        self._failed_sessions: set[tuple[str, bytes]] = set()
+        self._poison_sessions: dict[tuple[str, bytes], str] = {}
 
     @property
     def isolating(self) -> bool:
@@ -78,12 +85,21 @@ class Suspects:
         """Returns why a record is poison, or None."""
         return self._poison.get((topic, offset))
 
+    def poison_sessions(self, stage: str) -> dict[bytes, str]:
+        """Returns the sessions that a stage must set aside, with the reason."""
+        return {session: why for (name, session), why in self._poison_sessions.items() if name == stage}
+
     def start_at(self, positions: Mapping[str, int]) -> None:
         """Forgets the records that lie before these positions, by topic."""
         for topic, position in positions.items():
             self.passed(topic, position - 1)
         self._failed_alone = {place for place in self._failed_alone if place[1] >= positions[place[0]]}
         self._poison = {place: why for place, why in self._poison.items() if place[1] >= positions[place[0]]}
+
+    def set_aside(self) -> None:
+        """Notes that all sessions to set aside were cut. A later session of the same id is another session."""
+        self._failed_sessions -= self._poison_sessions.keys()
+        self._poison_sessions.clear()
 
     def passed(self, topic: str, offset: int) -> None:
         """Notes that the work on the records of a topic up to this offset was cut."""
@@ -97,12 +113,23 @@ class Suspects:
         no record.
 
         Raises:
-            StageFailed: again, if no record is the cause, or if the record is poison already.
+            StageFailed: again, if neither a record nor a session is the cause, or if the cause is poison already.
         """
-        if not failed.count:
+        if not failed.count and failed.session is None:
             raise failed
         after = Suspects()
         after._until, after._failed_alone, after._poison = {**self._until}, {*self._failed_alone}, {**self._poison}
+        after._failed_sessions, after._poison_sessions = {*self._failed_sessions}, {**self._poison_sessions}
+        if failed.session is not None and failed.count <= 1:
+            place = failed.stage, failed.session
+            if place not in self._poison_sessions:
+                if place in self._failed_sessions:
+                    after._poison_sessions[place] = str(failed)
+                after._failed_sessions.add(place)
+                return after
+            if not failed.count:
+                raise failed
+            # The last checkpoint did not contain the session, so the one record is all of it.
         if failed.count == 1:
             ((topic, (offset, _)),) = failed.records.items()
             if (topic, offset) in self._poison:

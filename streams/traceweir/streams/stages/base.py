@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
@@ -98,6 +98,9 @@ class Stage(Protocol):
             now: Seconds since 1970.
             behind: The input topics that are not read to their end yet. The value is the time in seconds since 1970 after
                 which all records were appended that the stage has not taken yet; 0 if that time is unknown.
+
+        Raises:
+            SessionFailed: this session cannot be closed.
         """
 
     def full(self) -> bool:
@@ -108,10 +111,22 @@ class Stage(Protocol):
 
         Raises:
             RecordFailed: work that `apply` started for this record has raised.
+            SessionFailed: this session cannot be published.
         """
 
     def drop(self) -> None:
         """Discards the state and stops publishing: the partition now belongs to another worker."""
+
+
+@runtime_checkable
+class SetsSessionsAside(Protocol):
+    """A stage that holds records of sessions, and raises `SessionFailed` if it cannot work on one of the sessions."""
+
+    def set_aside(self, session: bytes, why: RecordRejected) -> None:
+        """Turns the records of an open session into dead letters, without any other effect.
+
+        The stage has just been loaded. It raised on this session before.
+        """
 
 
 NewStage = Callable[[int, Read, Callable[[], None]], Stage]

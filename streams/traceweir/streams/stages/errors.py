@@ -34,6 +34,21 @@ class RecordFailed(Exception):  # noqa: N818  # an outcome that the caller handl
         self.topic, self.offset, self.error = topic, offset, error
 
 
+class SessionFailed(Exception):  # noqa: N818  # an outcome that the caller handles
+    """Work on one open session, such as its close, ended with an exception that no stage expects.
+
+    A stage that raises it has the method `set_aside`, and holds the records of the session in its state.
+
+    Args:
+        session: The session id.
+        error: The exception.
+    """
+
+    def __init__(self, session: bytes, error: Exception) -> None:
+        super().__init__(f"session {session!r}: {type(error).__name__}: {error}")
+        self.session, self.error = session, error
+
+
 class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
     """A record could not be read again: topic, partition or right is missing, or no broker answered in time."""
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import AsyncMock
 
 import pytest
@@ -18,6 +18,7 @@ from traceweir.streams.runtime import checkpoint
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.lane import OFFSETS
 from traceweir.streams.stages.base import Record, StageSpec
+from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 
 
 class Raising(Listing):
@@ -38,6 +39,9 @@ class Raising(Listing):
         super().tick(now, behind)
 
 
+L = TypeVar("L", bound=Listing)
+
+
 class Kept(GatedDelivery):
     """A delivery that keeps what it sends."""
 
@@ -52,13 +56,11 @@ class Kept(GatedDelivery):
         return await super().send(*checkpoint)
 
 
-async def owning_one(
-    new: Callable[[], Raising], monkeypatch: pytest.MonkeyPatch
-) -> tuple[Checkpoints, Kept, list[Raising]]:
+async def owning_one(new: Callable[[], L], monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoints, Kept, list[L]]:
     """Checkpoints that own partition 0, their delivery, and the stages that they build there."""
-    built: list[Raising] = []
+    built: list[L] = []
 
-    def build(partition: int, read: object, changed: object) -> Raising:
+    def build(partition: int, read: object, changed: object) -> L:
         built.append(new())
         return built[-1]
 
@@ -103,6 +105,45 @@ async def test_a_stage_that_raises_in_a_tick_ends_the_worker_and_commits_nothing
     assert built[-1].dropped
     assert delivery.sent == []
     assert found.phase == "stopping"
+
+
+class Closing(Listing):
+    """A stage that cannot close a session once it has taken records, until the session is set aside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.aside: list[tuple[bytes, str]] = []
+
+    def tick(self, now: float, behind: Collection[str]) -> None:
+        if self.applied and not self.aside:
+            raise SessionFailed(b"bad", KeyError("nobody expected this"))
+        super().tick(now, behind)
+
+    def set_aside(self, session: bytes, why: RecordRejected) -> None:
+        self.aside.append((session, why.detail))
+
+
+async def test_a_session_on_which_a_tick_raises_is_set_aside_and_nothing_is_committed_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, delivery, built = await owning_one(Closing, monkeypatch)
+    seconds = itertools.count(1_000.0)
+    monkeypatch.setattr(checkpoint, "seconds_now", lambda: next(seconds))
+    log = records("a", 1, 2, 3)
+    for _ in range(10):  # fetches; a checkpoint ends between two of them
+        if unread := log[found.lanes[0].position["a"] :]:
+            await found.take(TP("a", 0), unread)
+        found.fetched(ends(found.lanes[0]))
+        await turns()
+
+    assert [stage.aside for stage in built] == [
+        [],
+        [],
+        [],
+        [(b"bad", "the stage one raised KeyError: 'nobody expected this'")],
+    ]
+    assert found.problems == []
+    assert [json.loads(dict(rows)[OFFSETS])["a"] for rows, _, _ in delivery.sent] == [1, 2, 3]
 
 
 async def isolating_during_a_checkpoint(
