@@ -15,6 +15,8 @@ from tests.property.test_replay import ONE, PLAN, Sent, check_at_rest, drain, la
 from tests.support.flow import TOPICS
 
 from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.streams.assemble.closed_sessions import ClosedSessions
+from traceweir.streams.assemble.open_session import OpenSession
 from traceweir.streams.stages.base import Record, Stage, StageSpec
 from traceweir.streams.testing import START_S, Flow, HeldScoring
 
@@ -133,3 +135,39 @@ def test_a_record_on_which_a_stage_raises_costs_this_record_only(
         assert (letter.reason, letter.stage) == ("poison", "assemble")
 
     asyncio.run(run())
+
+
+@SETTINGS
+@given(log=logs(1), steps=STEPS)
+def test_a_session_that_cannot_be_closed_costs_the_records_of_this_session_only(
+    log: list[Sent], steps: list[tuple[str, str, int]]
+) -> None:
+    add = ClosedSessions.add
+
+    def raising(self: ClosedSessions, session: OpenSession, watermark: int) -> None:
+        if session.id == b"a":
+            raise KeyError("this session cannot be closed")
+        add(self, session, watermark)
+
+    async def run() -> None:
+        calm, rough = make(1, ONE, hold=False), Stumbling()
+        await undisturbed(calm, log)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ClosedSessions, "add", raising)
+            await disturbed(rough, log, steps)
+            for _ in range(3):  # each failure starts the partition again, which holds the clock back for a while
+                rough.pass_time(400)
+                await drain(rough)
+        check_at_rest(rough)
+        assert without_session_a(last_contents(rough)) == without_session_a(last_contents(calm))
+        assert [s for s in rough.sessions() if s["session_id"] == "a"] == []
+
+    asyncio.run(run())
+
+
+def without_session_a(contents: dict[str, dict[object, Any]]) -> dict[str, dict[object, Any]]:
+    return {
+        topic: {name: content for name, content in found.items() if content["session_id"] != "a"}
+        for topic, found in contents.items()
+        if any(content["session_id"] != "a" for content in found.values())
+    }
