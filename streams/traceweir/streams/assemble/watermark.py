@@ -26,10 +26,11 @@ class Watermark:
     """The watermark of a partition, which never goes back. All times are in milliseconds since 1970.
 
     While inputs are behind, the watermark is the lowest of the times that they have reached, so that a fast input does
-    not close a session early, and at most the clock, so that a record from the near future does not either. An input has
-    reached its highest timestamp, and the time before which all records were appended that it has delivered. The second
-    time does not depend on the timestamps of the producers: an input with old timestamps does not stop the watermark.
-    After all inputs are read to their end, the watermark follows the clock; late records hold it back for a while.
+    not close a session early, and at most the clock, so that a record from the near future does not either. An input
+    has reached its highest timestamp, and the time after which all records were appended that are not read yet. The
+    second time does not depend on the timestamps of the producers: an input with old timestamps does not stop the
+    watermark. After all inputs are read to their end, the watermark follows the clock; late records hold it back for a
+    while.
     """
 
     def __init__(self) -> None:
@@ -62,8 +63,8 @@ class Watermark:
 
         Args:
             now: Seconds since 1970.
-            behind: The inputs that are not read to their end, each with the time in seconds since 1970 before which all of
-                its delivered records were appended; 0 if that time is unknown.
+            behind: The inputs that are not read to their end, each with the time in seconds since 1970 after which all
+                records were appended that are not read yet; 0 if that time is unknown.
         """
         self.now = int(now * 1000)
         if self._restored:  # while this partition had no worker, the strays of other partitions became late too
