@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, FilePath, SecretStr, ValidationErro
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from traceweir.schemas.session import MOST_REVISIONS
+from traceweir.schemas.text import printable
 from traceweir.streams.process_setup import LogLevel
 from traceweir.streams.topics import DEFAULT_PREFIX
 
@@ -33,6 +34,11 @@ def _usable_as_path(path: str | Path) -> str | Path:
             raise ValueError(f"a path of {len(str(path))} characters is too long; name a PEM file") from None
     return path
 
+
+MAX_VALUE_CHARACTERS = 3_000
+"""Characters of a value: enough for every path and every list of brokers, and few enough for a message to show all."""
+MAX_SECRET_CHARACTERS = 8_192
+"""Characters of a password or key, which can be a token; messages never show one."""
 
 PemFile = Annotated[FilePath, BeforeValidator(_usable_as_path)]
 
@@ -185,6 +191,21 @@ class Settings(BaseSettings):
     """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or the
     name or path of a sentence-transformers model."""
 
+    @field_validator("*")
+    @classmethod
+    def _is_not_too_long(cls, value: object) -> object:
+        """Refuses a long value where it is named: the system calls that get it name neither the variable nor a limit."""
+        if isinstance(value, SecretStr):
+            text, limit = value.get_secret_value(), MAX_SECRET_CHARACTERS
+        else:
+            text, limit = str(value), MAX_VALUE_CHARACTERS
+        if len(text) > limit:
+            raise ValueError(
+                f"the value (not shown) has {len(text)} characters, and at most {limit} are allowed; "
+                "shorten the value, or unset the variable"
+            )
+        return value
+
     @field_validator("kafka_bootstrap_servers")
     @classmethod
     def _name_hosts_and_ports(cls, servers: str) -> str:
@@ -196,7 +217,7 @@ class Settings(BaseSettings):
         for server in servers.split(","):
             host, _, port = server.strip().rpartition(":")
             if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-                raise ValueError(f"{server.strip()!r} is not host:port; for example 127.0.0.1:9092")
+                raise ValueError(f"{printable(server.strip(), 100)!r} is not host:port; for example 127.0.0.1:9092")
         return servers
 
     @model_validator(mode="after")

@@ -203,3 +203,35 @@ def test_an_unknown_level_of_the_log_is_refused_with_the_levels(monkeypatch: pyt
         InvalidSettingsError, match="TRACEWEIR_LOG_LEVEL: Input should be 'debug', 'info', 'warning' or"
     ):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning", "character"),
+    [
+        ("KAFKA_BOOTSTRAP_SERVERS", "kafka:", "9"),
+        ("STATE_DIR", "state/", "x"),
+        ("WEB_HOST", "", "x"),
+        ("JUDGE_API_BASE", "http://", "x"),
+        ("JUDGE_API_KEY", "", "x"),
+        ("JUDGE_CACHE", "cache/", "x"),
+        ("EMBEDDER", "", "x"),
+    ],
+)
+def test_a_value_of_70000_characters_is_reported_by_its_variable_and_is_not_shown(
+    name: str, beginning: str, character: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refusal(monkeypatch, {f"TRACEWEIR_{name}": beginning.ljust(70_000, character)})
+    assert said.startswith(f"TRACEWEIR_{name}: the value (not shown) has 70000 characters, and at most ")
+    assert len(said) < 250
+
+
+def test_an_overlong_credential_is_reported_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = refusal(monkeypatch, SASL | {"TRACEWEIR_KAFKA_SASL_PASSWORD": "secret" * 10_000})
+    assert said.startswith("TRACEWEIR_KAFKA_SASL_PASSWORD: the value (not shown) has 60000 characters")
+    assert "secret" not in said
+
+
+def test_a_long_address_that_is_no_address_leaves_room_for_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = refusal(monkeypatch, {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": "x" * 3_000})
+    assert said.endswith("…' is not host:port; for example 127.0.0.1:9092")
+    assert len(said) < 250

@@ -16,7 +16,7 @@ from traceweir.streams.formats.documents import InputError
 MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of a file that is read as one document. Parsing takes about twenty times the file's size in memory."""
 _NAMED = 5
-_TOO_DEEP = ": is nested too deeply to be read."
+TOO_DEEP = ": is nested too deeply to be read."
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|//[^\n]*|/\*|,|[^\s"#/,]')
 _BOM = "\ufeff"
 
@@ -52,17 +52,19 @@ def parsed(text: str, name: str) -> JsonValue:
     try:
         document: JsonValue = json.loads(text, parse_constant=_refused, parse_float=_finite)
     except RecursionError:
-        raise InputError(f"{name}{_TOO_DEEP}") from None
+        raise InputError(f"{name}{TOO_DEEP}") from None
     except json.JSONDecodeError as error:
         raise InputError(_explained(text, name, error)) from None
     except _NotFiniteError as error:
         raise InputError(f"{name}: {error}; write null, or remove the key.") from None
     except ValueError:  # Python's limit, which keeps the conversion of digits from taking quadratic time
-        raise InputError(
-            f"{name}: has an integer of more than {sys.get_int_max_str_digits()} digits; write a shorter number, or a "
-            "string."
-        ) from None
+        raise InputError(f"{name}: {too_many_digits()}") from None
     return document
+
+
+def too_many_digits() -> str:
+    """Returns the problem of a document whose integer exceeds Python's limit, and its fix."""
+    return f"has an integer of more than {sys.get_int_max_str_digits()} digits; write a shorter number, or a string."
 
 
 def rendered(document: JsonValue, name: str) -> str:
@@ -74,7 +76,7 @@ def rendered(document: JsonValue, name: str) -> str:
     try:
         return json.dumps(document)
     except RecursionError:
-        raise InputError(f"{name}{_TOO_DEEP}") from None
+        raise InputError(f"{name}{TOO_DEEP}") from None
 
 
 def slips(text: str) -> list[Slip]:

@@ -20,7 +20,7 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.times import UNKNOWN_TIME, known_time
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, turns_of
-from traceweir.streams.evals.json_text import MAX_BYTES, rendered
+from traceweir.streams.evals.json_text import MAX_BYTES, TOO_DEEP, rendered, too_many_digits
 from traceweir.streams.formats.adk_eval_result import case_results, invocation_pairs
 from traceweir.streams.formats.base import AgentRecord, InputContext
 from traceweir.streams.formats.documents import Document, InputError, name_of, read_documents
@@ -215,8 +215,12 @@ def _parsed(raw: bytes, place: str) -> JsonObject:
         found: JsonValue = json.loads(raw)
         if isinstance(found, str):  # ADK has written some of its results as JSON in a JSON string
             found = json.loads(found)
-    except (ValueError, RecursionError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{place}: is not JSON ({error}).") from None
+    except RecursionError:
+        raise InputError(f"{place}{TOO_DEEP}") from None
+    except ValueError:  # Python's limit for the digits of an integer
+        raise InputError(f"{place}: {too_many_digits()}") from None
     if not isinstance(found, dict):
         raise InputError(f"{place}: is not an object; a recorded conversation must be an object.")
     return found

@@ -43,9 +43,10 @@ def bind(host: str, port: int) -> socket.socket:
         except OSError:
             taken.close()
             raise
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the host name is too long or empty
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise PortTakenError(
-            f"the worker's web port {port} on {host} cannot be bound ({error.strerror or error}): set TRACEWEIR_WEB_PORT "
+            f"the worker's web port {port} on {host} cannot be bound ({reason}): set TRACEWEIR_WEB_PORT "
             "to another port, or to 0 for any free port, which the log then names; several workers on one machine need "
             "one port each. TRACEWEIR_WEB_HOST is the address to listen on"
         ) from error

@@ -46,6 +46,27 @@ def test_the_summary_is_on_stdout_and_the_criteria_on_stderr(run: Run) -> None:
     assert ended.err.startswith("a.evalset.json: Google ADK's default criteria, tool_trajectory_avg_score 1.0, ")
 
 
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (
+            f'{{"session_id": "s", "n": {"9" * 5_000}}}',
+            "has an integer of more than 4300 digits; write a shorter number, or a string.",
+        ),
+        (f'{{"eval_id": "good", "conversation": {"[" * 100_000}', "is nested too deeply to be read."),
+    ],
+    ids=["5000 digits", "100000 levels"],
+)
+def test_a_recording_that_python_refuses_to_read_is_reported_without_python_terms(
+    document: str, problem: str, run: Run
+) -> None:
+    write_two_cases()
+    Path("recorded.jsonl").write_text(document)
+    ended = run("eval", "a.evalset.json", "--sessions", "recorded.jsonl")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1] == f"recorded.jsonl: document 1: {problem}"
+
+
 def test_the_exit_code_is_0_when_the_selected_cases_pass(run: Run) -> None:
     write_two_cases()
     ended = run("eval", "a.evalset.json:good", "--sessions", "recorded.json")

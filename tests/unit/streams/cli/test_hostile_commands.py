@@ -7,13 +7,18 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.cli_inputs import EVENT, WriteInput
 from tests.support.command_line import Ended, Run
+from tests.support.eval_sets import case, eval_set, invocation, write
 from tests.support.scoring import trace_document
+
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 LONG_INTEGER = b"9" * 5_000
 OLD_EVAL_SET = (
@@ -133,6 +138,66 @@ def test_a_stdout_that_cannot_be_written_is_reported_with_exit_code_1(
     assert ended.code == 1
     assert ended.err.startswith("standard output: cannot be written (")
     assert len(ended.err.splitlines()) == 1
+
+
+@contextmanager
+def unreadable_stdin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Makes standard input what `open_missing_streams` makes of a closed one: the null device, for writing only."""
+    former, null = os.dup(0), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 0)
+    try:
+        with open(0, encoding="utf-8", closefd=False) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            yield
+    finally:
+        os.dup2(former, 0)
+        os.close(former)
+        os.close(null)
+
+
+@pytest.mark.parametrize("command", ["emit -", "eval trip.evalset.json --sessions -"])
+def test_every_command_that_reads_a_closed_stdin_names_it(
+    command: str, run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
+    monkeypatch.chdir(tmp_path)
+    write(Path("trip.evalset.json"), eval_set(case("a", invocation("Hi", "Hello."))))
+    assert run("topics", "create").code == 0
+    with unreadable_stdin(monkeypatch):
+        ended = run(*command.split())
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1].startswith("standard input: cannot be read (")
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["dlq list", "topics check", "topics check --json", "topics create"])
+def test_a_full_disk_behind_stdout_is_reported_by_the_commands_that_ask_kafka(
+    command: str, run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
+    assert run("topics", "create").code == 0
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        ended = run(*command.split())
+    assert ended.code == 1
+    (line,) = ended.err.splitlines()
+    assert line.startswith("standard output: cannot be written (No space left on device)")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_does_not_hide_why_a_worker_ends(
+    run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
+    monkeypatch.setenv("TRACEWEIR_DELIVERY", "exactly_once")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        ended = run("worker")
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1].startswith(
+        "delivery is exactly_once, but the embedded broker has no transactions"
+    )
 
 
 @pytest.mark.slow

@@ -74,3 +74,8 @@ def test_an_address_of_another_machine_is_reported() -> None:
     # RFC 5737 reserves this address for documentation, so no machine has it.
     with pytest.raises(PortTakenError, match=r"on 192\.0\.2\.1 cannot be bound"):
         bind("192.0.2.1", 6066)
+
+
+def test_a_host_name_that_cannot_be_encoded_is_reported() -> None:
+    with pytest.raises(PortTakenError, match=r"cannot be bound \(.*TRACEWEIR_WEB_HOST is the address"):
+        bind("x" * 64, 6066)
