@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from heapq import heappush, heapreplace
 
 import orjson
 
@@ -130,6 +131,8 @@ class NoveltyScopes:
         self._capacity, self._limit = capacity, limit
         self._established_limit = limit - max(1, limit // TRIAL_SHARE)
         self._established: dict[str, NoveltyScope] = {}
+        self._ranking: list[tuple[tuple[int, int], str]] = []
+        """A heap of established scopes by their worth when it was last looked at; a scope's worth never falls."""
         self._on_trial: OrderedDict[str, NoveltyScope] = OrderedDict()
         """By `used`, the least recently used first."""
         self._changed: dict[str, NoveltyScope] = {}
@@ -158,6 +161,7 @@ class NoveltyScopes:
                 established.append(scope)
         established.sort(key=lambda scope: scope.worth, reverse=True)
         self._established = {scope.name: scope for scope in established[: self._established_limit]}
+        self._ranking = sorted((scope.worth, scope.name) for scope in self._established.values())
         self._changed |= {scope.name: scope for scope in established[self._established_limit :]}
         on_trial = [scope for scope in scopes.values() if scope.name not in self._established]
         self._on_trial = OrderedDict((scope.name, scope) for scope in sorted(on_trial, key=lambda scope: scope.used))
@@ -200,12 +204,25 @@ class NoveltyScopes:
 
     def _establish(self, scope: NoveltyScope) -> None:
         """Gives a scope on trial an established place, if one is free or its scope is worth less."""
-        if len(self._established) >= self._established_limit:
-            weakest = min(self._established.values(), key=lambda each: each.worth, default=scope)
-            if weakest.worth >= scope.worth:
+        if len(self._established) < self._established_limit:
+            heappush(self._ranking, (scope.worth, scope.name))
+        else:
+            weakest = self._weakest()
+            if weakest is None or weakest.worth >= scope.worth:
                 return
+            heapreplace(self._ranking, (scope.worth, scope.name))
             del self._established[weakest.name]
             weakest.used = self._uses  # its trial begins now
             self._on_trial[weakest.name] = self._changed[weakest.name] = weakest
         del self._on_trial[scope.name]
         self._established[scope.name] = scope
+
+    def _weakest(self) -> NoveltyScope | None:
+        """Returns the first of the ranking, after correcting the entries of scopes that were used since."""
+        while self._ranking:
+            worth, name = self._ranking[0]
+            scope = self._established[name]
+            if scope.worth == worth:
+                return scope
+            heapreplace(self._ranking, (scope.worth, name))
+        return None
