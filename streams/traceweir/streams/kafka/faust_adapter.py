@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import aiokafka
 from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.transaction_manager import TransactionManager
@@ -26,6 +27,7 @@ from mode.threads import WorkerThread
 from rocksdict import WriteBatch, WriteOptions
 
 from traceweir.streams.errors import WorkerError
+from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -42,7 +44,8 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
         ("_create_worker_consumer", "_fetch_records", "_keepalive2", "on_crash", "on_start"),
     ),
     (GroupCoordinator, ("_coordination_routine", "_push_error_to_user", "request_rejoin")),
-    (AIOKafkaClient, ("_md_synchronizer", "bootstrap")),
+    (AIOKafkaClient, ("_get_conn", "_md_synchronizer", "bootstrap")),
+    (AIOKafkaConnection, ("send",)),
     (TableManager, ("on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
@@ -149,6 +152,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         require_broker_list(consumer)
+        limit_answers(consumer)
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._fetch_min_bytes = FETCH_BYTES
