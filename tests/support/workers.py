@@ -214,7 +214,7 @@ class Fleet:
             variables: Additional environment variables.
         """
         state_dir, log = state_dir or self._folder / f"state-{name}", self._folder / f"{name}.log"
-        program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli.main"]
+        program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli.entry"]
         if stuck:
             program = ["tests.support.stuck_worker", stuck]
         if mortal:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Literal
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -34,29 +31,6 @@ def tune_gc() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
-
-
-@contextmanager
-def ending_at_stop_signals() -> Iterator[None]:
-    """Makes SIGTERM and Ctrl-C end the process with code 0, until Faust installs its own handlers.
-
-    Until then the worker has read nothing, so it has nothing to commit. Scoring processes end with the worker.
-    """
-    stopped = signal.SIGTERM, signal.SIGINT
-    before = [signal.signal(each, _end_before_start) for each in stopped]
-    try:
-        yield
-    finally:
-        for each, handler in zip(stopped, before, strict=True):
-            signal.signal(each, handler)
-
-
-def _end_before_start(number: int, frame: object) -> None:
-    # An exception could be swallowed by the code that it interrupts, and that code can hold the lock of the log.
-    os.write(
-        2, f"received {signal.Signals(number).name} during the start; the worker has read nothing, and ends\n".encode()
-    )
-    os._exit(0)
 
 
 def event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

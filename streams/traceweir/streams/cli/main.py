@@ -144,16 +144,13 @@ def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
 
     Example: `TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS=kafka:9092 traceweir worker --stages assemble,score --config eval.json`
     """
-    from traceweir.streams.process_setup import ending_at_stop_signals
+    from traceweir.streams.cli.score import read_config
+    from traceweir.streams.settings import load_settings
+    from traceweir.streams.worker import run_worker
 
     chosen = _stages(stages)
-    with ending_at_stop_signals():
-        from traceweir.streams.cli.score import read_config
-        from traceweir.streams.settings import load_settings
-        from traceweir.streams.worker import run_worker
-
-        plan, settings = read_config(config), load_settings()
-        raise typer.Exit(run_worker(settings, plan, chosen, config=config))
+    plan, settings = read_config(config), load_settings()
+    raise typer.Exit(run_worker(settings, plan, chosen, config=config))
 
 
 @app.command(cls=InputCommand)
