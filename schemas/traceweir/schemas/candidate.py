@@ -22,8 +22,11 @@ class Embedding(WireModel):
     """A vector: the id of its embedder, its length, and its values as little-endian float32 in base64."""
 
     embedder: str
+    """Id of the embedder; only vectors of the same embedder are compared."""
     dimensions: Annotated[int, Field(ge=1)]
+    """Number of values, at least 1."""
     data: str
+    """The values as little-endian float32, in base64."""
 
     @model_validator(mode="after")
     def _check_length(self) -> Embedding:
@@ -50,7 +53,9 @@ class Verdict(WireModel):
     """The outcome of a criterion that the gate requires."""
 
     status: Status
+    """The status of the criterion in this session."""
     not_evaluated_because: NotEvaluated | None = None
+    """The reason of NOT_EVALUATED; null for the other statuses."""
 
 
 class Candidate(WireModel):
@@ -61,17 +66,28 @@ class Candidate(WireModel):
     """
 
     candidate_id: str
+    """Id of the candidate, derived from its session and trace, so that a repeated run gives the same id."""
     session_id: Identifier
+    """The session of the trace."""
     segment: Annotated[int, Field(ge=0, lt=MOST_SEGMENTS)]
+    """Number of the session's segment, from 0."""
     revision: Annotated[int, Field(ge=0, lt=MOST_REVISIONS)]
+    """Number of the segment's revision, from 0."""
     attempt: Annotated[int, Field(ge=0, lt=MOST_REVISIONS)] = 0
+    """Number of the attempt to score the revision, from 0; it grows when a judge was not available."""
     # `decisive_part` depends on the order of the next four fields.
     scope: Annotated[NonEmpty, Field(max_length=MAX_SCOPE_CHARS)]
+    """The novelty scope: the task domain in a normal form and the embedder, or one scope for all."""
     trace: PipelineTrace
+    """The trace, with unknown keys."""
     required: dict[str, Verdict]
+    """The outcome of each criterion that the gate requires, by metric."""
     embedding: Embedding | None = None
+    """The vector of the trace's text; null if there is none."""
     novelty_missing: str | None = None
+    """Why there is no vector; null if there is one."""
     occurred_at: Timestamp
+    """Timestamp of the session's last record."""
 
     def wire(self) -> bytes:
         """Returns the candidate as JSON, as on the topic `candidates`."""

@@ -54,6 +54,7 @@ class CodeConfig(ConfigModel):
     model_config = ConfigDict(extra="ignore")
 
     name: NonEmpty
+    """Dotted name of the function that ADK calls."""
 
 
 class CustomMetric(ConfigModel):
@@ -62,6 +63,7 @@ class CustomMetric(ConfigModel):
     model_config = ConfigDict(extra="ignore")
 
     code_config: CodeConfig
+    """Where ADK finds the function."""
 
 
 def _automatic(value: JsonValue | AgentEvaluation) -> JsonValue | AgentEvaluation:
@@ -84,6 +86,7 @@ class EvalConfig(ConfigModel):
     """
 
     criteria: dict[str, float | JsonObject] = {}
+    """The metrics to measure: each maps to its threshold, or to an object with `threshold` and options."""
     agent_evaluation: Automatic | None = None
     """`auto` adds the metrics of Databricks Agent Evaluation that apply to the data of each invocation.
 
@@ -92,6 +95,7 @@ class EvalConfig(ConfigModel):
     trace_value: JsonObject = {}
     """Options of the trace value, such as `{"preset": "knowledgepulse"}`."""
     gate: GateConfig = GateConfig()
+    """The conditions under which a trace is published on `network`."""
     judge: JudgeConfig = JudgeConfig()
     """How judge models are called, and their budget."""
     sampling: Fraction | dict[str, Fraction] = 1.0

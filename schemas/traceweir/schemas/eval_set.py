@@ -40,6 +40,7 @@ class ExpectedEvents(_Closed):
     """The expected events between the question and the answer, in order."""
 
     invocation_events: list[InvocationStep]
+    """The expected events, in order."""
 
 
 def _kind(value: Any) -> str:
@@ -64,18 +65,28 @@ class EvalInvocation(_Closed):
     """One turn of an eval case: the question, and the expected behaviour of the agent."""
 
     invocation_id: str = ""
+    """Id of the turn; empty if there is none."""
     user_content: Content
+    """The question."""
     final_response: Content | None = None
+    """The expected answer; null means an empty answer."""
     intermediate_data: (
         Annotated[Annotated[ExpectedData, Tag("data")] | Annotated[ExpectedEvents, Tag("events")], Discriminator(_kind)]
         | None
     ) = None
+    """The expected tool calls and intermediate responses; null means that no tool call is expected."""
     creation_timestamp: float = 0.0
+    """When the turn was created, in seconds since 1970; 0 if unknown."""
     duration: float | None = None
+    """Seconds of the whole turn; not read."""
     model_duration: float | None = None
+    """Seconds of the model calls; not read."""
     tool_duration: float | None = None
+    """Seconds of the tool calls; not read."""
     rubrics: list[EvalRubric] | None = None
+    """Rubrics of this turn, in addition to those of the case."""
     app_details: JsonObject | None = None
+    """ADK's description of the app; not read."""
 
     @property
     def tool_uses(self) -> list[FunctionCall]:
@@ -99,16 +110,22 @@ class ConversationScenario(AdkModel):
     """The instructions for a simulated user; a scenario contains no answers of the agent."""
 
     starting_prompt: str
+    """The first message of the simulated user."""
     conversation_plan: str = ""
+    """What the simulated user does afterwards."""
 
 
 class SessionInput(AdkModel):
     """The initial session of a case."""
 
     app_name: str
+    """Name of the app."""
     user_id: str
+    """Id of the user."""
     session_id: str | None = None
+    """Id of the session; null for a new id."""
     state: JsonObject = {}
+    """State of the session at its beginning."""
 
 
 class EvalCase(AdkModel):
@@ -117,12 +134,19 @@ class EvalCase(AdkModel):
     model_config = ConfigDict(extra="allow")
 
     eval_id: str
+    """Id of the case, unique in its eval set."""
     conversation: list[EvalInvocation] | None = None
+    """The turns with their expectations; null for a scenario."""
     conversation_scenario: ConversationScenario | None = None
+    """Instructions for a simulated user, in place of a conversation."""
     session_input: SessionInput | None = None
+    """The initial session."""
     creation_timestamp: float = 0.0
+    """When the case was created, in seconds since 1970; 0 if unknown."""
     rubrics: list[EvalRubric] | None = None
+    """Rubrics of every turn."""
     final_session_state: JsonObject | None = {}
+    """The expected state at the end; not read."""
 
     @model_validator(mode="after")
     def _check_conversation_or_scenario(self) -> EvalCase:
@@ -163,10 +187,15 @@ class EvalSet(AdkModel):
     """
 
     eval_set_id: str
+    """Id of the eval set."""
     name: str | None = None
+    """A name for people."""
     description: str | None = None
+    """A description for people."""
     eval_cases: list[EvalCase]
+    """The cases; no two have the same `eval_id`."""
     creation_timestamp: Annotated[float, Field(ge=0)] = 0.0
+    """When the eval set was created, in seconds since 1970; 0 if unknown."""
 
     @model_validator(mode="after")
     def _check_eval_ids(self) -> EvalSet:

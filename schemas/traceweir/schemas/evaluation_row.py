@@ -32,7 +32,9 @@ class Chunk(WireModel):
     model_config = ConfigDict(extra="forbid")
 
     doc_uri: str | None = None
+    """URI of the document."""
     content: str | None = None
+    """Text of the retrieved piece."""
 
 
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
@@ -134,17 +136,30 @@ def _kind(value: object) -> str:
 
 _MESSAGES: JsonObject = {
     "type": "array",
-    "items": {"type": "object", "properties": {"role": {"type": "string"}, "content": {}}},
+    "items": {
+        "type": "object",
+        "properties": {
+            "role": {"description": "Who wrote the message, such as `user`.", "type": "string"},
+            "content": {"description": "The message: text, or a list of parts."},
+        },
+    },
 }
 _REQUEST: JsonObject = {
     "description": "The question: text, OpenAI's `messages`, or a `query` with its `history`; any other value counts as text.",
     "anyOf": [
         {"type": "string"},
-        {"type": "object", "required": ["messages"], "properties": {"messages": _MESSAGES}},
+        {
+            "type": "object",
+            "required": ["messages"],
+            "properties": {"messages": {"description": "The messages, in order.", **_MESSAGES}},
+        },
         {
             "type": "object",
             "required": ["query"],
-            "properties": {"query": {"type": "string"}, "history": _MESSAGES},
+            "properties": {
+                "query": {"description": "The question.", "type": "string"},
+                "history": {"description": "The messages before the question, in order.", **_MESSAGES},
+            },
         },
         {"not": {"type": "null"}},
     ],
@@ -184,7 +199,9 @@ class EvaluationRow(WireModel):
     expected_facts: Facts = None
     """Facts that an answer must contain, in any wording; an empty list counts as an expectation."""
     expected_response: str | None = None
+    """The expected answer; excludes `expected_facts`."""
     expected_retrieved_context: Chunks = None
+    """The documents that should be retrieved."""
     guidelines: Guidelines = None
     """Rules for the answer, each in plain words: a text, a list of texts, or an object of them by name."""
     retrieved_context: Chunks = None

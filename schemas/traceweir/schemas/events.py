@@ -22,12 +22,19 @@ class Event(WireModel):
     """
 
     event_id: Identifier | None = None
+    """Id of the event, for the detection of duplicates; without an id, equal events are duplicates."""
     session_id: Identifier
+    """The session of the event."""
     invocation_id: str = ""
+    """The invocation of the event; empty: the invocation of the event before."""
     app_name: str = ""
+    """Name of the agent's app."""
     user_id: str | None = None
+    """Id of the user."""
     occurred_at: Timestamp
+    """When the event occurred, as a date-time with its zone; orders the events of a session."""
     reference_id: str | None = None
+    """Id of the invocation's reference on the topic `references`."""
     reference: Reference | None = None
     """The reference of this invocation, inline; otherwise the reference is looked up by `reference_id` or by question."""
 
@@ -36,65 +43,90 @@ class InvocationStarted(Event):
     """The user sent a message."""
 
     type: Literal["invocation.started"]
+    """The type of the event."""
     user_content: Content | None = None
+    """The message of the user."""
 
 
 class ToolCalled(Event):
     """The agent called a tool."""
 
     type: Literal["tool.called"]
+    """The type of the event."""
     name: str
+    """Name of the tool."""
     args: JsonObject | None = None
+    """Arguments of the call; null if the call has none."""
     call_id: str | None = None
+    """Id of the call, by which its response is found."""
 
 
 class ToolReturned(Event):
     """A tool returned a response. A failed tool has its error message in `error`."""
 
     type: Literal["tool.returned"]
+    """The type of the event."""
     name: str
+    """Name of the tool."""
     call_id: str | None = None
+    """Id of the call that is answered."""
     response: JsonValue = None
+    """The response, any JSON."""
     error: str | None = None
+    """The error message of a failed call; null if the call succeeded."""
 
 
 class ResponseIntermediate(Event):
     """An agent or sub-agent sent an intermediate response."""
 
     type: Literal["response.intermediate"]
+    """The type of the event."""
     author: str = ""
+    """Name of the agent that sent the response."""
     content: Content
+    """The response."""
 
 
 class RetrievalReturned(Event):
     """A retriever returned context."""
 
     type: Literal["retrieval.returned"]
+    """The type of the event."""
     chunks: list[RetrievedChunk]
+    """The retrieved pieces, in order."""
 
 
 class ModelCalled(Event):
     """A model was called; the event contains its input and output tokens."""
 
     type: Literal["model.called"]
+    """The type of the event."""
     model: str
+    """Name of the model."""
     input_tokens: Tokens | None = None
+    """Number of input tokens; null if unknown."""
     output_tokens: Tokens | None = None
+    """Number of output tokens; null if unknown."""
 
 
 class InvocationCompleted(Event):
     """The agent sent its final answer to the user."""
 
     type: Literal["invocation.completed"]
+    """The type of the event."""
     final_response: Content | None = None
+    """The answer; null if the agent gave none."""
 
 
 class InvocationRecorded(Event):
     """A whole invocation: `invocation` in Google ADK's schema, or a `row` of Databricks Agent Evaluation."""
 
     type: Literal["invocation.recorded"]
+    """The type of the event."""
     invocation: Invocation | None = None
+    """The invocation; excludes `row`."""
     row: EvaluationRow | None = None
+    """The row; excludes `invocation`."""
 
     plain_with: ClassVar[tuple[str, ...]] = ("invocation",)
     """An event that has these keys and no `row` satisfies the rule below."""
@@ -110,6 +142,7 @@ class SessionEnded(Event):
     """The session ended; only late records follow."""
 
     type: Literal["session.ended"]
+    """The type of the event."""
 
 
 InvocationEvent = Annotated[

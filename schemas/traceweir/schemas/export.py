@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
 
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.config import EvalConfig
@@ -39,10 +44,43 @@ IN_SNAKE_CASE = {"EvalSet"}
 """Documents that Google ADK writes to files in snake_case."""
 
 
+class _Described(GenerateJsonSchema):
+    """Describes each property by the text below its field.
+
+    pydantic can do so itself (`use_attribute_docstrings`), but then every import of a model parses its source.
+    """
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        """Returns the schema of a model with descriptions of its properties."""
+        found = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        texts = _texts_below_fields(model)
+        for name, field in model.model_fields.items():
+            for spelling in (name, field.alias):
+                if spelling in found.get("properties", {}) and name in texts:
+                    found["properties"][spelling].setdefault("description", texts[name])
+        return found
+
+
+def _texts_below_fields(model: type[BaseModel]) -> dict[str, str]:
+    """Returns the string below each field of a model and of its base classes, by the field's name."""
+    texts: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        if not (issubclass(each, BaseModel) and each.__module__.startswith("traceweir.")):
+            continue
+        (definition,) = ast.parse(inspect.getsource(each)).body
+        assert isinstance(definition, ast.ClassDef)  # noqa: S101  # the source of a class
+        for field, below in pairwise(definition.body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    texts[name] = inspect.cleandoc(text)
+    return texts
+
+
 def exported() -> Iterator[tuple[str, str]]:
     """Yields the name and the text of each schema file."""
     for name, adapter in DOCUMENTS.items():
-        fields = adapter.json_schema(by_alias=name not in IN_SNAKE_CASE)
+        fields = adapter.json_schema(by_alias=name not in IN_SNAKE_CASE, schema_generator=_Described)
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | fields
         yield f"{name}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

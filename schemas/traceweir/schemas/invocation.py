@@ -16,31 +16,42 @@ class FunctionCall(AdkModel):
     """A tool call. `args` of `null` and of `{}` differ, as in ADK."""
 
     id: str | None = None
+    """Id of the call; not compared."""
     name: str = ""
+    """Name of the tool."""
     args: JsonObject | None = None
+    """Arguments of the call; `null` and `{}` differ."""
 
 
 class FunctionResponse(AdkModel):
     """The response of a tool."""
 
     id: str | None = None
+    """Id of the call that is answered."""
     name: str = ""
+    """Name of the tool."""
     response: JsonValue = None
+    """The response, any JSON."""
 
 
 class Part(AdkModel):
     """A part of a message: text, a tool call or a tool response."""
 
     text: str | None = None
+    """Text of the part."""
     function_call: FunctionCall | None = None
+    """A tool call."""
     function_response: FunctionResponse | None = None
+    """A tool response."""
 
 
 class Content(AdkModel):
     """A message."""
 
     parts: list[Part] | None = None
+    """The parts of the message, in order."""
     role: str | None = None
+    """Who wrote the message: `user` or `model`."""
 
     @property
     def text(self) -> str:
@@ -57,8 +68,11 @@ class IntermediateData(AdkModel):
     """The events between the question and the answer, grouped by kind."""
 
     tool_uses: list[FunctionCall] = []
+    """The tool calls, in order."""
     tool_responses: list[FunctionResponse] = []
+    """The tool responses, in order."""
     intermediate_responses: list[tuple[str, list[Part]]] = []
+    """Pairs of an author and the parts of its response, in order."""
 
 
 class UsageMetadata(AdkModel):
@@ -67,10 +81,13 @@ class UsageMetadata(AdkModel):
     prompt_token_count: Count | None = None
     """Input tokens, cached ones included, without those of tool results."""
     cached_content_token_count: Count | None = None
+    """Those input tokens that the provider had cached."""
     tool_use_prompt_token_count: Count | None = None
+    """Input tokens of tool results."""
     candidates_token_count: Count | None = None
     """Output tokens without those of reasoning."""
     thoughts_token_count: Count | None = None
+    """Output tokens of reasoning."""
 
     @property
     def input_tokens(self) -> int | None:
@@ -87,11 +104,15 @@ class InvocationStep(AdkModel):
     """One event of ADK's event-shaped intermediate data. A model call has `usage_metadata` or `model_version`."""
 
     author: str = ""
+    """Name of the agent that wrote the event."""
     content: Content | None = None
+    """Text, tool calls and tool responses of the event."""
     grounding_metadata: JsonObject | None = None
     """The results of the model's own search, as the provider reports them."""
     usage_metadata: UsageMetadata | None = None
+    """The tokens of the model call; null if the event is no model call, or the call does not report them."""
     model_version: str | None = None
+    """The model that answered; null if the event is no model call, or the call does not name the model."""
 
     @property
     def is_model_call(self) -> bool:
@@ -103,29 +124,38 @@ class InvocationEvents(AdkModel):
     """The events between the question and the answer, in order."""
 
     invocation_events: list[InvocationStep]
+    """The events, in order."""
 
 
 class RetrievedChunk(AdkModel):
     """A piece of retrieved context and its document."""
 
     doc_uri: str | None = None
+    """URI of the document."""
     content: str | None = None
+    """Text of the retrieved piece."""
 
 
 class TokenUsage(AdkModel):
     """Input and output tokens of all model calls; `None` if no call reports them."""
 
     input_tokens: Count | None = None
+    """Number of input tokens, at least 0."""
     output_tokens: Count | None = None
+    """Number of output tokens, at least 0."""
 
 
 class Rubric(AdkModel):
     """A property that a response or a tool use should have."""
 
     rubric_id: str
+    """Id of the rubric, unique in its invocation."""
     rubric_content: JsonObject
+    """The property, as `text_property`."""
     description: str | None = None
+    """A description for people."""
     type: str | None = None
+    """ADK's type of the rubric, which selects the metric that uses it."""
 
 
 class Label(AdkModel):
@@ -134,23 +164,34 @@ class Label(AdkModel):
     name: str
     """The metric, by one of its names."""
     value: bool | float | str
+    """The judgement: passed or not, a number, or a category."""
     source_type: str | None = None
     """Who judged, as MLflow names it: `HUMAN`, `LLM_JUDGE` or `CODE`."""
     rationale: str | None = None
+    """The reason of the judgement; null if none is given."""
 
 
 class Invocation(AdkModel):
     """One user turn: the question, what the agent did, and its answer."""
 
     invocation_id: str = ""
+    """Id of the invocation; empty if there is none."""
     user_content: Content | None = None
+    """The question."""
     final_response: Content | None = None
+    """The answer; null if the agent gave none."""
     intermediate_data: IntermediateData | InvocationEvents | None = None
+    """The tool calls and intermediate responses: grouped by kind, or as events in order."""
     creation_timestamp: float = 0.0
+    """When the invocation began, in seconds since 1970; 0 if unknown."""
     rubrics: list[Rubric] | None = None
+    """Rubrics of this invocation."""
     app_details: JsonObject | None = None
+    """ADK's description of the app: instructions and tools of its agents."""
     retrieved_context: list[RetrievedChunk] | None = None
+    """The retrieved pieces; null if no retrieval is known."""
     token_usage: TokenUsage | None = None
+    """Tokens of all model calls; null if unknown."""
     latency_seconds: Annotated[float, Field(ge=0)] | None = None
     """Seconds from the question to the final answer; None if unknown."""
     duration: Annotated[float, Field(ge=0)] | None = None

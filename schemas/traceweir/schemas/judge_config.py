@@ -17,7 +17,9 @@ class Price(ConfigModel):
     """The price of a model, in USD per million tokens."""
 
     input: Usd
+    """USD per million input tokens, at least 0."""
     output: Usd
+    """USD per million output tokens, at least 0."""
 
 
 class Retries(ConfigModel):
@@ -28,6 +30,7 @@ class Retries(ConfigModel):
     initial_s: Positive = 5.0
     """Seconds before the second attempt; each further pause is `base` times as long."""
     base: Annotated[float, Field(ge=1, le=10)] = 2.0
+    """Factor by which each pause is longer than the one before, from 1 to 10."""
     max_s: Positive = 120.0
     """Maximum pause in seconds. If a provider requests a longer pause (`Retry-After`), there is no further attempt."""
     jitter_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
@@ -47,9 +50,13 @@ class Budget(ConfigModel):
     """Limits of the cost of judging, checked before each question. No limits by default. Minutes and days are UTC."""
 
     tokens_per_minute: Whole | None = None
+    """Maximum number of tokens in a minute."""
     tokens_per_day: Whole | None = None
+    """Maximum number of tokens in a day."""
     usd_per_minute: Positive | None = None
+    """Maximum USD in a minute, above 0."""
     usd_per_day: Positive | None = None
+    """Maximum USD in a day, above 0."""
 
 
 class VerdictCache(ConfigModel):
@@ -112,9 +119,13 @@ class JudgeConfig(ConfigModel):
     Further questions wait. No limit by default.
     """
     retries: Retries = Retries()
+    """Retries of a single question."""
     breaker: Breaker = Breaker()
+    """When a failing model is not called for a while."""
     budget: Budget = Budget()
+    """Limits of the cost."""
     cache: VerdictCache = VerdictCache()
+    """Storage of verdicts, so that no question is asked twice."""
     retry_later: RetryLater | None = None
     """Retries of sessions by workers; without this section, such scores stay NOT_EVALUATED.
 

@@ -14,13 +14,21 @@ class Reference(AdkModel):
     """
 
     reference_id: str | None = None
+    """Id of the reference, by which events name it."""
     app_name: str | None = None
+    """The app to which `question` belongs; null for all apps."""
     question: str | None = None
+    """The question for which the reference counts, compared without regard to case and spaces."""
     final_response: Content | None = None
+    """The expected answer."""
     expected_facts: list[str] | None = None
+    """Facts that the answer must state."""
     tool_uses: list[FunctionCall] | None = None
+    """The expected tool calls, in order; an empty list means that none is expected."""
     retrieved_context: list[RetrievedChunk] | None = None
+    """The documents that should be retrieved."""
     rubrics: list[Rubric] | None = None
+    """Properties that the answer or the tool calls should have."""
     guidelines: list[str] | None = None
     """Rules for the answer, each in plain words."""
 

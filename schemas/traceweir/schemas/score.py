@@ -23,9 +23,13 @@ class Cost(WireModel):
     """The cost of a measurement. With `cached`, a stored verdict was used and nothing was paid."""
 
     input_tokens: Count = 0
+    """Number of input tokens of the judge, at least 0."""
     output_tokens: Count = 0
+    """Number of output tokens of the judge, at least 0."""
     usd: Annotated[float, Field(ge=0)] = 0.0
+    """Price of the tokens in USD, at least 0."""
     cached: bool = False
+    """Whether a stored verdict was used, so that nothing was paid."""
 
 
 class Score(WireModel):
@@ -39,23 +43,41 @@ class Score(WireModel):
     """
 
     result_id: str
+    """Id of the result; repeated runs with the same metric and options have the same id."""
     revision: Count
+    """Number of the segment's revision, from 0."""
     attempt: Count = 0
+    """Number of the attempt to score the revision, from 0; it grows when a judge was not available."""
     session_id: Identifier
+    """The session."""
     segment: Count
+    """Number of the session's segment, from 0."""
     invocation_id: str | None = None
+    """The measured invocation; null at the other levels."""
     trace_id: str | None = None
+    """The measured trace; null at the other levels."""
     level: Level
+    """What was measured: an invocation, a trace or the session."""
     metric: str
+    """Name of the metric."""
     value: float | None
+    """The value, in the range of the metric; null if NOT_EVALUATED."""
     threshold: float | None
+    """The threshold of the config; null if the metric has none."""
     status: Status
+    """PASSED or FAILED against the threshold, or NOT_EVALUATED."""
     not_evaluated_because: NotEvaluated | None = None
+    """Why there is no value; null if there is one."""
     rationale: str = ""
+    """The reason of the value, for people."""
     details: dict[str, JsonValue] = {}
+    """Parts of the value, by name; they depend on the metric."""
     cost: Cost = Cost()
+    """Cost of the judge."""
     scorer_version: str
+    """Version of the scorer; values of different versions cannot be compared."""
     config_digest: str
+    """Digest of the whole config; equal for equivalent configs."""
     occurred_at: Timestamp
     """The timestamp of the session's last record: when the data was complete, by the clock of Kafka."""
     started_at: Timestamp | None = None

@@ -29,13 +29,21 @@ class Session(WireModel):
     """
 
     session_id: Identifier
+    """Id of the session."""
     segment: Annotated[Count, Field(lt=MOST_SEGMENTS)]
+    """Number of the segment, from 0; a session continues in the next segment after its grace."""
     revision: Annotated[Count, Field(lt=MOST_REVISIONS)]
+    """Number of the revision, from 0; a late record gives a further revision."""
     closed_because: Closed
+    """Why the segment closed: its end, no record for a while, or its size."""
     first_record_at: Timestamp
+    """Timestamp of the first record."""
     last_record_at: Timestamp
+    """Timestamp of the last record."""
     events: list[InvocationEvent]
+    """The events, in order of `occurred_at`."""
     traces: list[PipelineTrace]
+    """The traces, in order of `created_at`."""
 
     @property
     def started_at(self) -> datetime | None:

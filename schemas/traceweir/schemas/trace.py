@@ -57,33 +57,51 @@ class Tool(WireModel):
     """The tool of a step. Two servers can provide tools with the same name; tool diversity counts names only."""
 
     name: str
+    """Name of the tool."""
     mcp_server: Optionally[str] = None
+    """The MCP server that provides the tool."""
 
 
 class Step(WireModel):
     """One step of reasoning. Step ids can repeat and be unordered; the order of the list counts."""
 
     step_id: Annotated[Whole, Field(ge=0)]
+    """Number of the step, at least 0; the order of the list counts."""
     type: StepType
+    """Kind of the step."""
     content: Optionally[str] = None
+    """Text of the step."""
     tool: Optionally[Tool] = None
+    """The tool that was called."""
     input: Optionally[JsonObject] = None
+    """Arguments of the call."""
     output_summary: Optionally[str] = None
+    """Summary of the output."""
     latency_ms: Optionally[Annotated[float, Field(ge=0)]] = None
+    """Duration in milliseconds, at least 0."""
 
 
 class TraceMetadata(WireModel):
     """The origin, the domain and the visibility of a trace."""
 
     created_at: UtcText
+    """When the trace was created, in UTC with a Z."""
     agent_id: Optionally[str] = None
+    """Id of the agent."""
     framework: Optionally[str] = None
+    """Framework of the agent."""
     task_domain: NonEmpty
+    """Domain of the task; traces of the same domain are compared for novelty."""
     success: bool
+    """Whether the task succeeded."""
     quality_score: Fraction
+    """Quality from 0 to 1; published traces have their trace value here."""
     visibility: Visibility
+    """Who may see the trace; only `network` is published."""
     privacy_level: PrivacyLevel
+    """How the trace may be used; `private` is never published."""
     validated_by: Optionally[list[str]] = None
+    """Ids of those that validated the trace."""
     session_id: str | None = None
     """The session of the trace. Traceweir's addition: not in KnowledgePulse's schema, not published on `network`."""
 
@@ -92,35 +110,45 @@ class Task(WireModel):
     """The task of the agent."""
 
     objective: NonEmpty
+    """What the agent had to do."""
     input_schema: Optionally[JsonObject] = None
+    """JSON Schema of the task's input."""
 
 
 class Outcome(WireModel):
     """The result, and the confidence of the agent, from 0 to 1."""
 
     result_summary: str
+    """Summary of the result."""
     confidence: Fraction
+    """Confidence of the agent, from 0 to 1."""
 
 
 class Entity(WireModel):
     """An entity that the trace mentions."""
 
     name: str
+    """Name of the entity."""
     type: str
+    """Kind of the entity."""
 
 
 class Relationship(WireModel):
     """A fact, and the start of its validity."""
 
     fact: str
+    """The fact, as a sentence."""
     valid_from: str
+    """Since when the fact holds."""
 
 
 class KnowledgeGraphDelta(WireModel):
     """The additions of a trace to a knowledge graph."""
 
     entities: list[Entity]
+    """The new entities."""
     relationships: list[Relationship]
+    """The new facts."""
 
 
 class ReasoningTrace(WireModel):
@@ -131,14 +159,23 @@ class ReasoningTrace(WireModel):
     """
 
     context: Literal["https://openknowledgepulse.org/schema/v1"] = Field(alias="@context")
+    """The schema of the document."""
     kind: Literal["ReasoningTrace"] = Field(alias="@type")
+    """The kind of the document."""
     id: Annotated[str, Field(pattern=r"^kp:trace:")]
+    """Id of the trace, which begins with `kp:trace:`."""
     source_skill: Optionally[str] = None
+    """The skill that the agent used."""
     metadata: TraceMetadata
+    """Origin, domain and visibility."""
     task: Task
+    """The task."""
     steps: Annotated[list[Step], Field(min_length=1)]
+    """The steps, in order; at least one."""
     outcome: Outcome
+    """The result."""
     knowledge_graph_delta: Optionally[KnowledgeGraphDelta] = None
+    """Additions to a knowledge graph."""
 
     @property
     def created_at(self) -> datetime:

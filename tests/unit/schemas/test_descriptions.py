@@ -1,0 +1,43 @@
+"""Every property in the published JSON Schemas says what it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from traceweir.schemas.export import exported
+
+DOCUMENTS = dict(exported())
+
+
+def properties(schema: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields all properties at any depth, each with its place in the document."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from properties(item, place)
+    elif isinstance(schema, dict):
+        for key, value in schema.items():
+            if key == "properties":
+                yield from ((f"{place}.{name}", each) for name, each in value.items())
+            if key not in ("default", "const", "enum"):
+                yield from properties(value, f"{place}.{key}" if key != "properties" else place)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_property_has_a_description(name: str) -> None:
+    found = list(properties(json.loads(DOCUMENTS[name])))
+    assert found
+    assert [place for place, each in found if not str(each.get("description", "")).strip().endswith((".", ":"))] == []
+
+
+def test_a_description_is_the_text_below_the_field() -> None:
+    schema = json.loads(DOCUMENTS["InvocationEvent.schema.json"])
+    assert schema["$defs"]["SessionEnded"]["properties"]["occurred_at"] == {
+        "description": "When the event occurred, as a date-time with its zone; orders the events of a session.",
+        "format": "date-time",
+        "title": "Occurred At",
+        "type": "string",
+    }
