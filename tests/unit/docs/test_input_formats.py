@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.support.paths import ROOT
 from tests.support.scoring import install
 
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT
 from traceweir.streams.cli.main import main
+from traceweir.streams.formats.openai_chat import transcript_events
 from traceweir.streams.formats.registry import BUILT_IN, GROUP
 
 GUIDE = (ROOT / "docs" / "guides" / "add-an-input-format.md").read_text("utf-8")
@@ -30,6 +35,24 @@ def test_the_table_of_formats_is_that_of_the_registry() -> None:
         for each in BUILT_IN.values()
     ]
     assert page.partition("|---|---|---|---|\n")[2].partition("\n\n")[0].splitlines() == rows
+
+
+def test_the_transcript_of_the_page_has_the_events_and_steps_that_the_page_shows() -> None:
+    page = (ROOT / "docs" / "input-formats.md").read_text("utf-8").partition("## Chat transcripts")[2]
+    (transcript,), (shown, *_) = (re.findall(rf"```{each}\n(.*?)```", page, re.DOTALL) for each in ("json", "text"))
+    events, _, steps = shown.partition("\n\n")
+
+    records = transcript_events(json.loads(transcript), 1, "chats.json", datetime(2026, 1, 1, tzinfo=UTC))
+    found = [EVENT.validate_json(record.value) for record in records if record.kind == "event"]
+    (trace,) = [ReasoningTrace.model_validate_json(record.value) for record in records if record.kind == "trace"]
+
+    assert [
+        f"{event.occurred_at:%H:%M:%S.%f}"[:-3] + f"  {event.invocation_id:<6}  {event.type}" for event in found
+    ] == events.splitlines()
+    assert [
+        f"{step.type:<14}  {step.tool.name if step.tool else step.content}" for step in trace.steps
+    ] == steps.splitlines()
+    assert {event.session_id for event in found} == {"chat-4711"}
 
 
 def test_the_format_of_the_guide_reads_the_file_of_the_guide(

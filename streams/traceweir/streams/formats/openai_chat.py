@@ -16,6 +16,7 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.other_forms import time_since_1970
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.formats.base import (
     DEFAULT_DOMAIN,
@@ -209,7 +210,8 @@ def _start_time(document: JsonObject, base_time: datetime, place: Place) -> date
         time = None
     if time is None:
         raise place.error(
-            f"{name} must be seconds since 1970, or a date-time with its zone such as 2026-01-31T12:00:00Z"
+            f"{name} must be seconds since 1970 (or milliseconds, microseconds or nanoseconds), or a date-time with its "
+            "zone such as 2026-01-31T12:00:00Z"
         )
     if time > _LATEST_START:
         raise place.error(
@@ -227,7 +229,10 @@ def _parse_time(value: JsonValue) -> datetime | None:
     """
     match value:
         case int() | float() if not isinstance(value, bool):
-            return datetime.fromtimestamp(value, UTC)
+            try:
+                return time_since_1970(value)
+            except ValueError:  # a time before 2001 or after 2100
+                return datetime.fromtimestamp(value, UTC)
         case str():
             time = datetime.fromisoformat(value)
             return None if time.tzinfo is None else time.astimezone(UTC)

@@ -50,7 +50,7 @@ from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
         ({"messages": [assistant_message("a")], "task_domain": ""}, "metadata.task_domain"),
         ({"messages": [assistant_message("a")], "created_at": "yesterday"}, "created_at must be seconds since 1970"),
         ({"messages": [assistant_message("a")], "created_at": "2026-03-01T12:00:00"}, "with its zone"),
-        ({"messages": [assistant_message("a")], "created": 1e15}, "created must be seconds since 1970"),
+        ({"messages": [assistant_message("a")], "created": 1e17}, "created must be seconds since 1970"),
         ({"messages": [assistant_message("a")], "created": True}, "created must be seconds since 1970"),
         (
             {"messages": [assistant_message("a")], "created_at": "0001-01-01T00:00:00+14:00"},

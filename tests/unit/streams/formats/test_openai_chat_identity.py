@@ -31,7 +31,9 @@ def test_a_transcript_at_the_first_or_last_possible_date_is_read(created_at: str
     assert trace_of(records).created_at.year in (1, 9999)
 
 
-@pytest.mark.parametrize("created", [1772366400, 1772366400.0, "2026-03-01T12:00:00Z", "2026-03-01T21:00:00+09:00"])
+@pytest.mark.parametrize(
+    "created", [1772366400, 1772366400.0, 1772366400000, "2026-03-01T12:00:00Z", "2026-03-01T21:00:00+09:00"]
+)
 @pytest.mark.parametrize("name", ["created", "created_at"])
 def test_the_creation_time_of_a_transcript_replaces_the_base_time(name: str, created: Any) -> None:
     records = convert(BOOKING, base_time=datetime(2020, 1, 1, tzinfo=UTC), **{name: created})
