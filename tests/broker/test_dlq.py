@@ -148,8 +148,7 @@ def test_a_mended_dead_letter_is_sent_once_with_its_new_value(dlq: Dlq, tmp_path
     exported = dlq("export", "--reason", "invalid")
     assert (exported.code, exported.err) == (0, "1 dead letters were replayed before and are not exported\n")
     lines = exported.lines
-    for line in lines[:2]:
-        line["value"]["session_id"] = f"s{line['value']['session_id']}"
+    lines[0]["value"]["session_id"], lines[1]["value"]["session_id"] = "s0", True  # true is not 1
     file = tmp_path / "letters.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     planned, first, second = (dlq("replay", "--from", str(file), *more) for more in (["--dry-run"], [], []))
@@ -160,7 +159,8 @@ def test_a_mended_dead_letter_is_sent_once_with_its_new_value(dlq: Dlq, tmp_path
     assert first.out.decode() == "2 dead letters sent: 2 to traceweir.invocations; 1 cannot be sent\n"
     assert second.out.decode().startswith("0 dead letters sent; 2 were replayed before")
     sent = {row.key(): json.loads(row.value())["session_id"] for row in rows(dlq, "invocations")}
-    assert sent == {b"key 0": "s0", b"key 1": "s1", b"key 3": 3}
+    assert sent == {b"key 0": "s0", b"key 1": True, b"key 3": 3}
+    assert sent[b"key 1"] is True
     assert dlq.states() == {"0:0": "replayed", "1:0": "replayed", "2:0": "open", "3:0": "replayed"}
 
 
@@ -175,6 +175,7 @@ def test_a_file_without_a_usable_line_sends_nothing(dlq: Dlq, tmp_path: Path) ->
     assert (ended.code, ended.out) == (1, b"")
     assert "document 1: has no value; write" in ended.err
     assert "contains no dead letter, so nothing is sent" in ended.err
+    assert dlq("export", "--reason", "poison") == (0, b"", "no dead letters match, so nothing is exported\n")
     missing, gone = dlq("export", "0:9"), dlq("replay", "--from", str(tmp_path / "nowhere"))
     assert (missing.code, "has no dead letter 0:9" in missing.err) == (1, True)
     assert (gone.code, "cannot be opened" in gone.err) == (2, True)

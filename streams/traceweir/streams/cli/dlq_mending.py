@@ -30,7 +30,7 @@ def export_letters(settings: Settings, wanted: Wanted) -> int:
 
 
 async def _export(settings: Settings, wanted: Wanted) -> int:
-    missing, replayed, failed = set(wanted.ids), 0, False
+    missing, exported, replayed, failed = set(wanted.ids), 0, 0, False
     async with DeadLetters(settings) as letters, Originals(settings) as originals:
         async for found in letters.matching(wanted):
             missing.discard(found.id)
@@ -40,6 +40,7 @@ async def _export(settings: Settings, wanted: Wanted) -> int:
             whole = await originals.completed(found)
             if whole.letter.size is None:
                 sys.stdout.buffer.write(export_line(whole).encode() + b"\n")
+                exported += 1
                 continue
             failed = True
             place = f"{found.letter.topic}[{found.letter.partition}]@{found.letter.offset}"
@@ -49,6 +50,8 @@ async def _export(settings: Settings, wanted: Wanted) -> int:
             )
     if replayed:
         complain(f"{replayed} dead letters were replayed before and are not exported")
+    elif not (exported or failed or missing):
+        complain("no dead letters match, so nothing is exported")
     for letter_id in sorted(missing):
         complain(f"{letters.topic} has no dead letter {letter_id}; `traceweir dlq list` lists all dead letters")
     return FAILED if failed or missing else 0

@@ -175,7 +175,8 @@ def _mended(found: Found, value: bytes) -> Found:
 def _same_json(one: bytes, other: bytes) -> bool:
     """Returns whether two values are equal, or are the same JSON with other spaces between its values."""
     try:
-        return one == other or bool(json.loads(one) == json.loads(other))
+        # The texts are compared, because in Python `true` equals 1, and 1 equals 1.0.
+        return one == other or json.dumps(json.loads(one)) == json.dumps(json.loads(other))
     except (ValueError, RecursionError):
         return False
 

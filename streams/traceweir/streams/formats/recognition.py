@@ -21,7 +21,7 @@ from traceweir.streams.formats.documents import Document, InputError, json_of
 from traceweir.streams.formats.other_documents import OTHER_DOCUMENTS, OtherDocument
 from traceweir.streams.formats.registry import BUILT_IN, installed_formats
 from traceweir.streams.formats.tables import Row
-from traceweir.streams.formats.traceweir_json import TRACEWEIR, wire_record_of
+from traceweir.streams.formats.traceweir_json import TRACEWEIR, is_trace_or_event, wire_record_of
 
 Kind = InputFormat | OtherDocument
 
@@ -92,8 +92,11 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
             found = json_of(document.raw)
         except ValueError:
             found = None
+        if not isinstance(found, dict) or is_trace_or_event(found):  # nearly every document of a large file
+            yield DocumentRecords(document, [wire_record_of(found, document.raw)])
+            continue
         kind = recognizer.kind_of(found)
-        if kind is None or kind is TRACEWEIR or not isinstance(found, dict):
+        if kind is None:
             yield DocumentRecords(document, [wire_record_of(found, document.raw)])
         elif kind is AGENT_EVALUATION:
             yield from rows.convert(Row(document.number, found))

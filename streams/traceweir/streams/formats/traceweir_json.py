@@ -56,7 +56,8 @@ def _text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _recognizes(found: JsonObject) -> bool:
+def is_trace_or_event(found: JsonObject) -> bool:
+    """Returns whether a document is a trace or an event, whatever its other keys."""
     return "@type" in found or found.get("type") in TYPES
 
 
@@ -74,6 +75,6 @@ TRACEWEIR = InputFormat(
     read_documents=_read,
     read_rows=read_evaluation_rows,
     columns=COLUMNS,
-    recognition=Recognition("a trace or an event of Traceweir", _recognizes, _reader),
+    recognition=Recognition("a trace or an event of Traceweir", is_trace_or_event, _reader),
 )
 """The default format. In a file, `recognition.read_recognized` reads its documents, whatever their formats."""
