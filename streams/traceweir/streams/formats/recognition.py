@@ -103,8 +103,9 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
         elif isinstance(kind, OtherDocument):
             yield DocumentRecords(document, [], context.document_error(document, looks_like(kind)))
         elif kind.recognition is not None:
-            reader = readers.setdefault(kind.name, kind.recognition.reader(context))
-            yield records_or_problem(document, partial(reader, found, document))
+            if kind.name not in readers:
+                readers[kind.name] = kind.recognition.reader(context)
+            yield records_or_problem(document, partial(readers[kind.name], found, document))
     yield from rows.omitted_rows()
 
 
