@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from traceweir.schemas.dead_letter import Reason
+from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.times import time_option
 from traceweir.streams.topics import STAGES
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 REASONS: tuple[str, ...] = get_args(Reason)
 SHOWN = 100
 
-dlq_app = typer.Typer(help="List, show, mend and replay dead letters.", no_args_is_help=True)
+dlq_app = CommandApp(help="List, show, mend and replay dead letters.", no_args_is_help=True)
 
 Ids = Annotated[
     list[str] | None,

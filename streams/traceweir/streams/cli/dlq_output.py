@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from traceweir.schemas.figures import counted
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.rows import line_of, print_rows
 from traceweir.streams.cli.rows import write_line as _write
@@ -105,8 +106,7 @@ async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int 
                 _write("no dead letters" if wanted == Wanted() and not open_only else "no dead letters match")
         if letters.foreign:
             complain(
-                f"{letters.topic} contains {letters.foreign} records that are not dead letters of Traceweir; "
-                "they are omitted"
+                f"{letters.topic}: {counted(letters.foreign, 'record')} omitted, because not a dead letter of Traceweir"
             )
 
 
@@ -162,9 +162,9 @@ async def _replay(
 def _summary(counts: Counter[str], places: Counter[str], dry_run: bool) -> str:
     done, before = counts["would_send" if dry_run else "sent"], counts["already_replayed"]
     to = ", ".join(f"{count} to {topic}" for topic, count in sorted(places.items()))
-    parts = [f"{done} dead letters {'would be ' if dry_run else ''}sent{f': {to}' if to else ''}"]
+    parts = [f"{counted(done, 'dead letter')} {'would be ' if dry_run else ''}sent{f': {to}' if to else ''}"]
     if before:
-        parts.append(f"{before} were replayed before (--again sends them again)")
+        parts.append(f"{before} replayed before (--again sends them again)")
     if counts["refused"]:
         parts.append(f"{counts['refused']} cannot be sent")
     return "; ".join(parts)
@@ -243,7 +243,7 @@ def print_page(found: Found) -> None:
     if value is None:
         _write(f"{'value:':<13}(none)")
         return
-    size = f"{len(value)} bytes" if letter.size is None else f"the first {len(value)} of {letter.size} bytes"
+    size = counted(len(value), "byte") if letter.size is None else f"the first {len(value)} of {letter.size} bytes"
     _write(f"{'value:':<13}{size}")
     _write(_text(value))
 

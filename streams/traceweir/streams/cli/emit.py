@@ -13,6 +13,7 @@ from types import FrameType
 from rich.console import Console
 from rich.text import Text
 
+from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED
 from traceweir.streams.cli.terminal import complain, progress_bar
@@ -42,7 +43,7 @@ def emit_file(path: str, format_name: str, task_domain: str) -> int:
         )
         report = asyncio.run(emit(settings, documents, progress=lambda done: advance(done, None)))
     sent = ", ".join(f"{count} to {topic}" for topic, count in report.sent.items())
-    Console(highlight=False, soft_wrap=True).print(Text(printable(f"{report.documents} documents: {sent}")))
+    Console(highlight=False, soft_wrap=True).print(Text(printable(f"{counted(report.documents, 'document')}: {sent}")))
     for problem in report.problems:
         complain(problem)
     return FAILED if report.problems else 0

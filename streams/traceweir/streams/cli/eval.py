@@ -131,7 +131,7 @@ def _print(report: Report, *, detailed: bool) -> None:
 
 
 def parsed_matches(pairs: Sequence[str]) -> dict[str, str]:
-    """Parses `EVAL_ID=SESSION_ID` pairs into a mapping.
+    """Parses `CASE=SESSION` pairs into a mapping.
 
     Raises:
         ValueError: a text has another form, or an eval id has two session ids.
@@ -140,7 +140,7 @@ def parsed_matches(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         eval_id, equals, session_id = pair.partition("=")
         if not (eval_id and equals and session_id):
-            raise ValueError(f"{pair!r} is not of the form EVAL_ID=SESSION_ID")
+            raise ValueError(f"{pair!r} is not of the form CASE=SESSION")
         if found.setdefault(eval_id, session_id) != session_id:
             raise ValueError(f"{eval_id!r} is matched to two sessions")
     return found

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traceweir.streams.cli.command_app import CommandApp
+
 if TYPE_CHECKING:
     from traceweir.streams.evals.recordings import Recording
 
-evalset_app = typer.Typer(help="Create eval sets from recorded sessions.", no_args_is_help=True)
+evalset_app = CommandApp(help="Create eval sets from recorded sessions.", no_args_is_help=True)
 
 
 @evalset_app.command()
@@ -71,6 +73,7 @@ def migrate(
 
 
 def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, replace: bool) -> int:
+    from traceweir.schemas.figures import counted
     from traceweir.streams.cli.errors import FAILED
     from traceweir.streams.cli.terminal import complain
     from traceweir.streams.evals.capture import add_case, eval_case
@@ -90,7 +93,7 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
         )
         return FAILED
     done = {"added": "is added", "replaced": "is replaced", "unchanged": "already exists, unchanged"}[outcome]
-    complain(f"{to}: case {eval_id!r} {done} ({len(found.invocations)} invocations)")
+    complain(f"{to}: case {eval_id!r} {done} ({counted(len(found.invocations), 'invocation')})")
     return 0
 
 
@@ -115,6 +118,7 @@ def _session_ids(sessions: Sequence[str]) -> str:
 
 def _migrate(file: Path, out: Path | None, initial_session: Path | None) -> int:
     from traceweir.schemas.eval_set_files import UnknownFormatError, modern
+    from traceweir.schemas.figures import counted
     from traceweir.streams.cli.terminal import complain
     from traceweir.streams.evals.files import checked, not_an_eval_set, read_json, read_text
     from traceweir.streams.evals.json_text import parsed, without_slips
@@ -133,5 +137,5 @@ def _migrate(file: Path, out: Path | None, initial_session: Path | None) -> int:
         sys.stdout.buffer.write(content)
         return 0
     write_whole(out, content)
-    complain(f"{out}: {cases} cases")
+    complain(f"{out}: {counted(cases, 'case')}")
     return 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperOption
+
+from traceweir.streams.cli.command_app import PlainCommand
 
 DEFAULT_FORMAT = "traceweir"
 
 
-class InputCommand(TyperCommand):
+class InputCommand(PlainCommand):
     """A command with `--format`, whose help lists the names and descriptions in the registry of formats.
 
     The registry is imported only for the help: the import takes some tenths of a second.
@@ -23,8 +25,9 @@ class InputCommand(TyperCommand):
 
         for parameter in self.params:
             if isinstance(parameter, TyperOption) and parameter.name == "format":
-                parameter.metavar = f"<{'|'.join(known_formats())}>"
-                parameter.help = " ".join(f"`{each.name}`: {each.description}." for each in BUILT_IN.values())
+                described = [f"`{each.name}`: {each.description}." for each in BUILT_IN.values()]
+                installed = [f"`{name}`." for name in known_formats() if name not in BUILT_IN]
+                parameter.help = " ".join([*described, *installed])
         super().format_help(ctx, formatter)
 
 

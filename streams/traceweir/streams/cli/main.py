@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
@@ -18,7 +19,7 @@ from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_err
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.topics import STAGES, StageName
 
-app = typer.Typer(
+app = CommandApp(
     help="Traceweir scores what AI agents do in production, while they do it.",
     no_args_is_help=True,
     add_completion=False,
@@ -26,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
-topics_app = typer.Typer(help="Create and check the topics on a cluster.", no_args_is_help=True)
+topics_app = CommandApp(help="Create and check the topics on a cluster.", no_args_is_help=True)
 app.add_typer(topics_app, name="topics")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(evalset_app, name="evalset")
@@ -102,7 +103,7 @@ def demo(
     seconds: Annotated[float, typer.Option(min=1, max=1e9, help="Seconds during which the agents emit.")] = 30.0,
     agents_only: Annotated[
         bool,
-        typer.Option("--agents-only", help="Run only the agents, on the Kafka of TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS."),
+        typer.Option("--agents-only", help="Run only the agents, on the Kafka that the environment names."),
     ] = False,
 ) -> None:
     """Run the whole pipeline: an embedded broker, a worker, and simulated agents, for about half a minute.
@@ -238,8 +239,8 @@ def evaluate(
     match: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="EVAL_ID=SESSION_ID",
-            help="Session id of a case that was recorded under another id. Can be repeated.",
+            metavar="CASE=SESSION",
+            help="Eval id of a case, and the session id under which it was recorded. Can be repeated.",
         ),
     ] = None,
     config: Config = None,
@@ -247,18 +248,16 @@ def evaluate(
         int | None,
         typer.Option(
             min=1,
+            metavar="N",
             help="Number of recorded runs that each case needs; their values are pooled. [default: all]",
             show_default=False,
         ),
     ] = None,
     print_detailed_results: Annotated[
         bool,
-        typer.Option(
-            "--print-detailed-results",
-            "--print_detailed_results",
-            help="Print the expected and the actual invocations.",
-        ),
+        typer.Option("--print-detailed-results", help="Print the expected and the actual invocations."),
     ] = False,
+    print_detailed_results_as_adk: Annotated[bool, typer.Option("--print_detailed_results", hidden=True)] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one case per line, as JSON.")] = False,
 ) -> None:
@@ -290,7 +289,7 @@ def evaluate(
         config=config,
         junit=junit,
         num_runs=num_runs,
-        detailed=print_detailed_results,
+        detailed=print_detailed_results or print_detailed_results_as_adk,  # `adk eval` spells it with underscores
         as_json=as_json,
     )
     raise typer.Exit(result)

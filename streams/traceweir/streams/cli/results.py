@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.times import time_option
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 SHOWN = 100
 
-results_app = typer.Typer(invoke_without_command=True)
+results_app = CommandApp(invoke_without_command=True)
 
 SessionId = Annotated[
     str | None,

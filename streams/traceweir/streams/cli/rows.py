@@ -25,6 +25,18 @@ def line_of(cells: Sequence[str]) -> str:
     return "  ".join(cells).rstrip()
 
 
+def print_aligned(rows: Sequence[Sequence[str]]) -> None:
+    """Writes rows as indented lines whose columns begin at the same place.
+
+    A cell is never cut, and a line ends without blanks.
+    """
+    shown = [[printable(cell, _ESCAPED * len(cell)) for cell in cells] for cells in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for cells in shown:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        sys.stdout.write(f"  {line_of(list(padded))}\n")
+
+
 def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Prints rows of hostile text; the last column takes the width that is left."""
     stdout = Console(highlight=False)

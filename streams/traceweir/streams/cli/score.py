@@ -19,8 +19,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from traceweir.schemas.figures import counted, figure
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.rows import print_aligned, write_line
+from traceweir.streams.cli.score_cells import reason_of, status_of, subject_of, value_of
 from traceweir.streams.cli.terminal import complain, progress_bar
 
 if TYPE_CHECKING:
@@ -32,7 +35,11 @@ _NARROW_METRIC_WIDTH = 26
 """Width of the metrics' column on a narrow terminal: the longest metric of Agent Evaluation needs two lines."""
 _OTHER_COLUMNS_WIDTH = 60
 """Width that the other columns need."""
-_STATUS = {"PASSED": ("passed", "green"), "FAILED": ("failed", "red"), "NOT_EVALUATED": ("none", "yellow")}
+_SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "yellow"}
+_WIDE_COLUMNS = 110
+"""From this terminal width, a status with its threshold is on one line."""
+_LONGEST = 10_000
+"""The most characters of an escaped id: an id has at most 1,024 characters."""
 
 
 class OutputFormat(StrEnum):
@@ -141,48 +148,48 @@ def _misses_its_threshold(score: Score) -> bool:
 def _print_table(result: Result) -> None:
     stdout = Console(highlight=False)
     width = _metric_width({score.metric for score in result.scores}, stdout.width)
+    status_width = 13 if stdout.width < _WIDE_COLUMNS else 22
     for session_id, found in groupby(result.scores, key=lambda score: score.session_id):
-        scores = list(found)
+        rows = [_row(score) for score in found]
+        if not stdout.is_terminal:
+            write_line(session_id)
+            print_aligned([[str(cell) for cell in row] for row in rows])
+            continue
         stdout.print(Text(printable(session_id), style="bold"))
         table = Table.grid(padding=(0, 1, 0, 0))
-        table.add_column(width=12, overflow="ellipsis", no_wrap=True)
+        table.add_column(width=12, overflow="fold")
         table.add_column(width=width, overflow="fold")
-        table.add_column(width=max(5, *(len(_number(each.value or 0)) for each in scores)), justify="right")
-        table.add_column(width=6)
-        table.add_column(width=6)
+        table.add_column(width=max(5, *(len(row[2]) for row in rows)), justify="right")
+        table.add_column(width=status_width)
         table.add_column(overflow="fold")
-        for score in scores:
-            table.add_row(*_row(score, width))
+        for row in rows:
+            table.add_row(row[0], Text(_folded(row[1].plain, width)), *row[2:])
         stdout.print(Padding(table, (0, 0, 0, 2)))
     if result.sessions > 1:
         stdout.print(Text("\nall sessions", style="bold"))
-        stdout.print(Padding(_sums(result.scores), (0, 0, 0, 2)))
-    stdout.print(Text(_summary(result)))
+        print_aligned(_sums(result.scores))
+    stdout.print(Text(_summary(result)), soft_wrap=True)
 
 
-def _sums(scores: Sequence[Score]) -> Table:
+def _sums(scores: Sequence[Score]) -> list[Sequence[str]]:
     """Returns the mean of each metric over sessions or traces; the session's score covers its invocations."""
     by_metric: dict[str, list[Score]] = {}
     for score in scores:
         if score.level != "invocation" and score.metric != "gate":
             by_metric.setdefault(score.metric, []).append(score)
-    table = Table.grid(padding=(0, 1, 0, 0))
-    for justify in ("left", "right", "left"):
-        table.add_column(justify=justify)
+    rows: list[Sequence[str]] = []
     for metric, found in by_metric.items():
         values = [score.value for score in found if score.value is not None]
         failed = sum(score.status == "FAILED" for score in found)
-        of = (
-            f"mean of {len(values)} of {len(found)} {found[0].level}s"
-            if values
-            else f"none of {len(found)} {found[0].level}s"
+        of = f"mean of {len(values)}" if values else "none"
+        rows.append(
+            (
+                metric,
+                figure(_mean(values)) if values else "",
+                f"{of} of {counted(len(found), found[0].level)}" + (f", {failed} failed" if failed else ""),
+            )
         )
-        table.add_row(
-            Text(printable(metric)),
-            Text(_number(_mean(values)) if values else ""),
-            Text(of + (f", {failed} failed" if failed else "")),
-        )
-    return table
+    return rows
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -192,18 +199,12 @@ def _mean(values: Sequence[float]) -> float:
         return sum(value / len(values) for value in values)
 
 
-def _row(score: Score, metric_width: int) -> Sequence[Text]:
-    subject = score.invocation_id or score.trace_id or "session"
-    why = (
-        score.rationale if score.not_evaluated_because is None else f"{score.not_evaluated_because}: {score.rationale}"
-    )
+def _row(score: Score) -> Sequence[Text]:
+    texts = subject_of(score), score.metric, value_of(score)
     return (
-        Text(printable(subject)),
-        Text(_folded(printable(score.metric), metric_width)),
-        Text("" if score.value is None else _number(score.value)),
-        Text("" if score.threshold is None else f"≥ {score.threshold:g}"),
-        Text(*_STATUS[score.status]),
-        Text(printable(why)),
+        *(Text(printable(text, _LONGEST)) for text in texts),
+        Text(status_of(score), _SHADES[score.status]),
+        Text(printable(reason_of(score))),
     )
 
 
@@ -231,19 +232,14 @@ def _folded(name: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _number(value: float) -> str:
-    if abs(value) < 100:
-        return f"{value:.3f}"
-    return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3g}"
-
-
 def _summary(result: Result) -> str:
     statuses = Counter(score.status for score in result.scores)
     accepted = sum(score.metric == "gate" and score.status == "PASSED" for score in result.scores)
     return (
-        f"\n{result.documents} documents, {result.sessions} sessions, {result.duplicates} duplicates, "
-        f"{len(result.problems)} problems; {len(result.scores)} scores: {statuses['PASSED']} passed, "
-        f"{statuses['FAILED']} failed, {statuses['NOT_EVALUATED']} not evaluated; {accepted} traces accepted by the gate"
+        f"\n{counted(result.documents, 'document')}, {counted(result.sessions, 'session')}, "
+        f"{counted(result.duplicates, 'duplicate')}, {counted(len(result.problems), 'problem')}; "
+        f"{counted(len(result.scores), 'score')}: {statuses['PASSED']} passed, {statuses['FAILED']} failed, "
+        f"{statuses['NOT_EVALUATED']} not evaluated; {counted(accepted, 'trace')} accepted by the gate"
     )
 
 

@@ -8,6 +8,7 @@ from itertools import count
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from traceweir.schemas.figures import counted
 from traceweir.streams.clock import seconds_now, utc_now
 from traceweir.streams.demo.agents import Emission
 from traceweir.streams.demo.fleet import build_fleet
@@ -59,9 +60,11 @@ def run_agents(settings: Settings, *, keep: bool, seed: int, seconds: float) -> 
             if interruption.wanted or outlet.refused:
                 break
         outlet.flush()
-    sys.stdout.write(f"{outlet.sent} records to {outlet.topics.traces} and {outlet.topics.invocations}\n")
+    sys.stdout.write(f"{counted(outlet.sent, 'record')} to {outlet.topics.traces} and {outlet.topics.invocations}\n")
     if outlet.refused:
-        sys.stderr.write(f"the broker refused {len(outlet.refused)} records, the first with: {outlet.refused[0]}\n")
+        sys.stderr.write(
+            f"the broker refused {counted(len(outlet.refused), 'record')}, the first with: {outlet.refused[0]}\n"
+        )
         return 1
     return 130 if interruption.wanted else 0
 
@@ -88,7 +91,7 @@ class _Outlet:
 
     def flush(self) -> None:
         if left := self._producer.flush(_FLUSH_S):
-            self.refused.append(f"{left} records were not acknowledged within {_FLUSH_S:g} s")
+            self.refused.append(f"{counted(left, 'record')} not acknowledged within {_FLUSH_S:g} s")
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is None:

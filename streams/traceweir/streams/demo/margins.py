@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceweir.schemas.figures import figure
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.embedding import HashingEmbedder, embedded_text
 from traceweir.scorers.metrics.trace_value import TraceValue
@@ -66,7 +67,7 @@ def below(spans: Sequence[Span], threshold: float) -> set[str]:
     for span in spans:
         if span.distance(threshold) == 0.0:
             raise OrderMattersError(
-                f"{span.trace_id} has a value from {span.lowest:.3f} to {span.highest:.3f}, on both sides of {threshold}"
+                f"{span.trace_id} has a value from {figure(span.lowest)} to {figure(span.highest)}, on both sides of {threshold}"
             )
         second = span.twin is not None and span.trace_id > span.twin
         low = span.beside_twin[0] if second and span.beside_twin else span.lowest

@@ -11,6 +11,7 @@ import orjson
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from traceweir.schemas.dead_letter import DeadLetter, is_replay, marked
+from traceweir.schemas.figures import figure
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
 from traceweir.streams.assemble.session_rows import Guard, split, split_chunk_key
@@ -175,7 +176,7 @@ class Observer:
         counts.update(f"rejected: {reason}" for reason in session.reasons)
         reasons = f" ({', '.join(session.reasons)})" if session.reasons else ""
         self.seen.news.append(
-            f"{session.session_id}  {session.domain}  value {details['value']:.3f}  {details['decision']}{reasons}"
+            f"{session.session_id}  {session.domain}  value {figure(details['value'])}  {details['decision']}{reasons}"
         )
 
     def _network(self, message: Message) -> None:

@@ -299,7 +299,7 @@ def test_migrating_an_old_file_with_comments_has_the_same_result_each_time(run: 
     assert run("eval", "dice.test.json").code == 2
     first, second = run("migrate", "dice.test.json"), run("migrate", "dice.test.json")
     assert (first.code, first.out) == (0, second.out)
-    assert run("migrate", "dice.test.json", "--out", "dice.test.json").err == "dice.test.json: 1 cases\n"
+    assert run("migrate", "dice.test.json", "--out", "dice.test.json").err == "dice.test.json: 1 case\n"
     assert Path("dice.test.json").read_text("utf-8") == first.out
     assert run("migrate", "dice.test.json").out == first.out
 

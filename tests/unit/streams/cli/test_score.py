@@ -71,6 +71,8 @@ def test_a_narrow_terminal_shows_the_whole_name_in_two_lines(
     run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # stands for a terminal
+    monkeypatch.setenv("NO_COLOR", "1")
     lines = [line.split() for line in recalled(run, write_input).splitlines()]
     folded = [(line, after) for line, after in pairwise(lines) if "retrieval/ground_truth/" in line]
     assert len(folded) == 4

@@ -15,8 +15,8 @@ def test_the_output_shows_full_metric_names_and_reports_invalid_rows(run: Run, w
     ended = run("score", file, "--embedder", "none", "--config", config)
 
     shown = " ".join(ended.out.split())
-    assert "r1 agent/latency_seconds 250 passed 250 s" in shown
-    assert "r1 agent/input_token_count none missing_input: no model call reports its input tokens" in shown
+    assert "r1 agent/latency_seconds 250 PASSED 250 s" in shown
+    assert "r1 agent/input_token_count NOT_EVALUATED missing_input: no model call reports its input tokens" in shown
     assert ended.err == f"{file}: row 2, columns 'response' and 'trace': Missing required field(s): response or trace\n"
     assert ended.code == 1
 
@@ -65,9 +65,9 @@ def test_the_table_shows_value_status_and_reason(run: Run, write_input: WriteInp
     ended = run("score", write_input("traces.jsonl", trace(1, outcome={"confidence": 0.1})), "--embedder", "none")
 
     assert "trace_value" in ended.out
-    assert "≥ 0.75 failed complexity" in ended.out
+    assert "FAILED (needs >= 0.75)  complexity" in ended.out
     assert "rejected: below_threshold" in ended.out
-    assert "1 documents, 1 sessions" in ended.out
+    assert "1 document, 1 session, 0 duplicates, 0 problems; 4 scores: " in ended.out
 
 
 @pytest.mark.parametrize("hostile", ["[red]x[/nope]", "a\x1b[31mb", "right\u202eleft"])
@@ -80,3 +80,25 @@ def test_hostile_text_neither_colours_nor_breaks_the_table(hostile: str, run: Ru
     assert ended.code == 0
     assert hostile.encode("unicode_escape").decode() in ended.out
     assert not {"\x1b", "\u202e"} & set(ended.out)
+
+
+def test_in_a_pipe_ids_are_whole_and_no_line_ends_with_blanks(
+    run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "kp:trace:" + "long-name-" * 12
+    file = write_input("traces.jsonl", {**trace(1), "id": name}, trace(2))
+
+    lines = run("score", file, "--embedder", "none").out.splitlines()
+
+    assert sum(name in line for line in lines) == 4
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_a_value_just_below_its_threshold_has_the_digits_that_show_it(run: Run, write_input: WriteInput) -> None:
+    config = write_input("config.json", {"criteria": {"content_similarity": 0.6667}})
+    file = write_input("rows.csv", b"request,response", b"abc d,abc e")
+
+    shown = " ".join(run("score", file, "--embedder", "none", "--config", config).out.split())
+
+    assert " 0.6666666666666666 FAILED (needs >= 0.6667)" in shown or "0.66667 FAILED" in shown
