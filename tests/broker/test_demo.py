@@ -64,9 +64,10 @@ def test_ctrl_c_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
     (worker,) = map(int, Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split())
 
     demo.send_signal(signal.SIGINT)
-    _, err = demo.communicate(timeout=60)
+    out, err = demo.communicate(timeout=60)
 
     assert (demo.returncode, err) == (INTERRUPTED, b"")
+    assert b"records sent" in out
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)

@@ -154,3 +154,10 @@ def test_the_table_of_redaction_is_that_of_the_measurement() -> None:
     assert shown == measured.found
     assert f"now {len(measured.changed)} change" in page
     assert f"{len(secret_formats())} documented formats" in page
+
+
+def test_a_silent_installation_is_announced() -> None:
+    lines = (ROOT / "Makefile").read_text("utf-8").partition("\nbuild:")[0].splitlines()
+    recipes = [number for number, line in enumerate(lines) if "pip install --quiet" in line]
+    announced = [any("@echo" in line for line in lines[number - 3 : number]) for number in recipes]
+    assert (announced, len(recipes)) == ([True] * len(recipes), 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import orjson
 from confluent_kafka import KafkaException
@@ -35,14 +36,15 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
         expect: Computes the expected counts from the emitted records.
 
     Returns:
-        The exit code: 0 if every count is as expected, 1 if not, 130 after Ctrl-C.
+        The exit code: 0 if every count is as expected, 1 if not, 130 after Ctrl-C, which prints the counts so far.
     """
     with Interruption() as interruption:
         console = Console()
         try:
             view = NoView() if as_json else view_for(console)
             summary = play(seed, seconds, keep=keep, expect=expect, view=view, interruption=interruption)
-        except Interrupted:
+        except Interrupted as interrupted:
+            show_totals(interrupted.totals, console, seed=seed, as_json=as_json)
             return INTERRUPTED
         except (DemoError, WorkerEndedError, KafkaUnreachableError, KafkaException) as error:
             if as_json:
@@ -55,6 +57,22 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
         else:
             show_summary(summary, console)
         return summary.exit_code
+
+
+def show_totals(totals: Mapping[str, int], console: Console, *, seed: int, as_json: bool) -> None:
+    """Prints what an interrupted demo had observed until then; there is nothing to compare it with."""
+    if as_json:
+        _print_json({"ok": False, "seed": seed, "problems": ["interrupted"], "observed": dict(totals)})
+        return
+    if not totals:
+        console.print(Text("Interrupted before the worker started."))
+        return
+    table = Table(title="What came out until the interruption", title_justify="left", header_style="bold")
+    table.add_column("count")
+    table.add_column("observed", justify="right")
+    for name, observed in totals.items():
+        table.add_row(Text(printable(name)), str(observed))
+    console.print(table)
 
 
 def show_summary(summary: Summary, console: Console) -> None:

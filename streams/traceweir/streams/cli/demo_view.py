@@ -14,14 +14,19 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from traceweir.schemas.figures import figure
 from traceweir.schemas.text import printable
 from traceweir.streams.demo.moment import Moment, NoView, View
-from traceweir.streams.demo.observer import SHOWN_LETTERS, SHOWN_SESSIONS, Observed, SessionSeen
+from traceweir.streams.demo.observer import SHOWN_LETTERS, Observed, SessionSeen
 
 BAR_CELLS = 6
-ROOMY_COLUMNS = 120
+ROOMY_COLUMNS = 140
 """From this terminal width, the view shows numbers beside the bars and names beside the criteria."""
+DOMAIN_COLUMNS = 92
+"""From this terminal width, the view has a column for the domain; in 80 columns the gate's reason needs the place."""
 LINES_PER_S = 4.0
+_PANEL_COLUMNS, _OTHER_LINES = 4, 9
+"""Columns of a panel's frame; lines of both panels' frames, and of the table's head; blank lines; the line of the cursor."""
 _DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "dim"}
 
@@ -94,24 +99,27 @@ class LiveView:
 
 def screen_of(moment: Moment, seen: Observed, width: int, height: int) -> Group:
     """Returns the whole live view for a terminal of `width` columns and `height` lines."""
-    shown = max(3, min(SHOWN_SESSIONS, height - SHOWN_LETTERS - 12))
+    totals = _totals(moment, seen)
+    lines = len(totals.wrap(Console(width=width), width - _PANEL_COLUMNS))
+    # Letters get their lines from the start, so that the table does not jump when the first one arrives.
+    shown = max(3, height - lines - SHOWN_LETTERS - _OTHER_LINES)
     latest = list(islice(reversed(seen.sessions.values()), shown))
-    return Group(_totals(moment, seen), _sessions(latest, roomy=width >= ROOMY_COLUMNS), _letters(seen))
+    return Group(Panel(totals, title="traceweir demo", title_align="left"), _sessions(latest, width), _letters(seen))
 
 
 def bar(value: float, *, with_number: bool = True) -> Text:
     """Returns a number as a bar, clamped to 0 to 1.
 
     >>> bar(0.5).plain
-    '███··· .50'
+    '███··· 0.500'
     """
     clamped = min(1.0, max(0.0, value))
     cells = round(clamped * BAR_CELLS)
-    shown = "" if not with_number else " 1.0" if clamped >= 0.995 else f" {f'{clamped:.2f}'[1:]}"
+    shown = f" {figure(clamped)}" if with_number else ""
     return Text.assemble(("█" * cells, "cyan"), ("·" * (BAR_CELLS - cells), "dim"), shown)
 
 
-def _totals(moment: Moment, seen: Observed) -> Panel:
+def _totals(moment: Moment, seen: Observed) -> Text:
     counts, assemble = seen.counts, seen.counters("assemble")
     opened = assemble["opened"] + assemble["reopened"] - assemble["closed"]
     first = f"{moment.phase}   {moment.at_s:.0f} s   {moment.emitted} of {moment.planned} records sent"
@@ -120,29 +128,37 @@ def _totals(moment: Moment, seen: Observed) -> Panel:
         f"rejected {counts['decisions: rejected']}   results {seen.results}   dead letters {seen.letters}   "
         f"duplicates {assemble['duplicate']}   forwarded {counts['forwarded']}"
     )
-    return Panel(Text(f"{first}\n{second}"), title="traceweir demo", title_align="left")
+    return Text(f"{first}\n{second}")
 
 
-def _sessions(latest: Sequence[SessionSeen], *, roomy: bool) -> Table:
-    table = Table(expand=True, header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
-    table.add_column("session", no_wrap=True, min_width=12, max_width=20 if roomy else 14)
-    table.add_column("domain", no_wrap=True, min_width=8, max_width=16 if roomy else 10)
+def _sessions(latest: Sequence[SessionSeen], width: int) -> Table:
+    roomy, with_domain = width >= ROOMY_COLUMNS, width >= DOMAIN_COLUMNS
+    table = Table(expand=True, header_style="bold", padding=0, box=SIMPLE_HEAD)
+    table.add_column("session", no_wrap=True, min_width=12, max_width=20 if roomy else 15)
+    if with_domain:
+        table.add_column("domain", no_wrap=True, min_width=8, max_width=16 if roomy else 10)
     for heading in (
         "complex" if roomy else "compl.",
         "novelty" if roomy else "novel",
         "tools",
         "outcome" if roomy else "outc.",
     ):
-        table.add_column(heading, no_wrap=True, min_width=BAR_CELLS + 4 * roomy)
+        table.add_column(heading, no_wrap=True, min_width=BAR_CELLS + 6 * roomy)
     table.add_column("value", no_wrap=True, min_width=5)
     table.add_column("criteria", no_wrap=True, min_width=24 if roomy else 10)
     table.add_column("gate", no_wrap=True, ratio=1)
     for session in latest:
         values = [session.dimensions.get(name) for name in _DIMENSIONS]
         bars = [Text("") if value is None else bar(value, with_number=roomy) for value in values]
-        value = Text("" if session.value is None else f"{session.value:.3f}")
-        names = (Text(printable(session.session_id, 40)), Text(printable(session.domain, 40)))
-        table.add_row(*names, *bars, value, _criteria(session, with_names=roomy), _gate(session))
+        value = Text("" if session.value is None else figure(session.value))
+        names = [session.session_id, session.domain] if with_domain else [session.session_id]
+        table.add_row(
+            *(Text(printable(name, 40)) for name in names),
+            *bars,
+            value,
+            _criteria(session, with_names=roomy),
+            _gate(session),
+        )
     return table
 
 

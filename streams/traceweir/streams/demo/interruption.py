@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
 
 class Interrupted(Exception):  # noqa: N818  # an outcome that the caller handles
     """The user requested a stop, with Ctrl-C or another signal."""
+
+    def __init__(self, totals: Mapping[str, int] | None = None) -> None:
+        super().__init__()
+        self.totals = totals or {}
+        """What came out until then: observed counts by name; empty if the demo had not started."""
 
 
 class Interruption:

@@ -18,7 +18,7 @@ from traceweir.streams.assemble.session_rows import Guard, split, split_chunk_ke
 from traceweir.streams.settings import Settings, confluent_options
 from traceweir.streams.topics import STAGES, Topics, application_id, changelog
 
-SHOWN_SESSIONS, SHOWN_LETTERS = 14, 6
+SHOWN_LETTERS = 6
 _REMEMBERED_SESSIONS = 500
 
 

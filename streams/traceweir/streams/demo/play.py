@@ -16,7 +16,7 @@ from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.clock import seconds_now, utc_now
 from traceweir.streams.demo.agents import JOINED, Emission
 from traceweir.streams.demo.fleet import SECRETS, Fleet, build_fleet
-from traceweir.streams.demo.interruption import Interruption
+from traceweir.streams.demo.interruption import Interrupted, Interruption
 from traceweir.streams.demo.ledger import CONFIG, Counts
 from traceweir.streams.demo.moment import Moment, View
 from traceweir.streams.demo.observer import Observer
@@ -52,6 +52,7 @@ def play(
 
     Raises:
         Interrupted: the user requested a stop; with `keep` a second time, because the first request ends the emission.
+            The exception has the counts so far.
         DemoError: the worker does not start to read, or the broker refuses a record.
         WorkerEndedError: the worker ended by itself.
     """
@@ -69,8 +70,11 @@ def play(
             view as shown,
         ):
             stage = _Performance(settings, worker, observer, shown, interruption, allowed=1 if keep else 0)
-            stage.run(_rounds(seed, seconds, keep=keep))
-            worker_log = None if stage.rest() else worker.log_tail()
+            try:
+                stage.run(_rounds(seed, seconds, keep=keep))
+                worker_log = None if stage.rest() else worker.log_tail()
+            except Interrupted:
+                raise Interrupted({"records sent": len(stage.emitted), **observed_counts(observer.seen)}) from None
         return Summary(
             seed=seed,
             took_s=time.monotonic() - began,

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.streams.cli.demo import show_summary
+from traceweir.streams.cli.demo import show_summary, show_totals
 from traceweir.streams.cli.demo_view import LineView, screen_of
 from traceweir.streams.demo.moment import Moment
 from traceweir.streams.demo.observer import Observed, SessionSeen
@@ -64,7 +64,7 @@ def test_the_line_view_limits_lines_per_second_and_counts_the_omitted_lines() ->
 def test_the_live_view_shows_dimensions_as_bars_beside_the_decision() -> None:
     seen = seen_with_hostile_texts()
     text = rendered(screen_of(MOMENT, seen, 400, 40), terminal=False)
-    assert text.count("███··· .50") == 4
+    assert text.count("███··· 0.500") == 4
     assert "0.500" in text
 
 
@@ -131,3 +131,35 @@ def test_superseded_revisions_are_a_term_of_the_equations_without_applicable_pai
     assert str(found["segments closed"]).endswith("20 = 2 + 18 + 0 + 0")
     assert found["segments closed"].holds
     assert found["applicable pairs"].holds
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "least"), [(80, 24, 5), (80, 50, 32), (92, 50, 32), (120, 50, 32), (140, 50, 32)]
+)
+def test_the_live_view_fits_its_terminal_and_uses_its_height(width: int, height: int, least: int) -> None:
+    seen = Observed()
+    dimensions = dict.fromkeys(("complexity", "novelty", "tool_diversity", "outcome_confidence"), 0.5)
+    criteria = {"tool_trajectory_avg_score": "PASSED", "response_match_score": "FAILED"}
+    for number in range(99):
+        name = f"demo-session-{number:02d}"
+        seen.sessions[name] = SessionSeen(name, "travel", criteria, dimensions, 0.1, False, ("below_threshold",))
+    seen.latest_letters.extend(DeadLetter("late", "x" * 300, "assemble", "t", 0, 0, None, None) for _ in range(6))
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(screen_of(MOMENT, seen, width, height))
+
+    lines = out.getvalue().splitlines()
+
+    assert max(map(len, lines)) <= width
+    assert len(lines) < height
+    rows = [line for line in lines if "demo-session-" in line]
+    assert len(rows) >= least
+    assert [row for row in rows if "below_threshold" not in row or "PASS" not in row or "0.100" not in row] == []
+
+
+def test_an_interrupted_demo_shows_the_counts_so_far() -> None:
+    out = io.StringIO()
+    show_totals({"records sent": 12, "sessions": 3}, Console(file=out, width=80), seed=1, as_json=False)
+    assert [line.strip("│ ").split("│") for line in out.getvalue().splitlines() if "records sent" in line] == [
+        ["records sent ", "       12"]
+    ]
+    assert "sessions" in out.getvalue()
