@@ -94,7 +94,7 @@ def test_scores_are_printed_by_time_with_the_threshold_that_a_failed_score_needs
         (["--since", "2026-01-31T12:00Z"], {"a low", "a gate", "a none"}),
         (["--since", "2026-01-31T12:00Z", "--session", "b"], set()),
     ],
-    ids=" ".join,
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )
 def test_a_filter_selects_scores(options: Sequence[str], expected: set[str], servers: str, show: Show) -> None:
     put_scores(servers, [make_score("b", rationale="b low")], at=NOW - timedelta(days=1))
