@@ -157,7 +157,7 @@ def test_a_mended_dead_letter_is_sent_once_with_its_new_value(dlq: Dlq, tmp_path
     for ended in (first, second):
         assert (ended.code, ended.err) == (1, UNCHANGED)
     assert first.out.decode() == "2 dead letters sent: 2 to traceweir.invocations; 1 cannot be sent\n"
-    assert second.out.decode().startswith("0 dead letters sent; 2 were replayed before")
+    assert second.out.decode().startswith("0 dead letters sent; 2 replayed before")
     sent = {row.key(): json.loads(row.value())["session_id"] for row in rows(dlq, "invocations")}
     assert sent == {b"key 0": "s0", b"key 1": True, b"key 3": 3}
     assert sent[b"key 1"] is True

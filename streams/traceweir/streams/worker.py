@@ -67,8 +67,6 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         StateDirectoryError: the state directory is in use, or holds other data.
     """
     log_to_stderr(settings.log_level)
-    if "score" in stages:
-        log.info("%s", criteria_text(plan, None if config is None else str(config)))
     if plan.judged and "score" in stages:
         check_judge()
     embedded = is_embedded(reach(settings))
@@ -83,6 +81,8 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
     transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
     if transactions and (problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS)):
         raise NotReadyError("\n".join(problems))
+    if "score" in stages:
+        log.info("%s", criteria_text(plan, None if config is None else str(config)))
     port = bind(settings.web_host, settings.web_port)
     folder, application = state_folder(settings, stages), application_id(settings.topic_prefix, stages)
     with claimed(folder, application, settings.partitions):

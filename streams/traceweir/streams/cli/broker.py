@@ -38,11 +38,11 @@ def run_broker(*, as_json: bool) -> None:
         topics = create_topics(settings)
         if topics.wrong:
             raise NotReadyError("\n".join(topics.wrong))
+        complain(NOTICE)
         if as_json:
             about = {"bootstrap_servers": broker.bootstrap_servers, "partitions": PARTITIONS, "topics": topics.created}
             sys.stdout.write(orjson.dumps(about).decode() + "\n")
         else:
             sys.stdout.write(f"export {VARIABLE}={broker.bootstrap_servers}\n")
         sys.stdout.flush()
-        complain(NOTICE)
         threading.Event().wait()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 
 from traceweir.streams.cli.dlq_output import replay_letters
 from traceweir.streams.cli.errors import FAILED
-from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.terminal import complain, mute_clients
 from traceweir.streams.dead_letters.mending import export_line, read_mended
 from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, Wanted
@@ -24,8 +23,7 @@ def export_letters(settings: Settings, wanted: Wanted) -> int:
         KafkaUnreachableError: no broker answers.
         DeadLettersError: the topic is missing or wrong or cannot be read.
     """
-    for name in ("aiokafka", "asyncio"):  # the errors already report their messages
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    mute_clients()
     return asyncio.run(_export(settings, wanted))
 
 

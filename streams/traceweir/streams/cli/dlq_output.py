@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
-import logging
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from traceweir.schemas.figures import counted
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.rows import line_of, print_rows
 from traceweir.streams.cli.rows import write_line as _write
-from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.cli.times import iso_time as _iso_time
 from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, Found, LetterId, Wanted
@@ -36,7 +35,7 @@ def list_letters_matching(
         KafkaUnreachableError: no broker answers.
         DeadLettersError: the topic is missing or wrong or cannot be read.
     """
-    _quiet()
+    mute_clients()
     asyncio.run(_list(settings, wanted, open_only, limit, as_json))
 
 
@@ -47,7 +46,7 @@ def show_letter(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
         KafkaUnreachableError: no broker answers.
         DeadLettersError: the topic is missing or wrong or cannot be read.
     """
-    _quiet()
+    mute_clients()
     found = asyncio.run(_find(settings, letter_id, whole=raw))
     if found is None:
         complain(_missing(settings, letter_id))
@@ -87,7 +86,7 @@ def replay_letters(
         DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers
             stopped answering.
     """
-    _quiet()
+    mute_clients()
     return asyncio.run(_replay(settings, wanted, again, dry_run, as_json, mended))
 
 
@@ -262,9 +261,3 @@ def _text(content: bytes) -> str:
 
 def _missing(settings: Settings, letter_id: LetterId) -> str:
     return f"{settings.topic_prefix}dead-letters has no dead letter {letter_id}; `traceweir dlq list` lists all dead letters"
-
-
-def _quiet() -> None:
-    # The errors already report these messages: a fenced producer leaves futures whose exceptions are never retrieved.
-    for name in ("aiokafka", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)

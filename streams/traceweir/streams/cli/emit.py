@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from rich.text import Text
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED
-from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.emit import emit
 from traceweir.streams.formats.files import open_input, read_input
 from traceweir.streams.formats.registry import input_format
@@ -33,7 +32,7 @@ def emit_file(path: str, format_name: str, task_domain: str) -> int:
         EmitError: a topic is missing or wrong, or the brokers stopped answering.
     """
     settings = load_settings()
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the errors above already report its messages
+    mute_clients()
     with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
         documents = read_input(
             stream,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from traceweir.streams.cli.errors import FAILED
-from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.clock import utc_now
 from traceweir.streams.evals.configs import clashing, criteria_for
 from traceweir.streams.evals.evaluate import beside
@@ -116,7 +115,7 @@ def _recorded(
         return [read_recordings(sessions, wanted)] * len(files)
     from traceweir.streams.evals.kafka_sessions import read_sessions
 
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the errors already report its messages
+    mute_clients()
     found = asyncio.run(read_sessions(settings, wanted))
     return [{name: [run] for name, run in found.items()}] * len(files)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,10 +101,11 @@ def _recorded(session_id: str, sessions: Sequence[str]) -> Recording | None:
 
     if sessions:
         return next(iter(read_recordings(sessions, frozenset([session_id])).get(session_id, ())), None)
+    from traceweir.streams.cli.terminal import mute_clients
     from traceweir.streams.evals.kafka_sessions import read_sessions
     from traceweir.streams.settings import load_settings
 
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the errors already report its messages
+    mute_clients()
     return asyncio.run(read_sessions(load_settings(), [session_id])).get(session_id)
 
 

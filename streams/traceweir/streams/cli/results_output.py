@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import logging
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +15,7 @@ from traceweir.scorers.databricks_names import short_name
 from traceweir.scorers.spelling import did_you_mean
 from traceweir.streams.cli.rows import line_of, print_rows, write_line
 from traceweir.streams.cli.score_cells import reason_of, status_of, subject_of, value_of
-from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.cli.times import iso_time
 from traceweir.streams.evals.writing import whole_file
 from traceweir.streams.formats.documents import InputError
@@ -35,7 +34,7 @@ def show_results(settings: Settings, wanted: Wanted, *, limit: int | None, follo
         ResultsError: the topic is missing or wrong or cannot be read.
         KeyboardInterrupt: Ctrl-C ended the command.
     """
-    _quiet()
+    mute_clients()
     asyncio.run(_show(settings, wanted, limit, follow, as_json))
 
 
@@ -47,7 +46,7 @@ def export_results(settings: Settings, wanted: Wanted, file: Path) -> None:
         KafkaUnreachableError: no broker answers.
         ResultsError: the topic is missing or wrong or cannot be read.
     """
-    _quiet()
+    mute_clients()
     with whole_file(file) as stream, _table(stream, file) as table:
         rows = asyncio.run(_export(settings, wanted, table))
     complain(f"{file}: {counted(rows, 'row')}")
@@ -186,7 +185,3 @@ def _json_character(character: str) -> str:
     if code < 0x10000:
         return f"\\u{code:04x}"
     return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code - 0x10000 & 0x3FF):04x}"
-
-
-def _quiet() -> None:
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the errors already report its messages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -26,6 +27,15 @@ def complain(message: str) -> None:
     with suppress(OSError):
         for line in message.splitlines():
             stderr.print(Text(printable(line, _LONGEST)))
+
+
+def mute_clients() -> None:
+    """Drops the log lines of Kafka's client and of asyncio: the errors of a command report the same messages.
+
+    asyncio logs the futures of a fenced producer, whose exceptions are never retrieved.
+    """
+    for name in ("aiokafka", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager
