@@ -146,7 +146,7 @@ def test_a_mended_dead_letter_is_sent_once_with_its_new_value(dlq: Dlq, tmp_path
     assert dlq("replay", "3:0").code == 0
 
     exported = dlq("export", "--reason", "invalid")
-    assert (exported.code, exported.err) == (0, "1 dead letters were replayed before and are not exported\n")
+    assert (exported.code, exported.err) == (0, "not exported, because replayed before: 1 dead letter\n")
     lines = exported.lines
     lines[0]["value"]["session_id"], lines[1]["value"]["session_id"] = "s0", True  # true is not 1
     file = tmp_path / "letters.jsonl"

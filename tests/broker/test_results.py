@@ -151,6 +151,15 @@ def test_hostile_text_is_escaped_and_a_forged_record_is_counted(servers: str, sh
     assert ended.err == "traceweir.results: 5 records omitted, because not a score\n"
 
 
+def test_a_forged_record_hides_no_score(servers: str, show: Show) -> None:
+    true = make_score("a")
+    other_session = make_score("b", revision=9).model_copy(update={"result_id": true.result_id})
+    no_score = true.wire().replace(b'"level":"session"', b'"level":"?"').replace(b'"revision":0', b'"revision":9')
+    put_scores(servers, [true, other_session, no_score])
+
+    assert [line.split("  ")[1] for line in show().out.splitlines()] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("scores", "options", "said"),
     [

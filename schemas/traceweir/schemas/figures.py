@@ -43,6 +43,10 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 def _rounded(value: float) -> str:
     size = abs(value)
+    if 99.9995 <= size < 100:
+        return f"{round(value):d}"
+    if value == 0:
+        return "0.000"
     if size >= 1e15 or 0 < size < 0.0005:
         return f"{value:.3g}"
     return f"{value:.3f}" if size < 100 else f"{value:,.0f}"

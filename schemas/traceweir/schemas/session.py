@@ -35,7 +35,7 @@ class Session(WireModel):
     revision: Annotated[Count, Field(lt=MOST_REVISIONS)]
     """Number of the revision, from 0; a late record gives a further revision."""
     closed_because: Closed
-    """Why the segment closed: its end, no record for a while, or its size."""
+    """Why the segment closed: its end, no record for a while, its size, or too many open sessions in its partition."""
     first_record_at: Timestamp
     """Timestamp of the first record."""
     last_record_at: Timestamp

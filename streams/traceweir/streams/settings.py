@@ -159,7 +159,7 @@ class Settings(BaseSettings):
     one before, at most until the grace ends."""
     partition_max_open_sessions: Count = 100_000
     """Number of open sessions of one partition, 1 or more. One more session closes the session that was due to close
-    first, which is the session without an event for the longest time, with `session_limit`. An open session takes 1
+    first, with `session_limit`. An open session takes 1
     to 4 kB of memory."""
     partition_max_closed_sessions: Count = 1_000_000
     """Number of closed sessions that a partition remembers, 1 or more. One more closed session makes the worker forget

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
+import pytest
 from tests.support.paths import ROOT
+from tests.support.results import make_score
 
 from traceweir.schemas.score import Cost, Score
-from traceweir.streams.results.table import COLUMNS
+from traceweir.streams.results.reader import FoundScore
+from traceweir.streams.results.table import COLUMNS, csv_table
 
+TEXTS = ["session_id", "invocation_id", "trace_id", "rationale"]
 PAGE = ROOT / "docs" / "results.md"
 
 
 def test_every_field_of_a_score_has_a_column() -> None:
     fields = {*Score.model_fields} - {"cost"} | {f"cost_{name}" for name in Cost.model_fields}
     assert {column.name for column in COLUMNS} == fields | {"written_at", "partition", "offset"}
+
+
+@pytest.mark.parametrize("hostile", ["a\r=1+1", "a\n=1+1", 'a",=1+1', "\r\n=1", "=1+1"])
+def test_a_cell_with_line_breaks_and_quotes_is_one_cell_of_one_row(hostile: str) -> None:
+    score = make_score().model_copy(update=dict.fromkeys(TEXTS, hostile))
+    stream = io.BytesIO()
+    with csv_table(stream) as table:
+        table.add(FoundScore(0, 0, 0, score, score.wire()))
+
+    header, row = csv.reader(io.StringIO(stream.getvalue().decode(), newline=""))
+    cells = dict(zip(header, row, strict=True))
+    assert {cells[name].removeprefix("'") for name in TEXTS} == {hostile}
 
 
 def test_the_page_documents_every_column_with_its_type_in_order() -> None:

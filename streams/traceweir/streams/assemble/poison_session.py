@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.assemble.open_session import OpenSession
 from traceweir.streams.assemble.session_rows import TRACE, split, unpack
@@ -17,13 +21,28 @@ def dead_letters(session: OpenSession, read: Read, topics: Topics, partition: in
     """Returns a dead letter for each record of a session, with the whole value and the session id as the key.
 
     The value is whole also above 64 kB, because a replay cannot find the record on its topic without an offset. A chunk
-    that is missing from the table is left out: it can be the reason why the session cannot be closed.
+    that is missing from the table or damaged is left out from its damage on: it can be the reason why the session cannot
+    be closed.
     """
     rows = [read(session.key(number)) for number in range(session.sealed)]
-    bodies = [split(row)[1] for row in rows if row is not None]
+    bodies = [body for row in rows if row is not None for body in _bodies(row)]
     letters = []
-    for kind, _, raw in unpack(b"".join([*bodies, session.tail, *session.new])):
-        topic = topics.traces if kind == TRACE else topics.invocations
-        about = DeadLetter(why.reason, why.detail, "assemble", topic, partition, _UNKNOWN_OFFSET, session.id, None)
-        letters.append(Output(topics.dead_letters, partition, session.id, raw, about.wire_headers()))
+    for body in [*bodies, b"".join([session.tail, *session.new])]:
+        for kind, raw in _entries(body):
+            topic = topics.traces if kind == TRACE else topics.invocations
+            about = DeadLetter(why.reason, why.detail, "assemble", topic, partition, _UNKNOWN_OFFSET, session.id, None)
+            letters.append(Output(topics.dead_letters, partition, session.id, raw, about.wire_headers()))
     return letters
+
+
+def _bodies(row: bytes) -> list[bytes]:
+    try:
+        return [split(row)[1]]
+    except (ValueError, struct.error):
+        return []
+
+
+def _entries(body: bytes) -> Iterator[tuple[bytes, bytes]]:
+    with suppress(struct.error):
+        for kind, _, raw in unpack(body):
+            yield kind, raw

@@ -91,7 +91,8 @@ class AssembleStage:
         self._next[topic] = records[-1].offset + 1
         opened, dirty, closing = self._open, self._dirty, self._closing
         idle_gap, max_events, max_bytes = closing.idle_gap_ms, closing.max_events, closing.max_bytes
-        latest, horizon = self._watermark.now + closing.max_future_ms, self._watermark.at - closing.guard_ms
+        now = self._watermark.now
+        latest, horizon = now + closing.max_future_ms, self._watermark.at - closing.guard_ms
         traces, strays = topic == self._topics.traces, topic == self._topics.strays
         high, used, joined = self._watermark.high.get(topic, 0), None, 0
         for record in records:
@@ -99,7 +100,7 @@ class AssembleStage:
                 timestamp = record.timestamp
                 if timestamp > latest:
                     self._refuse_future(f"the record's timestamp {timestamp}")
-                if timestamp > high:
+                if high < timestamp <= now:
                     high = timestamp
                 value = record.value
                 if not value or record.headers or len(value) > max_bytes or len(record.key or b"") > KEPT_BYTES:

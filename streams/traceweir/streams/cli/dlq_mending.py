@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from traceweir.schemas.figures import counted
 from traceweir.streams.cli.dlq_output import replay_letters
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, mute_clients
@@ -47,7 +48,7 @@ async def _export(settings: Settings, wanted: Wanted) -> int:
                 f"{found.id} is not exported: only the first {kept} are kept, and {place} no longer has the record"
             )
     if replayed:
-        complain(f"{replayed} dead letters were replayed before and are not exported")
+        complain(f"not exported, because replayed before: {counted(replayed, 'dead letter')}")
     elif not (exported or failed or missing):
         complain("no dead letters match, so nothing is exported")
     for letter_id in sorted(missing):

@@ -144,7 +144,7 @@ def _nothing(results: Results, wanted: Wanted) -> str:
     if results.is_empty and wanted.session_id is None:
         return f"{results.topic} has no scores: a worker writes scores when a session closes"
     unknown = sorted(wanted.metrics - results.metrics)
-    if unknown and results.metrics:
+    if unknown and results.metrics and wanted.since_ms is None and wanted.session_id is None:
         known = {short_name(name) for name in results.metrics}
         return f"no score has the metric {unknown[0]!r}; {did_you_mean(unknown[0], known)}"
     return "no scores match"

@@ -16,7 +16,7 @@ from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 ANSWER_WITHIN_S = 5.0
 """Time limit in seconds for a connection, and for an answer that does not wait for other members or for records."""
 FETCH_WITHIN_S = 30.0
-"""Time limit in seconds for the records of a fetch, which can be 50 MB over a slow network."""
+"""Time limit in seconds for the records of a fetch, which can be 50 MB, and for an answer that waits behind them."""
 
 
 def limit_answers(consumer: Any) -> None:
@@ -34,7 +34,10 @@ def limit_answers(consumer: Any) -> None:
             if isinstance(request, JoinGroupRequest | SyncGroupRequest):
                 connection._request_timeout = join_within_s
             else:
-                connection._request_timeout = FETCH_WITHIN_S if isinstance(request, FetchRequest) else ANSWER_WITHIN_S
+                # A broker answers the requests of a connection in their order, so an answer can wait behind a fetch.
+                behind = [waiting for _, waiting, _ in connection._requests if waiting.API_KEY == FetchRequest.API_KEY]
+                is_fetch = isinstance(request, FetchRequest)
+                connection._request_timeout = FETCH_WITHIN_S if is_fetch or behind else ANSWER_WITHIN_S
             return send(request, expect_response)
 
         connection.send = send_within_limit

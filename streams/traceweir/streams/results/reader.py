@@ -95,8 +95,6 @@ class Results:
         self._wanted = wanted
         self.foreign = 0
         """Number of records read that are not scores that this version can read."""
-        self.replaced = 0
-        """Number of selected scores that a later revision or attempt has replaced."""
         self.metrics: set[str] = set()
         """Some metrics of the scores that were read, whatever the filter selects."""
 
@@ -131,8 +129,7 @@ class Results:
                 found = self._found(record)
                 if found is None:
                     continue
-                if latest and _version(found.score) < latest.get(_short(found.score.result_id), (0, 0)):
-                    self.replaced += 1
+                if latest and _version(found.score) < latest.get(_identity(found.score), (0, 0)):
                     continue
                 yield found
 
@@ -160,7 +157,11 @@ class Results:
                 continue
             if self._wanted.session_id not in (None, outline.session_id):
                 continue
-            name = _short(outline.result_id)
+            try:
+                Score.model_validate_json(record.value)
+            except ValueError:  # a forged record must not hide a score
+                continue
+            name = _identity(outline)
             latest[name] = max(version, latest.get(name, version))
             if len(latest) > MAX_CORRECTED:
                 raise ResultsError(
@@ -198,9 +199,13 @@ def _version(score: Score | Outline) -> tuple[int, int]:
     return score.revision, score.attempt
 
 
-def _short(result_id: str) -> bytes:
-    """Returns 16 bytes for an id of any length, so that a forged id takes no more memory."""
-    return hashlib.blake2b(result_id.encode(errors="surrogatepass"), digest_size=16).digest()
+def _identity(score: Score | Outline) -> bytes:
+    """Returns 16 bytes for the result of a session; ids can have any length.
+
+    The session is a part of it, so that a forged record of another session cannot hide a score.
+    """
+    name = f"{score.session_id}\x1f{score.result_id}"
+    return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _key(session_id: str) -> bytes:

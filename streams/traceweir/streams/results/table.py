@@ -148,7 +148,7 @@ def row_of(found: FoundScore) -> tuple[Any, ...]:
 
 class _Csv:
     def __init__(self, stream: io.TextIOWrapper) -> None:
-        self._writer = csv.writer(stream, lineterminator="\n")
+        self._writer = csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator="\n")
         self._writer.writerow([column.name for column in COLUMNS])
 
     def add(self, found: FoundScore) -> None:

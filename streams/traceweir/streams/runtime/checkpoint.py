@@ -33,7 +33,7 @@ from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRe
 from traceweir.streams.runtime.delivery import Delivery
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
-from traceweir.streams.runtime.suspects import StageFailed
+from traceweir.streams.runtime.suspects import StageFailed, describe
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.stages.base import End, Output, Record, StageSpec
 
@@ -223,7 +223,7 @@ class Checkpoints:
         words = in_words(error)
         log.error(
             "the process ends after a failure: %s",
-            words or f"{type(error).__name__}: {error}",
+            words or describe(error),
             extra={LAST_WORD: words is not None},
         )
         hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])  # Faust's own stop can hang
@@ -357,6 +357,8 @@ class Checkpoints:
         failed = None
         async with lane.lock:
             if lane.dead:
+                if last and self.lanes.get(lane.number) is lane:
+                    self.not_committed.append(lane.number)
                 return
             try:
                 await self._commit(lane, last)
@@ -374,7 +376,9 @@ class Checkpoints:
         if last:
             self.not_committed.append(lane.number)
             log.warning(
-                "partition %d: %s; its last checkpoint is not sent, and its records are read again", lane.number, failed
+                "partition %d: %s; its last checkpoint is not sent, and its records are read again",
+                lane.number,
+                failed.for_log,
             )
         else:
             await self._isolate(lane, failed)
@@ -400,7 +404,9 @@ class Checkpoints:
                 suspects = lane.suspects.after(failed)
                 lane.drop()
                 log.warning(
-                    "partition %d: %s; it starts again from its last checkpoint and isolates the cause", number, failed
+                    "partition %d: %s; it starts again from its last checkpoint and isolates the cause",
+                    number,
+                    failed.for_log,
                 )
                 again = Lane(number, self._specs, self._table, lane.beginnings, seconds_now(), suspects)
             except Exception as error:  # noqa: BLE001  # the lane cannot be built, so the partition has no owner

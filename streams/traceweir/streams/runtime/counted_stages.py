@@ -11,10 +11,16 @@ from traceweir.streams.stages.base import Stage
 class CountedStages:
     """Computes how the counters of a partition's stages have changed. A stage without `counters` has none."""
 
-    def __init__(self, stages: Mapping[str, Stage]) -> None:
-        """Starts with the present counts of the stages, by the name of each stage."""
-        self._stages = stages
-        self._before: Counter[str] = self._now()
+    def __init__(self) -> None:
+        self._stages: dict[str, Stage] = {}
+        self._before: Counter[str] = Counter()
+
+    def add(self, name: str, stage: Stage) -> None:
+        """Adds a stage, or replaces the stage with this name; its present counts are no change."""
+        self._stages[name] = stage
+        now = self._now()
+        kept = {key: n for key, n in self._before.items() if not key.startswith(f"{name}.")}
+        self._before = Counter(kept | {key: n for key, n in now.items() if key.startswith(f"{name}.")})
 
     def changes(self) -> Counter[str]:
         """Returns the changes since the last call, under the keys `stage.counter`."""

@@ -100,11 +100,11 @@ class Lane:
         self._format = int(rows.get(FORMAT_ROW, b"0"))
         check_format(self._format or 1, f"the state of partition {number}, in {table.changelog},")
         shares = _shares(rows)
+        self.counted = CountedStages()
         for spec in specs:
             stage = self.stages[spec.name] = self._load(spec, table, shares.get(spec.name.encode(), {}), now)
             inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
-        self.counted = CountedStages(self.stages)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
@@ -117,10 +117,14 @@ class Lane:
         while True:
             stage = spec.new(self.number, _reader(table, self.number, spec.name.encode() + b"/"), self.wake.set)
             stage.load(rows)
+            self.counted.add(spec.name, stage)  # before sessions are set aside: their dead letters count as changes
             for session, why in self.suspects.poison_sessions(spec.name).items():
                 if isinstance(stage, SetsSessionsAside):
                     log.warning(
-                        "partition %d: the records of a session become dead letters, because %s", self.number, why
+                        "partition %d: the records of a session become dead letters, because the stage %s raised twice on "
+                        "that session alone",
+                        self.number,
+                        spec.name,
                     )
                     stage.set_aside(session, RecordRejected("poison", why))
             try:

@@ -41,6 +41,8 @@ class StageFailed(Exception):  # noqa: N818  # an outcome that the caller handle
         session: bytes | None = None,
     ) -> None:
         super().__init__(f"the stage {stage} raised {describe(error)}")
+        self.for_log = f"the stage {stage} raised {type_and_place(error)}"
+        """The message without that of the exception, which can quote a record."""
         self.stage, self.error, self.records, self.count, self.named = stage, error, records, count, named
         self.session = session
 
@@ -151,6 +153,18 @@ def describe(error: BaseException) -> str:
     >>> describe(KeyError("a" + chr(27)))
     "KeyError: 'a\\\\x1b'"
     """
+    return printable(f"{type(error).__name__}: {error}", DETAIL_CHARS) + _place(error)
+
+
+def type_and_place(error: BaseException) -> str:
+    """Returns type and place of an exception, for logs: its message can quote a record.
+
+    >>> type_and_place(KeyError("a secret"))
+    'KeyError'
+    """
+    return type(error).__name__ + _place(error)
+
+
+def _place(error: BaseException) -> str:
     frames = extract_tb(error.__traceback__)
-    place = f" ({frames[-1].name}, line {frames[-1].lineno})" if frames else ""
-    return printable(f"{type(error).__name__}: {error}", DETAIL_CHARS) + place
+    return f" ({frames[-1].name}, line {frames[-1].lineno})" if frames else ""

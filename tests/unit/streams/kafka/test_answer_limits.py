@@ -20,6 +20,10 @@ class Connection:
 
     def __init__(self, request_timeout_ms: int) -> None:
         self._request_timeout = request_timeout_ms / 1000
+        self._requests: list[tuple[int, object, object]] = []
+
+    def waiting(self) -> list[tuple[int, object, object]]:
+        return self._requests
 
     def send(self, request: object, expect_response: bool = True) -> float:
         return self._request_timeout
@@ -67,6 +71,15 @@ def request(kind: type[Any]) -> object:
 async def test_only_a_join_can_take_as_long_as_a_join(kind: type[Any], limit_s: float, client: Client) -> None:
     assert await client.send(1, request(JoinGroupRequest)) == JOIN_WITHIN_S
     assert [await client.send(1, request(kind)) for _ in range(3)] == [limit_s] * 3
+
+
+async def test_an_answer_that_waits_behind_a_fetch_has_the_time_of_the_fetch(client: Client) -> None:
+    await client.send(1, request(MetadataRequest))
+    waiting = client.connections[1].waiting()
+    waiting.append((7, request(FetchRequest), None))
+    assert await client.send(1, request(MetadataRequest)) == FETCH_WITHIN_S
+    waiting.clear()
+    assert await client.send(1, request(MetadataRequest)) == ANSWER_WITHIN_S
 
 
 async def test_a_node_that_cannot_be_reached_has_no_connection(client: Client) -> None:

@@ -107,7 +107,9 @@ class Counting(Listing):
 
 def test_only_changes_since_the_last_call_count() -> None:
     counting = Counting()
-    counted = CountedStages({"assemble": counting, "without counters": Listing()})
+    counted = CountedStages()
+    counted.add("assemble", counting)
+    counted.add("without counters", Listing())
     assert counted.changes() == {}
     counting.counters.update({"consumed": 5, "opened": 1})
     counting.counters["closed"] -= 1  # a session was opened again before its close was committed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 from unittest.mock import AsyncMock
@@ -113,6 +114,7 @@ class Closing(Listing):
     def __init__(self) -> None:
         super().__init__()
         self.aside: list[tuple[bytes, str]] = []
+        self.counters: Counter[str] = Counter()
 
     def tick(self, now: float, behind: Collection[str]) -> None:
         if self.applied and not self.aside:
@@ -121,6 +123,7 @@ class Closing(Listing):
 
     def set_aside(self, session: bytes, why: RecordRejected) -> None:
         self.aside.append((session, why.detail))
+        self.counters[f"dead_lettered.{why.reason}"] += 1
 
 
 async def test_a_session_on_which_a_tick_raises_is_set_aside_and_nothing_is_committed_before(
@@ -129,6 +132,8 @@ async def test_a_session_on_which_a_tick_raises_is_set_aside_and_nothing_is_comm
     found, delivery, built = await owning_one(Closing, monkeypatch)
     seconds = itertools.count(1_000.0)
     monkeypatch.setattr(checkpoint, "seconds_now", lambda: next(seconds))
+    counted: Counter[str] = Counter()
+    found.committed = (lambda counts, _: counted.update(counts),)
     log = records("a", 1, 2, 3)
     for _ in range(10):  # fetches; a checkpoint ends between two of them
         if unread := log[found.lanes[0].position["a"] :]:
@@ -144,6 +149,7 @@ async def test_a_session_on_which_a_tick_raises_is_set_aside_and_nothing_is_comm
     ]
     assert found.problems == []
     assert [json.loads(dict(rows)[OFFSETS])["a"] for rows, _, _ in delivery.sent] == [1, 2, 3]
+    assert counted == {"one.dead_lettered.poison": 1}
 
 
 async def isolating_during_a_checkpoint(
