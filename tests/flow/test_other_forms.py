@@ -79,3 +79,16 @@ async def test_an_event_without_a_clear_meaning_is_a_dead_letter(value: bytes, d
     assert (letter.reason, letter.value) == ("invalid", value)
     assert letter.detail.startswith(detail)
     assert len(flow.sessions()) == 1
+
+
+async def test_an_event_that_grows_beyond_the_limit_in_the_schemas_form_is_a_dead_letter() -> None:
+    numbers = b"[" + b",".join([b"1e15"] * 100_000) + b"]"
+    value = orjson.dumps(event("tool.called", invocation_id=None, args={"n": "?"})).replace(b'"?"', numbers)
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, value, b"s")
+    flow.send(TOPICS.invocations, event("session.ended"), b"s")
+    await flow.finish()
+
+    (letter,) = flow.dead_letters()
+    assert (letter.reason, len(value) < 800_000) == ("too_large", True)
+    assert [len(session["events"]) for session in flow.sessions()] == [1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.figures import threshold_figure
 from traceweir.schemas.mlflow_identity import SESSION
 from traceweir.schemas.score import Score
 
@@ -64,8 +65,10 @@ def _metadata(score: Score) -> JsonObject:
         "traceweir.config_digest": score.config_digest,
         "traceweir.occurred_at": _timestamp(score.occurred_at),
     }
+    if score.started_at is not None:
+        found["traceweir.started_at"] = _timestamp(score.started_at)
     if score.threshold is not None:
-        found["traceweir.threshold"] = f"{score.threshold:g}"
+        found["traceweir.threshold"] = threshold_figure(score.threshold)
     if score.level == "session":
         found[SESSION] = score.session_id
     if score.cost.input_tokens or score.cost.output_tokens:

@@ -1,11 +1,12 @@
 """Rewrites what senders write in another form than the schema's, where the form has only one meaning.
 
-The forms are `null` for an absent id, a text for a message, and a number for a time. The schemas stay strict, and a
-document in the schema's form is never changed, so that only documents that would be rejected pay for the rewriting.
+The forms are `null` for an absent id, a text for a message, and a number for a time. The schemas stay strict, and only
+documents with one of these forms pay for the rewriting.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -37,6 +38,10 @@ _IN_TURN = {
     "finalResponse": _MODEL,
 }
 """The keys of messages, with the role of a message that is only a text."""
+_EXPONENT = re.compile(re.escape(orjson.dumps(1e18).strip(b"0123456789")))
+"""How orjson writes an exponent: integers of more than 64 bits are read as floats and written with one."""
+_LONG = re.compile(rb"\d{19}")
+"""An integer has to have this many digits to exceed 64 bits."""
 
 
 def time_since_1970(number: float) -> datetime:
@@ -69,10 +74,10 @@ def read_event(value: bytes) -> InvocationEvent:
     try:
         return EVENT.validate_json(value)
     except ValidationError:
-        rewritten = event_in_schema_form(_parsed(value))
+        rewritten = rewritten_json(event_in_schema_form(_parsed(value)), value)
         if rewritten is None:
             raise
-    return EVENT.validate_json(orjson.dumps(rewritten))
+    return EVENT.validate_json(rewritten)
 
 
 def read_reference(value: bytes) -> Reference:
@@ -84,10 +89,33 @@ def read_reference(value: bytes) -> Reference:
     try:
         return Reference.model_validate_json(value)
     except ValidationError:
-        rewritten = turn_in_schema_form(_parsed(value))
+        rewritten = rewritten_json(turn_in_schema_form(_parsed(value)), value)
         if rewritten is None:
             raise
-    return Reference.model_validate_json(orjson.dumps(rewritten))
+    return Reference.model_validate_json(rewritten)
+
+
+def rewritten_json(document: JsonObject | None, original: bytes) -> bytes | None:
+    """Returns the JSON of a rewritten document.
+
+    The result is None if no document is given, if the document is nested too deeply, or if a number would lose digits.
+
+    Args:
+        document: The document in the form of the schema.
+        original: The bytes that the sender wrote.
+    """
+    if document is None:
+        return None
+    try:
+        rewritten = orjson.dumps(document)
+    except orjson.JSONEncodeError:  # orjson reads deeper documents than it writes
+        return None
+    return None if loses_digits(rewritten, original) else rewritten
+
+
+def loses_digits(written: bytes, original: bytes) -> bool:
+    """Returns whether JSON that orjson read and wrote again can have an integer with fewer digits than the original."""
+    return _EXPONENT.search(written) is not None and _LONG.search(original) is not None
 
 
 def _parsed(value: bytes) -> JsonValue:
@@ -113,7 +141,7 @@ def event_in_schema_form(document: JsonValue) -> JsonObject | None:
     time = document.get("occurred_at")
     if isinstance(time, int | float) and not isinstance(time, bool):
         try:
-            found = (found or document) | {"occurred_at": time_since_1970(time).isoformat()}
+            found = (found or document) | {"occurred_at": time_since_1970(time).isoformat().replace("+00:00", "Z")}
         except ValueError as error:
             raise ValueError(f"occurred_at: {error}") from None
     for key in ("reference", "invocation"):

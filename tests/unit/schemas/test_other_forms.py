@@ -78,5 +78,12 @@ def test_a_reference_can_have_a_text_as_its_final_response() -> None:
     found = read_reference(b'{"reference_id": "r", "final_response": "Hello.", "app_name": null}')
     assert found.final_response is not None
     assert found.final_response.model_dump(exclude_none=True) == ANSWER
+    for unusable in (b"7", b"[" * 300 + b"]" * 300):
+        with pytest.raises(ValidationError):
+            read_reference(b'{"final_response": ' + unusable + b"}")
+
+
+@pytest.mark.parametrize("beside", [b"[" * 300 + b"]" * 300, b"1" * 30], ids=["deep", "long number"])
+def test_a_reference_that_rewriting_would_change_is_refused(beside: bytes) -> None:
     with pytest.raises(ValidationError):
-        read_reference(b'{"final_response": 7}')
+        read_reference(b'{"final_response": "Hello.", "x": ' + beside + b"}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceweir.schemas.figures import threshold_figure
 from traceweir.schemas.text import printable
 from traceweir.scorers.databricks_names import short_name
 from traceweir.scorers.evaluation.metric import Metric
@@ -34,7 +35,7 @@ def criteria_text(plan: Plan, config: str | None) -> str:
 
 def _in_words(metric: Metric) -> str:
     name = printable(short_name(metric.name))
-    words = name if metric.threshold is None else f"{name} >= {metric.threshold:g}"
+    words = name if metric.threshold is None else f"{name} >= {threshold_figure(metric.threshold)}"
     if metric.scorer is None:
         return f"{words} (unsupported: NOT_EVALUATED)"
     if metric.code is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
@@ -14,7 +13,7 @@ from pydantic_core import from_json
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS, explain
 from traceweir.schemas.dead_letter import KEPT_BYTES
 from traceweir.schemas.events import EVENT, TYPES
-from traceweir.schemas.other_forms import event_in_schema_form
+from traceweir.schemas.other_forms import event_in_schema_form, loses_digits, rewritten_json
 from traceweir.schemas.trace import ReasoningTrace, instant, require_short_names
 from traceweir.streams.assemble.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.base import Record, envelope_size
@@ -23,10 +22,6 @@ from traceweir.streams.stages.errors import RecordRejected
 _EVENT = fast_decoder(*TYPES.values())
 _TRACE = fast_decoder(ReasoningTrace)
 
-_EXPONENT = re.compile(re.escape(orjson.dumps(1e18).strip(b"0123456789")))
-"""The exponent that orjson writes for a float beyond the 64-bit integers. A pattern is twice as fast as `in`."""
-_LONG = re.compile(rb"\d{19}")
-"""Matches integers beyond 64 bits, such as -9223372036854775809, which have at least 19 digits."""
 
 _WRAPPED = 8
 """Levels of nesting that the stages can add to a document when they embed it in other documents."""
@@ -131,8 +126,7 @@ def _in_schema_form(value: bytes, parsed: Any) -> bytes | None:
         found = event_in_schema_form(parsed)
     except ValueError as error:
         raise RecordRejected("invalid", str(error)) from None
-    rewritten = None if found is None else orjson.dumps(found)
-    return None if rewritten is None or (_EXPONENT.search(rewritten) and _LONG.search(value)) else rewritten
+    return rewritten_json(found, value)
 
 
 def _validated(validate: Callable[[bytes], Any], value: bytes, parsed: object) -> Any:
@@ -164,7 +158,7 @@ def _content(value: bytes, parsed: object) -> bytes:
     # orjson reads an integer beyond 64 bits as the nearest float, so that different integers can look equal. In this
     # case the function returns the bytes unchanged. orjson writes such a float with an exponent, and a search for the
     # exponent takes a tenth of the time of a search for digits.
-    return value if _EXPONENT.search(canonical) and _LONG.search(value) else canonical
+    return value if loses_digits(canonical, value) else canonical
 
 
 def _loaded(value: bytes) -> Any:

@@ -112,6 +112,12 @@ class AssembleStage:
                     )
                 except InOtherForm as found:
                     value, (session_id, at, identity, ends) = found.value, found.key
+                    if len(value) > max_bytes:  # rewriting writes some numbers with more digits
+                        raise RecordRejected(
+                            "too_large",
+                            f"the record has {len(value)} bytes in the form of the schema; a session can have at most "
+                            f"{max_bytes}",
+                        ) from None
                 if at * 1_000 > latest:
                     self._refuse_future(f"{'metadata.created_at' if is_trace else 'occurred_at'}: {_moment(at)}")
                 session = opened.get(session_id)
@@ -123,7 +129,7 @@ class AssembleStage:
                     or session.count >= max_events
                     or session.bytes + len(value) > max_bytes
                 ):
-                    session = self._place(session, session_id, identity, topic, record)
+                    session = self._place(session, session_id, identity, topic, record, len(value))
                 used = timestamp
                 if session is None:
                     continue
@@ -188,7 +194,7 @@ class AssembleStage:
         """Does nothing, because this stage has no running work."""
 
     def _place(
-        self, session: OpenSession | None, session_id: bytes, identity: bytes, topic: str, record: Record
+        self, session: OpenSession | None, session_id: bytes, identity: bytes, topic: str, record: Record, size: int
     ) -> OpenSession | None:
         """Returns the session that a record joins, or None.
 
@@ -210,7 +216,6 @@ class AssembleStage:
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
             self.counters["duplicate"] += 1
             return None
-        size = len(record.value or b"")
         if session is not None:
             if record.timestamp > session.deadline:
                 self._close(

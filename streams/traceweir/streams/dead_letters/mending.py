@@ -76,7 +76,7 @@ def read_mended(documents: Iterable[Document], source: str) -> Mended:
 
     A line that cannot be used becomes a problem, and reading continues.
     """
-    mended = Mended()
+    mended, twice = Mended(), set[LetterId]()
     for document in documents:
         try:
             letter_id, value = _mended(document.raw)
@@ -85,9 +85,13 @@ def read_mended(documents: Iterable[Document], source: str) -> Mended:
             continue
         if letter_id in mended.values:
             mended.problems.append(
-                f"{source}: document {document.number}: has the id {letter_id} of an earlier document; keep one of them"
+                f"{source}: document {document.number}: has the id {letter_id} of an earlier document, so neither is sent; "
+                "keep one of them"
             )
-        mended.values.setdefault(letter_id, value)
+            twice.add(letter_id)
+        mended.values[letter_id] = value
+    for letter_id in twice:
+        del mended.values[letter_id]
     return mended
 
 

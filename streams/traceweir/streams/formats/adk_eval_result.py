@@ -87,6 +87,8 @@ def _records_of_case(result: JsonValue, document: Document, context: InputContex
         turns = [_turn(actual, expected) for actual, expected in pairs]
     except ValidationError as error:
         raise InputError(f"{case}: {explain(error)}") from None
+    except InputError as error:
+        raise InputError(f"{case}: {error}") from None
     except ValueError as error:
         raise InputError(f"{case}: creation_timestamp: {error}") from None
     session_id = _text(_value(result, "session_id", "sessionId"))
@@ -114,7 +116,10 @@ def _reference(expected: JsonValue) -> Reference | None:
 
 
 def _invocation(value: JsonValue) -> Invocation:
-    return Invocation.model_validate_json(orjson.dumps(value))
+    try:
+        return Invocation.model_validate_json(orjson.dumps(value))
+    except orjson.JSONEncodeError:
+        raise InputError("an invocation is nested too deeply to be read") from None
 
 
 def _text(value: JsonValue) -> str:

@@ -13,7 +13,16 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationError
 
 from traceweir.schemas.base import AdkModel, Identifier, JsonObject, explain
-from traceweir.schemas.invocation import Content, Invocation, InvocationEvents, InvocationStep, Part, TokenUsage
+from traceweir.schemas.invocation import (
+    Content,
+    Invocation,
+    InvocationEvents,
+    InvocationStep,
+    Part,
+    TokenUsage,
+    UsageMetadata,
+    known_sum,
+)
 from traceweir.streams.formats.adk_invocations import AdkConversation, RecordedTurn, conversation_records, moment
 from traceweir.streams.formats.base import (
     AgentRecord,
@@ -46,12 +55,6 @@ class _Actions(AdkModel):
     skip_summarization: bool | None = None
 
 
-class _Usage(AdkModel):
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-
-
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
 
@@ -66,7 +69,8 @@ class _Event(AdkModel):
     actions: _Actions | None = None
     long_running_tool_ids: list[str] | None = None
     grounding_metadata: JsonObject | None = None
-    usage_metadata: _Usage | None = None
+    usage_metadata: UsageMetadata | None = None
+    model_version: str | None = None
 
     @property
     def is_of_user(self) -> bool:
@@ -169,6 +173,12 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
             intermediate_data=InvocationEvents(invocation_events=steps),
             creation_timestamp=(asked or events[0]).timestamp,
             token_usage=_token_usage(events),
+            inference_call_count=sum(
+                event.usage_metadata is not None or event.model_version is not None
+                for event in events
+                if not event.is_of_user
+            )
+            or None,
             latency_seconds=_seconds_between(began, ended) if asked is not None else None,
         ),
         began,
@@ -190,16 +200,9 @@ def _token_usage(events: Iterable[_Event]) -> TokenUsage | None:
     if not reported:
         return None
     return TokenUsage(
-        input_tokens=_sum(usage.prompt_token_count for usage in reported),
-        output_tokens=_sum(
-            count for usage in reported for count in (usage.candidates_token_count, usage.thoughts_token_count)
-        ),
+        input_tokens=known_sum(usage.input_tokens for usage in reported),
+        output_tokens=known_sum(usage.output_tokens for usage in reported),
     )
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
 
 
 def _seconds_between(began: datetime | None, ended: datetime | None) -> float | None:

@@ -295,8 +295,8 @@ def _read(documents: Iterable[Document], context: InputContext) -> Iterator[Docu
 
 
 def _recognizes(found: JsonObject) -> bool:
-    # A row of an evaluation set, which has a request or inputs, can have messages too.
-    return ("messages" in found or "traj" in found) and not ("request" in found or "inputs" in found)
+    # A row of an evaluation set, which has a request, inputs or a trace, can have messages too.
+    return ("messages" in found or "traj" in found) and not {"request", "inputs", "trace"} & found.keys()
 
 
 OPENAI_CHAT = InputFormat(

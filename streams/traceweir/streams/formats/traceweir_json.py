@@ -58,7 +58,8 @@ def _text(value: JsonValue) -> str | None:
 
 def is_trace_or_event(found: JsonObject) -> bool:
     """Returns whether a document is a trace or an event, whatever its other keys."""
-    return "@type" in found or found.get("type") in TYPES
+    kind = found.get("type")
+    return "@type" in found or (isinstance(kind, str) and kind in TYPES)
 
 
 def _reader(context: InputContext) -> RecordsOfObject:

@@ -88,6 +88,17 @@ def test_an_unusable_case_is_reported_and_the_other_cases_are_read() -> None:
     assert "eval_case_results.4: case 'n': document: Input should be an object" in problem
 
 
+def test_a_case_that_is_nested_too_deeply_is_reported_and_the_next_is_read() -> None:
+    deep: Any = "x"
+    for _ in range(300):
+        deep = [deep]
+    (found,) = read_as(
+        ADK_EVAL_RESULT, results(result("deep", (ACTUAL | {"x": deep}, None)), result("good", (ACTUAL, None)))
+    )
+    assert {event.session_id for event in events_of(found)} == {"run of good"}
+    assert "case 'deep': an invocation is nested too deeply to be read" in str(found.problem)
+
+
 def test_a_document_of_another_kind_is_reported() -> None:
     found = read_as(ADK_EVAL_RESULT, {"a": 1}, [1], results())
     assert [str(each.problem) for each in found] == [

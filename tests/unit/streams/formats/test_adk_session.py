@@ -61,6 +61,18 @@ def test_each_invocation_of_a_session_is_an_event_and_the_session_ends(document:
     assert first.invocation.latency_seconds == 2.0
 
 
+def test_tokens_of_tool_results_and_model_calls_are_counted() -> None:
+    usage = {"promptTokenCount": 10, "toolUsePromptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 2}
+    (found,) = invocations(
+        adk_event("user", text("Hi")),
+        adk_event("agent", text("One."), usageMetadata=usage),
+        adk_event("agent", text("Two."), modelVersion="m"),
+    )
+    assert found.token_usage is not None
+    assert found.token_usage.model_dump() == {"input_tokens": 17, "output_tokens": 7}
+    assert found.inference_call_count == 2
+
+
 def test_a_session_that_is_read_again_has_the_same_event_ids() -> None:
     first, longer = read_as(ADK_SESSION, adk_session(*BOOKING["events"][:4]), BOOKING)
     assert events_of(first)[0].event_id == events_of(longer)[0].event_id
