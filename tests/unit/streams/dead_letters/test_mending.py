@@ -52,6 +52,14 @@ def test_a_hostile_text_cannot_move_the_cursor() -> None:
     assert json.loads(line)["value"] == {"a": "\x1b[31m\u009b\u202e"}
 
 
+def test_a_dead_letter_that_is_named_twice_is_not_sent() -> None:
+    found = read('{"id": "0:0", "value": 1}\n{"id": "0:1", "value": 2}\n{"id": "0:0", "value": 3}')
+    assert found.values == {LetterId(0, 1): b"2"}
+    assert found.problems == [
+        "letters.jsonl: document 3: has the id 0:0 of an earlier document, so neither is sent; keep one of them"
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -68,14 +76,6 @@ def test_a_hostile_text_cannot_move_the_cursor() -> None:
         ('{"id": "0:1", "value": 1e999}', "Out of range float values"),
     ],
 )
-def test_a_dead_letter_that_is_named_twice_is_not_sent() -> None:
-    found = read('{"id": "0:0", "value": 1}\n{"id": "0:1", "value": 2}\n{"id": "0:0", "value": 3}')
-    assert found.values == {LetterId(0, 1): b"2"}
-    assert found.problems == [
-        "letters.jsonl: document 3: has the id 0:0 of an earlier document, so neither is sent; keep one of them"
-    ]
-
-
 def test_an_unusable_line_is_reported_and_the_others_are_read(line: str, problem: str) -> None:
     found = read(f'{{"id": "0:0", "value": 1}}\n{line}\n{{"id": "0:2", "value": 3}}')
     assert found.values == {LetterId(0, 0): b"1", LetterId(0, 2): b"3"}
