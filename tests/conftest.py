@@ -1,8 +1,10 @@
 """Fixtures and settings for every test."""
 
+import logging
 import signal
 
 import hypothesis
+import pytest
 from tests.support.command_line import run
 from tests.support.kafka import certificates, embedded_broker, kafka, secured_kafka
 
@@ -15,3 +17,10 @@ hypothesis.settings.load_profile("traceweir")
 # A shell lets its background jobs ignore SIGINT, and processes inherit this: a command under test would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _unmute_clients() -> None:
+    """Undoes what a command of an earlier test did: commands mute the log of Kafka's client for their whole process."""
+    for name in ("aiokafka", "asyncio"):
+        logging.getLogger(name).setLevel(logging.NOTSET)

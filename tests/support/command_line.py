@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -24,8 +23,8 @@ Run = Callable[..., Ended]
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Yields a function that runs a command, on a wide terminal and without `TRACEWEIR_*` variables."""
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Returns a function that runs a command, on a wide terminal and without `TRACEWEIR_*` variables."""
     for name in [name for name in os.environ if name.startswith("TRACEWEIR_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")
@@ -35,8 +34,4 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> I
             main(arguments)
         return Ended(ended.value.code, *capfd.readouterr())
 
-    muted = [logging.getLogger(name) for name in ("aiokafka", "asyncio")]
-    levels = [logger.level for logger in muted]
-    yield run
-    for logger, level in zip(muted, levels, strict=True):  # a command mutes them for its whole process
-        logger.setLevel(level)
+    return run
