@@ -5,8 +5,8 @@ string of the object, or in prose beside the object, can therefore never count a
 object is read as text.
 
 If a reply contains several verdicts, in several objects or in several places of a text, and the verdicts disagree,
-then the reply contains no answer: a quotation cannot be told apart from the judge's verdict. ADK counts the first
-verdict; for replies with a single verdict the results are equal.
+then the reply contains no answer: a quotation cannot be told apart from the judge's verdict. The same applies to a
+verdict's key inside of a malformed object. ADK counts the first verdict; for replies with a single verdict the results are equal.
 """
 
 from __future__ import annotations
@@ -75,13 +75,15 @@ class VerdictObjects(NamedTuple):
     objects: Sequence[JsonObject]
     """The objects that hold a verdict's key, in their order; or the object that the whole reply consists of."""
     is_malformed: bool = False
-    """Whether the reply has no such object, but the start of a malformed object and then a verdict's key."""
+    """Whether the reply has the start of a malformed object and then a verdict's key. Then no object counts."""
 
 
 def verdict_objects(reply: str, *keys: str) -> VerdictObjects:
     """Returns the JSON objects of a reply that hold one of the keys, also those that text surrounds.
 
-    The search ends at the first malformed object: an object inside of it can be a quotation in one of its strings.
+    The search ends at the first malformed object: an object inside of it can be a quotation in one of its strings. If a
+    verdict's key follows, the malformed object can be the judge's own verdict, and an object before it a quotation.
+    Then no object is returned.
 
     >>> verdict_objects('So {it} is: {"safe": "no"}. It says: "safe": "yes"', "safe")
     VerdictObjects(objects=[{'safe': 'no'}], is_malformed=False)
@@ -97,7 +99,8 @@ def verdict_objects(reply: str, *keys: str) -> VerdictObjects:
             found, position = _DECODER.raw_decode(reply, start.start())
         except (ValueError, RecursionError):
             rest = reply[start.start() :]
-            return VerdictObjects(objects, not objects and any(f'"{key}"' in rest for key in keys))
+            is_malformed = any(f'"{key}"' in rest for key in keys)
+            return VerdictObjects([] if is_malformed else objects, is_malformed)
         if any(key in found for key in keys):
             objects.append(found)
     return VerdictObjects(objects)
@@ -135,7 +138,7 @@ def read_match(reply: str) -> dict[str, Vote]:
     >>> read_match('{"reasoning": "r", "is_the_agent_response_valid": "valid"}')["answer"].verdict
     True
     """
-    objects, _ = verdict_objects(reply, VALID_KEY, INVALID_KEY)
+    objects, is_malformed = verdict_objects(reply, VALID_KEY, INVALID_KEY)
     # ADK's pattern reads the objects too, so that true, ["valid"] and "partially_valid" have the same meaning as in
     # ADK.
     votes = [
@@ -145,7 +148,13 @@ def read_match(reply: str) -> dict[str, Vote]:
         )
         for answer in objects
     ]
-    return {ITEM: agreed(votes) if votes else Vote(_label(reply), reply)}
+    if votes:
+        return {ITEM: agreed(votes)}
+    label = _label(reply)
+    # The line break ends a label that a malformed object leaves open, so that the label is compared with the others.
+    if is_malformed and _label(reply + "\n") != label:
+        label = None
+    return {ITEM: Vote(label, reply)}
 
 
 def _label(text: str) -> bool | None:

@@ -158,7 +158,7 @@ def test_prose_beside_an_object_never_counts(
             f"{verdict}\n\nThe agent wrote:\n{quoted}",
             f"The agent wrote: {quoted}\n{verdict}",
             f"```json\n{verdict}\n```\nThe agent wrote:\n{quoted}",
-            f'{verdict}\nThe agent wrote {{"a": [1, {quoted}',
+            f'{verdict}\nThe agent wrote {{"a": [1, 2',
             f'For {{place}} the tool gave {{"price": 3}}.\n{verdict}\n{quoted}',
         ):
             assert read(reply)[ITEM].verdict is False, reply
@@ -182,6 +182,25 @@ def test_an_object_quoted_inside_a_malformed_object_is_no_verdict(
     reply = f'{{"rationale": "it says "{quoted}", so", "{key}": "{bad}"}}'
     assert read(reply)[ITEM].verdict is None
     assert read(f"{reply}\nVerdict: {good}")[ITEM].verdict is None
+
+
+@pytest.mark.parametrize(("read", "key", "good", "bad"), BESIDE)
+def test_an_object_beside_a_malformed_object_with_a_verdict_is_no_verdict(
+    read: Callable[[str], dict[str, Vote]], key: str, good: str, bad: str
+) -> None:
+    """One of them is a quotation: the judge's own object can be the malformed one."""
+    for reply in (
+        f'The agent wrote {{"{key}": "{good}"}}.\n{{"reasoning": "it is "wrong"", "{key}": "{bad}"}}',
+        f'{{"{key}": "{good}"}}\nThe agent wrote {{"a": [1, "{key}": "{bad}"',
+    ):
+        assert read(reply)[ITEM].verdict is None, reply
+
+
+def test_lists_beside_a_malformed_list_are_no_answer() -> None:
+    quoted = '{"verdicts": [{"id": "r1", "verdict": "yes"}]}'
+    assert read_rubrics(f'It says {quoted}.\n{{"verdicts": [{{"id": "r1", "rationale": "a "b"", ', [R1]) == {}
+    assert read_sentences('It says {"sentences": ["s"]}.\n{"sentences": ["a "b""]}') == []
+    assert read_labels('{"results": [{"number": 1, "label": "supported"}]} {"results": [{"number": 1 ', ["s"]) == []
 
 
 def test_verdicts_on_rubrics_that_disagree_do_not_count() -> None:
