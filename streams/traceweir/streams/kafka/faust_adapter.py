@@ -26,12 +26,14 @@ from faust.types import TP
 from mode.threads import WorkerThread
 from rocksdict import WriteBatch, WriteOptions
 
+from traceweir.streams.clock import seconds_now
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.fetch_times import FetchTimes
 from traceweir.streams.kafka.rejoin import rejoin_on_error
 from traceweir.streams.kafka.steady_thread import SteadyThread
 from traceweir.streams.stages.base import End, Record
@@ -134,6 +136,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     Worker = _WorkerThread
     ends: Mapping[TP, End] = {}
     intake: Intake
+    _fetch_times: FetchTimes
 
     async def on_start(self) -> None:
         await super().on_start()
@@ -153,6 +156,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         consumer = super()._create_worker_consumer(transport)
         require_broker_list(consumer)
         limit_answers(consumer)
+        self._fetch_times = FetchTimes(consumer._client, seconds_now)
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._fetch_min_bytes = FETCH_BYTES
@@ -161,11 +165,11 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
         records = await super()._fetch_records(consumer, *args, **kwargs)
         # Set in this thread, before the records are passed on, so that the ends belong to these records.
-        self.ends = dict(_ends(consumer))
+        self.ends = dict(_ends(consumer, self._fetch_times))
         return records
 
 
-def _ends(consumer: Any) -> Iterable[tuple[TP, End]]:
+def _ends(consumer: Any, fetches: FetchTimes) -> Iterable[tuple[TP, End]]:
     subscription = consumer._subscription.subscription
     if subscription is None or subscription.assignment is None:
         return
@@ -174,7 +178,7 @@ def _ends(consumer: Any) -> Iterable[tuple[TP, End]]:
         if state is not None and state.lso is not None and state.has_valid_position:
             # The embedded broker has no transactions and answers -1.
             stable = state.lso if state.lso >= 0 else state.highwater
-            yield TP(tp.topic, tp.partition), End(state.position, stable, state.timestamp / 1000)
+            yield TP(tp.topic, tp.partition), End(state.position, stable, fetches.sent_at(tp))
 
 
 def install(app: Any, intake: Intake, changelog: str) -> None:

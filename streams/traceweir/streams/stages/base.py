@@ -154,13 +154,13 @@ class StageSpec:
 
 
 class End(NamedTuple):
-    """The position in an input when a fetch returned, the end of the input, and the time of the fetch."""
+    """The position in an input when a fetch returned, the end of the input, and when the fetch was sent."""
 
     position: int
     stable: int
     """The last stable offset: the end of the records that a `read_committed` consumer can see."""
     at: float
-    """When the broker reported the offsets, in seconds since 1970."""
+    """A time before the broker reported the offsets: when the fetch was sent, in seconds since 1970."""
 
 
 def envelope_size(key: bytes | None, headers: Headers) -> int:
