@@ -45,6 +45,16 @@ async def test_an_event_in_another_form_and_the_same_event_in_the_schemas_form_a
     assert flow.counters("assemble") == {"consumed": 3, "joined": 1, "duplicate": 2, "opened": 1, "closed": 1}
 
 
+async def test_an_event_with_a_key_that_its_type_does_not_have_joins_as_it_is() -> None:
+    value = orjson.dumps(event("session.ended", content="a note", author=None, reference={"tool_uses": []}))
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, value, b"s")
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert session["events"] == [orjson.loads(value)]
+
+
 async def test_a_stray_in_another_form_is_forwarded_unchanged_and_joined_at_home() -> None:
     flow = assemble_only(partitions=4)
     elsewhere = (partition_of(b"s", 4) + 1) % 4
@@ -60,13 +70,14 @@ async def test_a_stray_in_another_form_is_forwarded_unchanged_and_joined_at_home
     ("value", "detail"),
     [
         (orjson.dumps(event(occurred_at=12)), "occurred_at: 12 is not a time in the years 2001 to 2100"),
+        (orjson.dumps(event(occurred_at="100")), "occurred_at: the text '100' is a number without a unit"),
         (orjson.dumps(event(app_name=None, model=7)), "model.called.model: Input should be a valid string (got 7)"),
         (
             orjson.dumps(event("tool.called", invocation_id=None, args={"n": "?"})).replace(b'"?"', b"1" * 30),
             "tool.called.invocation_id: Input should be a valid string (got null)",
         ),
     ],
-    ids=["no time", "another problem", "a number that rewriting would change"],
+    ids=["no time", "a number in a text", "another problem", "a number that rewriting would change"],
 )
 async def test_an_event_without_a_clear_meaning_is_a_dead_letter(value: bytes, detail: str) -> None:
     flow = assemble_only()

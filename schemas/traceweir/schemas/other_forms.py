@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import orjson
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.events import EVENT, InvocationEvent
+from traceweir.schemas.events import EVENT, TYPES, InvocationEvent
+from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 
 UNITS_PER_S: Mapping[str, int] = {
@@ -27,17 +29,9 @@ UNITS_PER_S: Mapping[str, int] = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_S = int(datetime(2001, 1, 1, tzinfo=UTC).timestamp())
 _END_S = int(datetime(2101, 1, 1, tzinfo=UTC).timestamp())
-_ABSENT_AS_NULL = ("invocation_id", "invocationId", "app_name", "author")
-"""Keys of texts that are empty if they are absent; `null` means the same."""
-_USER, _MODEL = "user", "model"
-_IN_EVENT = {"user_content": _USER, "final_response": _MODEL, "content": _MODEL}
-_IN_TURN = {
-    "user_content": _USER,
-    "userContent": _USER,
-    "final_response": _MODEL,
-    "finalResponse": _MODEL,
-}
-"""The keys of messages, with the role of a message that is only a text."""
+_ROLES = {"user_content": "user", "final_response": "model", "content": "model"}
+"""The fields of messages, with the role of a message that is only a text."""
+_NUMBER = re.compile(r"[+-]?[0-9.]+")
 _EXPONENT = re.compile(re.escape(orjson.dumps(1e18).strip(b"0123456789")))
 """How orjson writes an exponent: integers of more than 64 bits are read as floats and written with one."""
 _LONG = re.compile(rb"\d{19}")
@@ -69,15 +63,10 @@ def read_event(value: bytes) -> InvocationEvent:
 
     Raises:
         ValidationError: The document is not an event.
-        ValueError: `occurred_at` is a number that is no time; the message names the key.
+        ValueError: `occurred_at` is a number that is no time, or a text with a number; the message names the key.
     """
-    try:
-        return EVENT.validate_json(value)
-    except ValidationError:
-        rewritten = rewritten_json(event_in_schema_form(_parsed(value)), value)
-        if rewritten is None:
-            raise
-    return EVENT.validate_json(rewritten)
+    rewritten = rewritten_json(event_in_schema_form(_parsed(value)), value)
+    return EVENT.validate_json(value if rewritten is None else rewritten)
 
 
 def read_reference(value: bytes) -> Reference:
@@ -86,13 +75,8 @@ def read_reference(value: bytes) -> Reference:
     Raises:
         ValidationError: The document is not a reference.
     """
-    try:
-        return Reference.model_validate_json(value)
-    except ValidationError:
-        rewritten = rewritten_json(turn_in_schema_form(_parsed(value)), value)
-        if rewritten is None:
-            raise
-    return Reference.model_validate_json(rewritten)
+    rewritten = rewritten_json(_rewritten(_parsed(value), Reference), value)
+    return Reference.model_validate_json(value if rewritten is None else rewritten)
 
 
 def rewritten_json(document: JsonObject | None, original: bytes) -> bytes | None:
@@ -129,37 +113,53 @@ def _parsed(value: bytes) -> JsonValue:
 def event_in_schema_form(document: JsonValue) -> JsonObject | None:
     """Returns an event in the form of the schema; None if nothing in the document has another form.
 
+    Keys that the schema does not know are left as they are.
+
     Raises:
-        ValueError: `occurred_at` is a number that is no time; the message names the key.
+        ValueError: `occurred_at` is a number that is no time, or a text with a number; the message names the key.
 
     >>> event_in_schema_form({"type": "invocation.started", "invocation_id": None, "user_content": "Hi"})
     {'type': 'invocation.started', 'user_content': {'parts': [{'text': 'Hi'}], 'role': 'user'}}
     """
-    if not isinstance(document, dict):
+    kind = document.get("type") if isinstance(document, dict) else None
+    model = TYPES.get(kind) if isinstance(kind, str) else None
+    if model is None or not isinstance(document, dict):
         return None
-    found = _rewritten(document, _IN_EVENT)
+    found = _rewritten(document, model)
     time = document.get("occurred_at")
+    if isinstance(time, str) and _NUMBER.fullmatch(time):
+        raise ValueError(
+            f"occurred_at: the text {time[:40]!r} is a number without a unit; write a date-time with its zone, such as "
+            "2026-01-31T12:00:00Z, or a JSON number without quotes"
+        )
     if isinstance(time, int | float) and not isinstance(time, bool):
         try:
             found = (found or document) | {"occurred_at": time_since_1970(time).isoformat().replace("+00:00", "Z")}
         except ValueError as error:
             raise ValueError(f"occurred_at: {error}") from None
-    for key in ("reference", "invocation"):
-        if (rewritten := turn_in_schema_form(document.get(key))) is not None:
+    for key, part in (("reference", Reference), ("invocation", Invocation)):
+        if key in model.model_fields and (rewritten := _rewritten(document.get(key), part)) is not None:
             found = (found or document) | {key: rewritten}
     return found
 
 
-def turn_in_schema_form(document: JsonValue) -> JsonObject | None:
-    """Returns an invocation or a reference in the form of its schema; None if nothing in it has another form."""
-    return _rewritten(document, _IN_TURN) if isinstance(document, dict) else None
-
-
-def _rewritten(document: JsonObject, messages: Mapping[str, str]) -> JsonObject | None:
+def _rewritten(document: JsonValue, model: type[BaseModel]) -> JsonObject | None:
+    """Returns a document with the texts and messages of its model in the form of the schema; None if all have this form."""
+    if not isinstance(document, dict):
+        return None
+    empty, messages = _keys(model)
     found: JsonObject | None = None
     for key, value in document.items():
-        if value is None and key in _ABSENT_AS_NULL:
+        if value is None and key in empty:
             found = {name: each for name, each in (found or document).items() if name != key}
         elif isinstance(value, str) and key in messages:
             found = (found or document) | {key: {"parts": [{"text": value}], "role": messages[key]}}
     return found
+
+
+@cache
+def _keys(model: type[BaseModel]) -> tuple[frozenset[str], Mapping[str, str]]:
+    """Returns the keys of texts that are empty if they are absent, and the keys of messages with the role of each."""
+    names = [(key, name, field) for name, field in model.model_fields.items() for key in {name, field.alias or name}]
+    empty = frozenset(key for key, _, field in names if field.annotation is str and field.default == "")
+    return empty, {key: _ROLES[name] for key, name, _ in names if name in _ROLES}

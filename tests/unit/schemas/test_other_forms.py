@@ -62,7 +62,17 @@ def test_an_event_in_another_form_is_the_event_in_the_schemas_form(
 
 
 @pytest.mark.parametrize(
-    "document", [event("tool.called", args={"content": "x", "invocation_id": None}), {"user_content": None}, [], None]
+    "document",
+    [
+        event("tool.called", args={"content": "x", "invocation_id": None}),
+        event("tool.called", content="a key that this event does not have", author=None),
+        event("session.ended", final_response="x", user_content="x", invocation={"user_content": "x"}),
+        event("session.ended", reference={"app_name": None, "user_content": "x"}),
+        {"user_content": None},
+        {"type": ["session.ended"], "invocation_id": None},
+        [],
+        None,
+    ],
 )
 def test_a_document_in_the_schemas_form_is_not_rewritten(document: Any) -> None:
     assert event_in_schema_form(document) is None
@@ -72,6 +82,13 @@ def test_a_document_in_the_schemas_form_is_not_rewritten(document: Any) -> None:
 def test_a_value_without_a_clear_meaning_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         read_event(orjson.dumps(event("session.ended") | changes))
+
+
+@pytest.mark.parametrize("text", ["100", "1769860800000", "-1.5", "1769860800.25"])
+def test_a_time_that_is_a_text_with_a_number_is_refused(text: str) -> None:
+    """Pydantic would read the text as a number of seconds, or of milliseconds, since 1970."""
+    with pytest.raises(ValueError, match=r"^occurred_at: the text '.*' is a number without a unit; write a date-time"):
+        read_event(orjson.dumps(event("session.ended", occurred_at=text)))
 
 
 def test_a_reference_can_have_a_text_as_its_final_response() -> None:
