@@ -54,7 +54,7 @@ class _Described(GenerateJsonSchema):
         """Returns the schema of a model with descriptions of its properties."""
         found = super().model_schema(schema)
         model: type[BaseModel] = schema["cls"]
-        texts = _texts_below_fields(model)
+        texts = texts_below_fields(model)
         for name, field in model.model_fields.items():
             for spelling in (name, field.alias):
                 if spelling in found.get("properties", {}) and name in texts:
@@ -62,7 +62,7 @@ class _Described(GenerateJsonSchema):
         return found
 
 
-def _texts_below_fields(model: type[BaseModel]) -> dict[str, str]:
+def texts_below_fields(model: type[BaseModel]) -> dict[str, str]:
     """Returns the string below each field of a model and of its base classes, by the field's name."""
     texts: dict[str, str] = {}
     for each in reversed(model.__mro__):

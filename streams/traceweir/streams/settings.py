@@ -55,7 +55,6 @@ class Settings(BaseSettings):
         env_prefix=ENV_PREFIX,
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         # Otherwise the error of a check across fields prints every input, including the password.
         hide_input_in_errors=True,
     )

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from traceweir.schemas.export import texts_below_fields
 from traceweir.streams.settings import ENV_PREFIX, Settings
 
 PAGE = Path("docs/configuration.md")
@@ -18,8 +19,9 @@ BEGIN, END = "<!-- settings: begin -->\n", "<!-- settings: end -->\n"
 def settings_table() -> str:
     """Returns all settings as a Markdown table, one row per setting, in the order of the code."""
     rows = ["| variable | default | meaning |", "|---|---|---|"]
+    meanings = texts_below_fields(Settings)
     for name, field in Settings.model_fields.items():
-        meaning = " ".join((field.description or "").split()).replace("|", "\\|")
+        meaning = " ".join(meanings[name].split()).replace("|", "\\|")
         default = "" if field.default is None else f"`{_plain(field.default)}`"
         rows.append(f"| `{ENV_PREFIX}{name.upper()}` | {default} | {meaning} |")
     return "\n".join(rows) + "\n"

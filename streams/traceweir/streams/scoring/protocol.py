@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,7 +18,9 @@ from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.process_setup import LogLevel
 from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.settings import Settings
+
+if TYPE_CHECKING:  # the scoring process reads no settings, and starts earlier without the import
+    from traceweir.streams.settings import Settings
 
 _SIZE = struct.Struct(">I")
 
