@@ -14,9 +14,10 @@ from rich.text import Text
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.errors import FAILED, INTERRUPTED
+from traceweir.streams.cli.errors import FAILED, INTERRUPTED, NO_DOCUMENT
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.emit import emit
+from traceweir.streams.formats.documents import name_of
 from traceweir.streams.formats.files import open_input, read_input
 from traceweir.streams.formats.registry import input_format
 from traceweir.streams.settings import load_settings
@@ -34,6 +35,7 @@ def emit_file(path: str, format_name: str, task_domain: str) -> int:
     settings = load_settings()
     mute_clients()
     with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
+        source = name_of(stream)
         documents = read_input(
             stream,
             input_format(format_name),
@@ -45,7 +47,9 @@ def emit_file(path: str, format_name: str, task_domain: str) -> int:
     Console(highlight=False, soft_wrap=True).print(Text(printable(f"{counted(report.documents, 'document')}: {sent}")))
     for problem in report.problems:
         complain(problem)
-    return FAILED if report.problems else 0
+    if not report.documents:
+        complain(NO_DOCUMENT.format(source))
+    return FAILED if report.problems or not report.documents else 0
 
 
 @contextmanager

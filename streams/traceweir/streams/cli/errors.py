@@ -9,6 +9,9 @@ UNUSABLE = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of SIGINT."""
 
+NO_DOCUMENT = "{}: contains no document; check that the file is the right one and is not empty"
+"""Message for an input without documents, with its name."""
+
 
 def exit_code(error: Exception) -> int | None:
     """Returns the exit code of an expected error; None for an unexpected error."""

@@ -21,9 +21,9 @@ from rich.text import Text
 
 from traceweir.schemas.figures import counted, figure
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.rows import print_aligned, write_line
-from traceweir.streams.cli.score_cells import reason_of, status_of, subject_of, value_of
+from traceweir.streams.cli.score_cells import NO_THRESHOLD, reason_of, status_of, subject_of, value_of
 from traceweir.streams.cli.terminal import complain, progress_bar
 
 if TYPE_CHECKING:
@@ -117,9 +117,14 @@ def score_file(
             if problem.reason is None
             else f"{source}: document {problem.document}: {problem.reason}: {problem.detail}"
         )
-    if no_judge := _no_judge_answered(result.scores, plan.judged):
-        complain(no_judge)
-    return FAILED if no_judge or result.problems or any(map(_misses_its_threshold, result.scores)) else 0
+    failures = [
+        NO_DOCUMENT.format(source) if not result.documents else None,
+        _no_judge_answered(result.scores, plan.judged),
+        _missed_thresholds(result.scores),
+    ]
+    for failure in filter(None, failures):
+        complain(failure)
+    return FAILED if result.problems or any(failures) else 0
 
 
 def _no_judge_answered(scores: Sequence[Score], judged: Collection[str]) -> str | None:
@@ -140,9 +145,15 @@ def _no_judge_answered(scores: Sequence[Score], judged: Collection[str]) -> str 
 _NO_JUDGE_NEEDED = ("missing_input", "sampled_out", "unsupported")
 
 
-def _misses_its_threshold(score: Score) -> bool:
+def _missed_thresholds(scores: Sequence[Score]) -> str | None:
+    """Returns a sentence that names the metrics with a score below the threshold; None if there is no such score."""
     # The gate's decision is not a measurement: its status is FAILED for every trace that must not be shared.
-    return score.status == "FAILED" and score.metric != "gate"
+    missed = Counter(score.metric for score in scores if score.status == "FAILED" and score.metric != "gate")
+    if not missed:
+        return None
+    metrics = ", ".join(f"{metric} ({count})" for metric, count in sorted(missed.items()))
+    verb = "is" if missed.total() == 1 else "are"
+    return f"{counted(missed.total(), 'score')} {verb} below the threshold: {metrics}"
 
 
 def _print_table(result: Result) -> None:
@@ -203,7 +214,7 @@ def _row(score: Score) -> Sequence[Text]:
     texts = subject_of(score), score.metric, value_of(score)
     return (
         *(Text(printable(text, _LONGEST)) for text in texts),
-        Text(status_of(score), _SHADES[score.status]),
+        Text(status := status_of(score), "" if status == NO_THRESHOLD else _SHADES[score.status]),
         Text(printable(reason_of(score))),
     )
 
@@ -233,13 +244,15 @@ def _folded(name: str, width: int) -> str:
 
 
 def _summary(result: Result) -> str:
-    statuses = Counter(score.status for score in result.scores)
+    statuses = Counter(status_of(score).partition(" (")[0] for score in result.scores)
     accepted = sum(score.metric == "gate" and score.status == "PASSED" for score in result.scores)
     return (
         f"\n{counted(result.documents, 'document')}, {counted(result.sessions, 'session')}, "
         f"{counted(result.duplicates, 'duplicate')}, {counted(len(result.problems), 'problem')}; "
         f"{counted(len(result.scores), 'score')}: {statuses['PASSED']} passed, {statuses['FAILED']} failed, "
-        f"{statuses['NOT_EVALUATED']} not evaluated; {counted(accepted, 'trace')} accepted by the gate"
+        f"{statuses['NOT_EVALUATED']} not evaluated"
+        + (f", {without} without a threshold" if (without := statuses[NO_THRESHOLD]) else "")
+        + f"; {counted(accepted, 'trace')} accepted by the gate"
     )
 
 

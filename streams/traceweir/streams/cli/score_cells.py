@@ -5,6 +5,9 @@ from __future__ import annotations
 from traceweir.schemas.figures import figure, threshold_figure
 from traceweir.schemas.score import Score
 
+NO_THRESHOLD = "no threshold"
+"""The status of a value that is only information, such as a count. A Score has PASSED there, as in Google ADK."""
+
 
 def subject_of(score: Score) -> str:
     """Returns what was measured: the id of an invocation or a trace, or the session; `segment 2` after its first part."""
@@ -19,8 +22,12 @@ def value_of(score: Score) -> str:
 def status_of(score: Score) -> str:
     """Returns the status; for a value below its threshold also the threshold: `FAILED (needs >= 0.75)`.
 
+    A value that no threshold judges has the status `NO_THRESHOLD`.
+
     The threshold of a decision of the gate says nothing: its value is 1 or 0.
     """
+    if score.status == "PASSED" and score.threshold is None and score.metric != "gate":
+        return NO_THRESHOLD
     if score.status != "FAILED" or score.threshold is None or score.metric == "gate":
         return score.status
     return f"FAILED (needs >= {threshold_figure(score.threshold)})"

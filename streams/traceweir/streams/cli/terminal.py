@@ -16,6 +16,8 @@ Advance = Callable[[int, int | None], None]
 """Called with the number of finished items, and with the total if it is known."""
 _LONGEST = 4_000
 """The most characters of a line: the message of a hostile record must not fill the terminal."""
+_TAIL = 500
+"""The characters at the end of a longer line that are kept, because a message ends with the way out."""
 
 
 def complain(message: str) -> None:
@@ -26,7 +28,10 @@ def complain(message: str) -> None:
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
     with suppress(OSError):
         for line in message.splitlines():
-            stderr.print(Text(printable(line, _LONGEST)))
+            shown = printable(line, _LONGEST)
+            if len(line) > _LONGEST:
+                shown = f"{printable(line, _LONGEST - _TAIL)} {printable(line[-_TAIL:], _LONGEST)}"
+            stderr.print(Text(shown))
 
 
 def mute_clients() -> None:

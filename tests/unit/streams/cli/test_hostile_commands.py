@@ -95,7 +95,7 @@ def test_a_file_dated_beyond_the_calendar_counts_as_undated(
 
     monkeypatch.setattr("traceweir.streams.formats.files.os.fstat", dated)
     ended = run("score", path, "--format", "openai-chat", "--config", write_input("none.json", {}), "--json")
-    assert ended.err == ""
+    assert ended.err == "1 score is below the threshold: trace_value (1)\n"
     assert ended.out.startswith("{")
 
 
@@ -133,7 +133,7 @@ def test_a_stdout_that_cannot_be_written_is_reported_with_exit_code_1(
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     file = shlex.quote(write_input("traces.jsonl", trace_document()))
-    config = shlex.quote(write_input("none.json", {}))
+    config = shlex.quote(write_input("config.json", {"gate": {"threshold": 0}}))
     ended = in_shell(command.replace("FILE", f"{file} --config {config}"), redirection)
     assert ended.code == 1
     assert ended.err.startswith("standard output: cannot be written (")

@@ -111,9 +111,39 @@ def test_an_unusable_output_format_has_exit_code_2(
     assert why in " ".join(ended.err.replace("│", " ").split())
 
 
-def test_a_missed_threshold_has_exit_code_1(run: Run, write_input: WriteInput) -> None:
-    file = write_input("traces.jsonl", trace(1, outcome={"confidence": 0.1}))
-    assert run("score", file, "--embedder", "none", "--json").code == 1
+def test_a_missed_threshold_has_exit_code_1_and_a_sentence_that_names_the_metric(
+    run: Run, write_input: WriteInput
+) -> None:
+    low = {"confidence": 0.1}
+    config = write_input("none.json", {})
+    file = write_input("traces.jsonl", trace(1, outcome=low), trace(2), trace(3, outcome=low))
+    ended = run("score", file, "--embedder", "none", "--config", config, "--json")
+    assert (ended.code, ended.err) == (1, "2 scores are below the threshold: trace_value (2)\n")
+
+    ended = run("score", write_input("one.jsonl", trace(1, outcome=low)), "--embedder", "none", "--config", config)
+    assert (ended.code, ended.err) == (1, "1 score is below the threshold: trace_value (1)\n")
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\n", b"[]"], ids=["no byte", "blank lines", "empty list"])
+def test_an_input_without_documents_has_exit_code_1_and_is_named(
+    content: bytes, run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "contains no document; check that the file is the right one and is not empty\n"
+    file, config = write_input("empty.json", content), write_input("none.json", {})
+    ended = run("score", file, "--embedder", "none", "--config", config, "--json")
+    assert (ended.code, ended.out, ended.err) == (1, "", f"{file}: {why}")
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    ended = run("score", "-", "--embedder", "none", "--config", config, "--json")
+    assert (ended.code, ended.out, ended.err) == (1, "", f"the input: {why}")
+
+
+def test_a_value_without_a_threshold_has_not_passed(run: Run, write_input: WriteInput) -> None:
+    ended = run("score", write_input("events.jsonl", EVENT), "--embedder", "none")
+    rows = [line.split(maxsplit=3) for line in ended.out.splitlines() if "tool_call_count_v1" in line]
+    assert {row[3].split("  ")[0] for row in rows} == {"no threshold"}
+    assert "2 scores: 0 passed, 0 failed, 0 not evaluated, 2 without a threshold; " in ended.out
+    assert ended.code == 0
 
 
 SAFETY = {
