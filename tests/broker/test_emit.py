@@ -11,6 +11,7 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from traceweir.streams.cli.main import main
 from traceweir.streams.emit import DEFAULT_LIMIT, EmitError, EmitReport, emit
 from traceweir.streams.formats.base import DocumentRecords, InputContext
 from traceweir.streams.formats.documents import read_documents
@@ -138,6 +139,21 @@ async def test_progress_counts_documents(settings: Settings) -> None:
     counted: list[int] = []
     await emit(settings, records(lines(event("s1", 0), b"nonsense", event("s2", 0))), progress=counted.append)
     assert counted == [1, 2, 3]
+
+
+def test_an_input_without_documents_has_exit_code_1_and_is_named(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", settings.kafka_bootstrap_servers)
+    file = tmp_path / "empty.jsonl"
+    file.touch()
+    with pytest.raises(SystemExit) as ended:
+        main(("emit", str(file)))
+    assert ended.value.code == 1
+    assert capfd.readouterr() == (
+        f"0 documents: 0 to {TRACES}, 0 to {INVOCATIONS}\n",
+        f"{file}: contains no document; check that the file is the right one and is not empty\n",
+    )
 
 
 async def test_an_invalid_connection_setting_is_reported_before_any_input_is_read(tmp_path: Path) -> None:
