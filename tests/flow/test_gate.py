@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 import pytest
 from tests.support.flow import TOPICS
+from tests.support.redaction.known_names import KnownNames
 
 from traceweir.schemas.candidate import Embedding
 from traceweir.schemas.trace import ReasoningTrace
@@ -115,6 +116,19 @@ async def test_secrets_and_identifiers_are_redacted_on_the_network_topic() -> No
     assert b"ann@example.org" not in (published.value or b"")
     assert b"sk-abcdef" not in (published.value or b"")
     assert len(flow.results("gate")) == 1
+
+
+async def test_names_are_redacted_and_a_trace_that_cannot_be_searched_is_rejected_alone() -> None:
+    flow = gate_only({"presidio": {"model": "en_core_web_sm"}}, entities=KnownNames(max_chars=500))
+    for number, objective in enumerate(("Book Kim Minsu a seat", "Kim Minsu " * 100, "To Seoul")):
+        flow.send(TOPICS.candidates, candidate(number, task={"objective": objective}))
+    await flow.settle()
+
+    objectives = [orjson.loads(value or b"")["task"]["objective"] for _, value in network(flow)]
+    assert objectives == ["Book [REDACTED:person] a seat", "To [REDACTED:location]"]
+    assert decisions(flow)["kp:trace:1"] == ["too_long_for_presidio"]
+    assert flow.counters("gate")["rejected.too_long_for_presidio"] == 1
+    assert flow.dead_letters() == []
 
 
 @pytest.mark.parametrize("name", ["kim@example.com", "010-1234-5678", "kp_0123456789abcdef"])

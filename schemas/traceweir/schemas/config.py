@@ -10,6 +10,20 @@ from traceweir.schemas.base import ConfigModel, Fraction, JsonObject, NonEmpty
 from traceweir.schemas.judge_config import JudgeConfig
 
 Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+EntityName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,39}$")]
+
+
+class PresidioConfig(ConfigModel):
+    """Selects what Presidio recognises in the free text of published traces, with a language model of spaCy."""
+
+    model: Annotated[str, Field(min_length=1, max_length=1_000)]
+    """Name of an installed spaCy model, or path of a folder with one. The model decides the language."""
+    entities: Annotated[list[EntityName], Field(min_length=1, max_length=100)] = ["PERSON", "LOCATION"]
+    """Presidio's names of the kinds to redact, such as `ORGANIZATION`; the model or Presidio must know each of them."""
+    score_threshold: Fraction = 0.5
+    """Minimum score of a recognised place. Presidio gives every name that a spaCy model finds the score 0.85."""
+    max_chars: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    """Characters that Presidio reads in one trace, 1 to 10,000,000; the gate rejects a trace with more free text."""
 
 
 class GateConfig(ConfigModel):
@@ -23,6 +37,11 @@ class GateConfig(ConfigModel):
     """Patterns in RE2's syntax that are redacted in addition to secrets and personal identifiers, by kind.
 
     A token with the kind replaces each match.
+    """
+    presidio: PresidioConfig | None = None
+    """Names of persons, places and other entities that are redacted too; None: names are not recognised.
+
+    Needs the [presidio] extra and a spaCy model.
     """
     scope: Literal["task_domain", "global"] = "task_domain"
     """The traces among which novelty is compared: those of the same `task_domain`, or all traces.

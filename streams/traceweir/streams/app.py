@@ -15,6 +15,7 @@ from yarl import URL
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
+from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.record_reader import RecordReader
@@ -62,8 +63,10 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
         JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
+        PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         ScoringProcessDiedError: the scoring process does not start.
     """
+    entities = load_entities(plan.gate.presidio) if "gate" in stages else None
     scoring = None
     folder = state_folder(settings, stages)
     if "score" in stages:
@@ -94,7 +97,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     resources = scoring and ScoringResources(
         scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, records.read
     )
-    topology = Topology.of(settings, plan, Resources(utc_now, resources))
+    topology = Topology.of(settings, plan, Resources(utc_now, resources, entities=entities))
 
     async def commit(offsets: Offsets) -> None:
         await app.consumer._thread.commit(dict(offsets))

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.gate.stage import GateStage
@@ -56,6 +57,8 @@ class Resources:
     """None where the score stage does not run."""
     encode_score: Callable[[Score], bytes] = Score.wire
     """Serialises a score of the gate, as `SessionScoring` does with the scores of the criteria."""
+    entities: EntityFinder | None = None
+    """Recognises the names of `gate.presidio`; None where the gate does not run, or the plan has no such section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,8 @@ class Topology:
         """Returns the name, the topics and the factory of a stage.
 
         Raises:
-            ValueError: the stage is the score stage, and `resources.scoring` is None.
+            ValueError: a resource that the stage needs is None: `scoring`, or `entities` for a plan with
+                `gate.presidio`.
         """
         row = _TABLE[stage]
         topics = row.topics(self.topics)
@@ -166,6 +170,8 @@ def _score(topology: Topology) -> NewStage:
 
 def _gate(topology: Topology) -> NewStage:
     settings, resources = topology.settings, topology.resources
+    if topology.plan.gate.presidio is not None and resources.entities is None:
+        raise ValueError("gate.presidio needs Resources.entities, which is None: pass what load_entities returns")
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         return GateStage(
@@ -175,6 +181,7 @@ def _gate(topology: Topology) -> NewStage:
             topology.plan,
             clock=resources.clock,
             encode_score=resources.encode_score,
+            entities=resources.entities,
         )
 
     return new

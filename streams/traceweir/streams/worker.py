@@ -63,6 +63,7 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         NotReadyError: a topic is missing or wrong, or the broker lacks the transactions that the settings require.
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
         JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
+        PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         PortTakenError: the web port is not available.
         StateDirectoryError: the state directory is in use, or holds other data.
     """

@@ -66,6 +66,13 @@ def test_the_score_stage_is_not_built_without_a_scoring_resource() -> None:
         topology.spec("score")
 
 
+def test_a_gate_that_redacts_names_is_not_built_without_a_recogniser() -> None:
+    plan = read_plan({"gate": {"presidio": {"model": "en_core_web_sm"}}})
+    topology = Topology.of(Settings(), plan, Resources(utc_now, scoring=None))
+    with pytest.raises(ValueError, match=r"gate\.presidio needs Resources\.entities"):
+        topology.spec("gate")
+
+
 @pytest.mark.slow
 def test_only_the_topology_builds_stages() -> None:
     """A stage that is built elsewhere can differ from the stage of the worker."""

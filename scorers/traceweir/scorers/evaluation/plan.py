@@ -80,7 +80,7 @@ class Plan:
     @cached_property
     def _options(self) -> tuple[str, str]:
         return canonical(self.trace_value.model_dump(mode="json")), canonical(
-            self.gate.model_dump(mode="json", exclude={"threshold"})
+            self.gate.model_dump(mode="json", exclude={"threshold"}, exclude_none=True)
         )
 
 
@@ -135,7 +135,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     digest_parts: dict[str, object] = {
         "criteria": {metric.name: [metric.threshold, metric.digest] for metric in metrics},
         "trace_value": [TraceValue.version, trace_value.model_dump(mode="json")],
-        "gate": [GATE_VERSION, gate.model_dump(mode="json")],
+        "gate": [GATE_VERSION, gate.model_dump(mode="json", exclude_none=True)],
         "sampling": sampling,
     }
     if config.judge.models or config.judge.structured_output != "auto":

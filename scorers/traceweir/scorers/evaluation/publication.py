@@ -8,10 +8,13 @@ from pydantic_core import from_json, to_json
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.decision import network_record
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.redaction.entities import EntityFinder, NotSearchedError
 from traceweir.scorers.redaction.trace_document import is_publishable_id
 
 
-def publication(plan: Plan, trace: ReasoningTrace, value: float, max_bytes: int) -> tuple[bytes, list[str]]:
+def publication(
+    plan: Plan, trace: ReasoningTrace, value: float, max_bytes: int, entities: EntityFinder | None = None
+) -> tuple[bytes, list[str]]:
     """Returns the record of a trace as JSON, and the reasons why the record cannot be published, if there are any.
 
     Args:
@@ -19,13 +22,17 @@ def publication(plan: Plan, trace: ReasoningTrace, value: float, max_bytes: int)
         trace: A trace that the gate accepts.
         value: The trace value.
         max_bytes: Maximum length of the record.
+        entities: Recognises the names of `gate.presidio`; None only if the plan has no such section.
 
     The reasons are `id_not_publishable`, if the id contains a secret or an identifier; `not_publishable`, if the redacted
-    record is no valid trace or contains a number that JSON does not know (NaN, Infinity); and `too_large`.
+    record is no valid trace or contains a number that JSON does not know (NaN, Infinity); `too_large`; and, with
+    `gate.presidio`, `too_long_for_presidio` and `presidio_failed`.
     """
     reasons = [] if is_publishable_id(trace.id, plan.gate.redact) else ["id_not_publishable"]
     try:
-        published = to_json(network_record(plan, trace, value))  # any integer, unlike orjson
+        published = to_json(network_record(plan, trace, value, entities))  # any integer, unlike orjson
+    except NotSearchedError as error:
+        return b"", [*reasons, error.reason]
     except ValueError:  # deeper than the serialiser goes, or text that UTF-8 cannot represent
         return b"", [*reasons, "not_publishable"]
     if not _is_valid(published):

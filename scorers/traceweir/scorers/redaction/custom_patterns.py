@@ -63,10 +63,11 @@ def redact_custom(text: str, patterns: Mapping[str, str]) -> str:
     """
     if not patterns or len(text) <= PIECE:
         return _redacted(text, patterns)
-    return "".join([_redacted(piece, patterns) for piece in _pieces(text)])
+    return "".join([_redacted(piece, patterns) for piece in pieces(text)])
 
 
-def _pieces(text: str) -> Iterator[str]:
+def pieces(text: str) -> Iterator[str]:
+    """Yields the pieces of a text, each of up to 8,000 characters; a text without characters has none."""
     start = 0
     while start < len(text):
         end = start + PIECE

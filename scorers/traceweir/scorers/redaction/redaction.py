@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from traceweir.scorers.redaction.custom_patterns import redact_custom
 from traceweir.scorers.redaction.detection import find_hits
+from traceweir.scorers.redaction.entities import FindEntities
 from traceweir.scorers.redaction.hits import replaced, token
 from traceweir.scorers.redaction.secret_names import is_secret_value, secret_role
 
@@ -27,12 +28,15 @@ _SCHEMA_TYPES = ("string", "number", "integer", "boolean", "object", "array", "n
 _SCHEMA_VALUES = ("default", "example", "examples", "const", "enum", "value")
 
 
-def redact(value: JsonValue, custom_patterns: Mapping[str, str] = NO_PATTERNS) -> JsonValue:
+def redact(
+    value: JsonValue, custom_patterns: Mapping[str, str] = NO_PATTERNS, find_entities: FindEntities | None = None
+) -> JsonValue:
     """Returns a copy of a JSON document with every string redacted, including the keys.
 
     Args:
         value: The document.
         custom_patterns: Additional patterns in RE2's syntax, by kind. They are applied first, once.
+        find_entities: Recognises names in the strings, but not in the keys; None: names stay.
 
     Strings under a key that names a secret (`password`, `api_key`, `auth_token`, ...) are replaced completely, except
     placeholders such as `required`. No value is added or removed, and numbers stay unchanged. Keys that become equal
@@ -58,7 +62,7 @@ def redact(value: JsonValue, custom_patterns: Mapping[str, str] = NO_PATTERNS) -
             copied = child
             if isinstance(child, str):
                 is_secret = child_role and is_secret_value(child_role, child, quoted=True)
-                copied = token("password") if is_secret else redact_text(child, custom_patterns)
+                copied = token("password") if is_secret else redact_text(child, custom_patterns, find_entities)
             elif isinstance(child, dict | list):
                 copied = child.copy() if isinstance(child, list) else _with_redacted_keys(child, custom_patterns)
                 pending.append((copied, child_role))
@@ -66,19 +70,24 @@ def redact(value: JsonValue, custom_patterns: Mapping[str, str] = NO_PATTERNS) -
     return whole[0]
 
 
-def redact_text(text: str, custom_patterns: Mapping[str, str] = NO_PATTERNS) -> str:
+def redact_text(
+    text: str, custom_patterns: Mapping[str, str] = NO_PATTERNS, find_entities: FindEntities | None = None
+) -> str:
     """Returns the text with every secret and identifier replaced by a token that names its kind.
 
     Args:
         text: Any text.
         custom_patterns: Additional patterns in RE2's syntax, by kind. They are applied first, once.
+        find_entities: Recognises names, once; None: names stay.
 
     >>> redact_text("Mail kim@example.com or call 010-1234-5678 about HAT136 on 2024-05-20.")
     'Mail [REDACTED:email] or call [REDACTED:phone] about HAT136 on 2024-05-20.'
     """
     text = redact_custom(text, custom_patterns)
+    entities = [] if find_entities is None else find_entities(text)
     for _ in range(max(2, min(_MAX_PASSES, _MAX_SEARCHED_CHARS // (len(text) + 1)))):
-        hits = find_hits(text)
+        hits = [*find_hits(text), *entities]
+        entities = []  # their positions are those of the text before the first pass
         before, text = text, replaced(text, hits) if hits else text
         if text == before:
             break

@@ -22,6 +22,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.errors import WorkerError
     from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError
     from traceweir.streams.formats.documents import InputError
+    from traceweir.streams.gate.presidio import PresidioUnavailableError
     from traceweir.streams.judges.errors import JudgeUnavailableError
     from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
     from traceweir.streams.results.reader import ResultsError
@@ -39,6 +40,7 @@ def exit_code(error: Exception) -> int | None:
         JudgeUnavailableError,
         KafkaUnreachableError,
         NotReadyError,
+        PresidioUnavailableError,
         ResultsError,
         ScoringProcessDiedError,
         SessionsUnreadableError,

@@ -19,6 +19,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.publication import publication
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.metrics.novelty import Novelty
+from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.gate.novelty_scope_rows import Version
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
@@ -43,9 +44,10 @@ class GateStage:
         *,
         clock: Callable[[], datetime],
         encode_score: Callable[[Score], bytes],
+        entities: EntityFinder | None = None,
     ) -> None:
         self._partition, self._partitions, self._topics = partition, partitions, topics
-        self._plan, self._clock, self._encode_score = plan, clock, encode_score
+        self._plan, self._clock, self._encode_score, self._entities = plan, clock, encode_score, entities
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes)
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
@@ -138,7 +140,8 @@ class GateStage:
         reasons = decide(self._plan, candidate, measured.value)
         published = b""
         if not reasons:
-            published, reasons = publication(self._plan, trace, measured.value, MAX_OUTPUT_BYTES - KEPT_BYTES)
+            max_bytes = MAX_OUTPUT_BYTES - KEPT_BYTES
+            published, reasons = publication(self._plan, trace, measured.value, max_bytes, self._entities)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:

@@ -15,6 +15,7 @@ from traceweir.schemas.score import Score
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.formats.base import DocumentRecords
+from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.settings import Settings
@@ -81,7 +82,9 @@ async def score_offline(
 
     Raises:
         InputError: the rest of the input cannot be read.
+        PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
     """
+    entities = load_entities(plan.gate.presidio)
     received = _Received()
     timestamp = int(clock().timestamp() * 1000)
     failures: list[BaseException] = []
@@ -102,7 +105,7 @@ async def score_offline(
     )
     # No earlier state is restored and the clock does not advance, so there is no earlier spending and no rescoring.
     resources = ScoringResources(score_bytes(scoring), pool, record_spend=lambda paid: None, read_record=_nothing)
-    topology = Topology.of(one_partition, plan, Resources(clock, resources, encoder))
+    topology = Topology.of(one_partition, plan, Resources(clock, resources, encoder, entities))
     sessions, duplicates = _assemble(documents, received, topology, timestamp)
     places = {_place_of(session): number for number, session in enumerate(sessions)}
     scored = await _score(sessions, list(places), topology, pool, progress)

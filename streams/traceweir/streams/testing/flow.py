@@ -14,6 +14,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from traceweir.schemas.dead_letter import DeadLetter, Headers
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan, read_plan
+from traceweir.scorers.redaction.entities import EntityFinder
+from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.runtime.lane import Lane
@@ -87,6 +89,7 @@ class Flow:
         embedder: Embedder | None = None,
         judging: Callable[[Callable[[], datetime]], Judging] | None = None,
         hold: Callable[[Measure], Measure] | None = None,
+        entities: EntityFinder | None = None,
         **settings: Any,
     ) -> None:
         """Starts at the time `START_S` with empty topics and tables.
@@ -99,11 +102,13 @@ class Flow:
             judging: Returns the judge service for the flow's clock; with None, metrics that ask a judge are
                 NOT_EVALUATED `error`.
             hold: Wraps the scoring of a session; with `HeldScoring` the test decides when a session is scored.
+            entities: Recognises the names of `gate.presidio`; with None, Presidio does, if the plan has the section.
             settings: Settings by the names of their fields, such as `idle_gap_s=60`. Other settings have their
                 defaults, independent of the environment, except `partitions`, which is 1.
 
         Raises:
             pydantic.ValidationError: A setting does not exist, or its value is out of range.
+            PresidioUnavailableError: The gate needs Presidio or a model that is not installed.
         """
         self.settings: Settings = _IsolatedSettings(**({"partitions": 1} | settings))
         self.partitions = self.settings.partitions
@@ -119,6 +124,7 @@ class Flow:
         self.failures: list[BaseException] = []
         """The errors that would have stopped a worker."""
         self._stages = tuple(stages)
+        self._entities = entities if entities is not None else load_entities(self.plan.gate.presidio)
         self._judging = judging(self.clock) if judging is not None else None
         scoring: Measure = SessionScoring(
             self.plan,
@@ -373,7 +379,7 @@ class Flow:
     def _start_partition(self, partition: int, suspects: Suspects | None = None) -> None:
         pool = WorkPool(self.settings.score_concurrency, self.failures.append)
         scoring = ScoringResources(score_bytes(self.scoring), pool, self._record_spend, self.read_record)
-        topology = Topology.of(self.settings, self.plan, Resources(self.clock, scoring))
+        topology = Topology.of(self.settings, self.plan, Resources(self.clock, scoring, entities=self._entities))
         self._pools[partition] = [pool, *([topology.retries] if topology.retries is not None else [])]
         specs = [self.wrap(stage if isinstance(stage, StageSpec) else topology.spec(stage)) for stage in self._stages]
         self._outputs = {topic for spec in specs for topic in spec.outputs}

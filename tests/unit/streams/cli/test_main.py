@@ -62,7 +62,16 @@ def test_the_list_of_commands_is_complete() -> None:
 
 
 def test_help_needs_neither_faust_nor_a_kafka_client() -> None:
-    heavy = ["faust", "aiokafka", "confluent_kafka", "pydantic_settings", "numpy", "sentence_transformers"]
+    heavy = [
+        "faust",
+        "aiokafka",
+        "confluent_kafka",
+        "pydantic_settings",
+        "numpy",
+        "sentence_transformers",
+        "presidio_analyzer",
+        "spacy",
+    ]
     code = f"import sys, traceweir.streams.cli.main; print([name for name in {heavy} if name in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
