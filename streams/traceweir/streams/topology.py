@@ -7,7 +7,7 @@ differ. This module opens no connection.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from traceweir.schemas.score import Score
@@ -129,7 +129,9 @@ class Topology:
         """
         row = _TABLE[stage]
         topics = row.topics(self.topics)
-        return StageSpec(stage, topics.inputs, topics.outputs, row.factory(self))
+        spec = StageSpec(stage, topics.inputs, topics.outputs, row.factory(self))
+        # A language model can need a second for a trace; meanwhile, no other task of the worker runs.
+        return replace(spec, max_records=1) if stage == "gate" and self.resources.entities is not None else spec
 
     def specs(self, stages: Sequence[StageName]) -> list[StageSpec]:
         """Returns the specs of several stages, in the order of `stages`."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.paths import ROOT
+from tests.support.redaction.known_names import KnownNames
 
 from traceweir.scorers import read_plan
 from traceweir.streams.clock import utc_now
@@ -71,6 +72,13 @@ def test_a_gate_that_redacts_names_is_not_built_without_a_recogniser() -> None:
     topology = Topology.of(Settings(), plan, Resources(utc_now, scoring=None))
     with pytest.raises(ValueError, match=r"gate\.presidio needs Resources\.entities"):
         topology.spec("gate")
+
+
+def test_other_tasks_of_a_worker_run_after_each_trace_in_which_the_gate_looks_for_names() -> None:
+    plan = read_plan({"gate": {"presidio": {"model": "en_core_web_sm"}}})
+    topology = Topology.of(Settings(), plan, Resources(utc_now, scoring=None, entities=KnownNames()))
+    assert topology.spec("gate").max_records == 1
+    assert Topology.of(Settings(), read_plan(None), Resources(utc_now, scoring=None)).spec("gate").max_records == 2_000
 
 
 @pytest.mark.slow

@@ -23,8 +23,8 @@ class Inbox:
     once: if the record waited for its time, the other inputs would overtake all records behind it.
     """
 
-    def __init__(self, name: str, stage: Stage, topics: Sequence[str]) -> None:
-        self.name, self.stage = name, stage
+    def __init__(self, name: str, stage: Stage, topics: Sequence[str], max_records: int) -> None:
+        self.name, self.stage, self.max_records = name, stage, max_records
         self.latest = math.inf
         """The current time in milliseconds since 1970; later timestamps count as future."""
         self.behind: Collection[str] = topics

@@ -28,8 +28,6 @@ FORMAT_ROW = b"checkpoint/format"
 TICK_S = 0.02
 STALE_S = 1.0
 """Age in seconds at which the time of the last tick is too old to check timestamps of records."""
-SLICE = 2_000
-"""Number of records that a stage takes before other tasks run."""
 GROUP_OFFSETS_EVERY_S = 1.0
 """Interval at which offsets are committed to the consumer group, for lag monitoring only; a restart uses `OFFSETS`."""
 
@@ -103,7 +101,7 @@ class Lane:
         self.counted = CountedStages()
         for spec in specs:
             stage = self.stages[spec.name] = self._load(spec, table, shares.get(spec.name.encode(), {}), now)
-            inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs)
+            inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs, spec.max_records)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
@@ -198,7 +196,7 @@ class Lane:
         taken = 0
         while count := self._feed(inbox):
             taken += count
-            if taken >= SLICE:  # not after each run: alternating inputs make short runs
+            if taken >= inbox.max_records:  # not after each run: alternating inputs make short runs
                 taken = 0
                 await asyncio.sleep(0)
 
@@ -247,7 +245,7 @@ class Lane:
         limit = self.suspects.limit(inbox.waiting)
         if self.dead or (limit is not None and inbox.pending):
             return 0
-        topic, records = inbox.next_run(SLICE if limit is None else limit)
+        topic, records = inbox.next_run(inbox.max_records if limit is None else limit)
         poison, records = self._without_poison(inbox, topic, records)
         if not records:
             return 0

@@ -151,6 +151,8 @@ class StageSpec:
     outputs: tuple[str, ...]
     """Topics that the stage writes to."""
     new: NewStage
+    max_records: int = 2_000
+    """Number of records that the stage takes before other tasks run; 1 for a stage that needs long for a record."""
 
 
 class End(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
 import orjson
@@ -86,6 +87,23 @@ async def test_records_are_applied_in_timestamp_order_while_an_input_is_behind()
     assert stage.applied[4:] == []  # the next record of b can have the timestamp 8 again
     lane.fetched(ends(lane), 100.0)
     assert stage.applied[4:] == [("a", [9])]
+
+
+async def test_other_tasks_run_after_as_many_records_as_the_spec_of_a_stage_allows() -> None:
+    stage, applied = Listing(), []
+    spec = StageSpec("one", ("a",), (), lambda partition, read, changed: stage, max_records=1)
+    lane = Lane(0, [spec], MemoryTable(), {"a": 0}, 100.0)
+    lane.pending_seeks()
+
+    async def other() -> None:
+        for _ in range(3):
+            applied.append(len(stage.applied))
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(lane.take("a", records("a", 1, 2, 3)))
+        group.create_task(other())
+    assert (stage.applied, applied) == ([("a", [1]), ("a", [2]), ("a", [3])], [1, 2, 3])
 
 
 async def test_a_timestamp_in_the_future_does_not_let_an_input_run_ahead() -> None:
