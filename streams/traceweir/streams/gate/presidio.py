@@ -116,7 +116,7 @@ class PresidioEntities:
 def _model_folder(model: str) -> Path:
     """Returns the folder of a model, without importing the package of the model and without downloading anything."""
     folder = Path(model)
-    if (folder / "config.cfg").is_file():
+    if os.path.isfile(folder / "config.cfg"):  # False for a path that is too long, unlike the method of a Path
         return folder
     package = importlib.util.find_spec(model) if model.isidentifier() else None
     for place in (package and package.submodule_search_locations) or ():

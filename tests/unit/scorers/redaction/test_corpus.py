@@ -97,6 +97,7 @@ def test_the_work_grows_with_the_text_and_not_faster(unit: str) -> None:
     assert cpu_s(160_000) < 16 * (min(cpu_s(20_000) for _ in range(3)) + 0.05)  # quadratic work takes 64 times as long
 
 
+@pytest.mark.slow
 def test_thousands_of_keys_with_one_redacted_form_are_numbered_in_linear_work() -> None:
     redacted = redact({f"user{number}@example.com": number for number in range(30_000)})
 

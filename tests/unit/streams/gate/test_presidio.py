@@ -62,6 +62,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
     model = spacy.blank("en")
     names = [("PERSON", "Kim Minsu"), ("GPE", "Seoul"), ("SHIP", "Aurora"), ("MONEY", "ten dollars")]
+    names.append(("PERSON", "REDACTED:email] Kim Minsu"))  # as a model can take a part of a token for a part of a name
     model.add_pipe("entity_ruler").add_patterns([{"label": label, "pattern": name} for label, name in names])
     model.to_disk(tmp_path / "names")
 
@@ -134,7 +135,19 @@ def test_an_entity_that_nothing_recognises_is_an_error_with_those_that_are_known
 
 
 @pytest.mark.presidio
-@pytest.mark.parametrize("model", ["no_such_model", "no/such/folder", "json"])
+def test_an_installed_model_is_loaded_without_importing_its_package(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "installed" / "en_two_names"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError('is imported')")
+    (tmp_path / "names").rename(package / "en_two_names-0.0.0")
+    monkeypatch.syspath_prepend(package.parent)
+    assert redacted(load(model="en_two_names"), "To Seoul") == "To [REDACTED:location]"
+
+
+@pytest.mark.presidio
+@pytest.mark.parametrize("model", ["no_such_model", "no/such/folder", "json", "x" * 1_000])
 def test_a_missing_model_is_an_error_with_the_command_and_not_a_download(model: str, load: Load) -> None:
     name = model if model.isidentifier() else "en_core_web_sm"
     with pytest.raises(PresidioUnavailableError, match=rf"'{model}' is neither .*`python -m spacy download {name}`"):
