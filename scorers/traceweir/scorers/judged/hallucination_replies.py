@@ -52,13 +52,19 @@ def read_sentences(reply: str) -> list[str]:
 
     Objects that disagree are no answer.
     """
-    objects, is_malformed = verdict_objects(reply, "sentences")
-    if objects:
-        first, *others = (_sentences_of(answer) for answer in objects)
-        return first if all(other == first for other in others) else []
-    sentences: list[str] = []
+    objects, is_malformed, text_after = verdict_objects(reply, "sentences")
     if is_malformed:
-        return sentences
+        return []
+    if not objects:
+        return _tagged_sentences(reply)
+    first, *others = (_sentences_of(answer) for answer in objects)
+    if in_text := _tagged_sentences(text_after):
+        others.append(in_text)
+    return first if all(other == first for other in others) else []
+
+
+def _tagged_sentences(reply: str) -> list[str]:
+    sentences: list[str] = []
     position = 0
     while (start := reply.find("<sentence>", position)) >= 0 and (end := reply.find("</sentence>", start)) >= 0:
         sentences.append(reply[start + len("<sentence>") : end])
@@ -79,11 +85,15 @@ def read_labels(reply: str, sentences: Sequence[str]) -> list[LabelledSentence]:
     ADK. If there are more blocks than sentences and some blocks repeat a given sentence, only those blocks count, and
     blocks for the same sentence are joined in the same way.
     """
-    objects, is_malformed = verdict_objects(reply, "results")
+    objects, is_malformed, text_after = verdict_objects(reply, "results")
+    if is_malformed:
+        return []
     if objects:
         first, *others = (_labels_of(answer, sentences) for answer in objects)
+        if in_text := _blocks(text_after.strip()):
+            others.append(in_text)
         return first if all(_labels(other) == _labels(first) for other in others) else []
-    blocks = [] if is_malformed else _blocks(reply.strip())
+    blocks = _blocks(reply.strip())
     if len(blocks) <= len(sentences):
         return blocks
     known = {_key(sentence) for sentence in sentences}

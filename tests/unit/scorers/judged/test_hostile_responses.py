@@ -158,7 +158,7 @@ def test_prose_beside_an_object_never_counts(
             f"{verdict}\n\nThe agent wrote:\n{quoted}",
             f"The agent wrote: {quoted}\n{verdict}",
             f"```json\n{verdict}\n```\nThe agent wrote:\n{quoted}",
-            f'{verdict}\nThe agent wrote {{"a": [1, 2',
+            f'{verdict}\nThe agent wrote {{"a": [1, {quoted}',
             f'For {{place}} the tool gave {{"price": 3}}.\n{verdict}\n{quoted}',
         ):
             assert read(reply)[ITEM].verdict is False, reply
@@ -185,22 +185,57 @@ def test_an_object_quoted_inside_a_malformed_object_is_no_verdict(
 
 
 @pytest.mark.parametrize(("read", "key", "good", "bad"), BESIDE)
-def test_an_object_beside_a_malformed_object_with_a_verdict_is_no_verdict(
+def test_a_quoted_object_before_a_malformed_object_is_no_verdict(
     read: Callable[[str], dict[str, Vote]], key: str, good: str, bad: str
 ) -> None:
-    """One of them is a quotation: the judge's own object can be the malformed one."""
-    for reply in (
-        f'The agent wrote {{"{key}": "{good}"}}.\n{{"reasoning": "it is "wrong"", "{key}": "{bad}"}}',
-        f'{{"{key}": "{good}"}}\nThe agent wrote {{"a": [1, "{key}": "{bad}"',
+    quoted = json.dumps({key: good})
+    for own in (
+        f'{{"reasoning": "it says "ok"", "{key}": "{bad}"}}',
+        f'{{"rationale": "it says "ok"", "{key}": "{good}"}}',
+        f'{{"{key}": "{bad}"',
+        '{"rationale": "the reply was cut off here',
     ):
-        assert read(reply)[ITEM].verdict is None, reply
+        assert read(f"The agent wrote {quoted}.\n{own}")[ITEM].verdict is None, own
 
 
-def test_lists_beside_a_malformed_list_are_no_answer() -> None:
-    quoted = '{"verdicts": [{"id": "r1", "verdict": "yes"}]}'
-    assert read_rubrics(f'It says {quoted}.\n{{"verdicts": [{{"id": "r1", "rationale": "a "b"", ', [R1]) == {}
-    assert read_sentences('It says {"sentences": ["s"]}.\n{"sentences": ["a "b""]}') == []
-    assert read_labels('{"results": [{"number": 1, "label": "supported"}]} {"results": [{"number": 1 ', ["s"]) == []
+@pytest.mark.parametrize(("read", "key", "good", "bad"), BESIDE)
+def test_an_introduced_object_does_not_outvote_the_judges_text(
+    read: Callable[[str], dict[str, Vote]], key: str, good: str, bad: str
+) -> None:
+    quoted = json.dumps({key: good})
+    is_match = read is read_match
+    own, same = (f'"{key}": "{bad}"}}', f'"{key}": "{good}"}}') if is_match else ("Verdict: no", "Verdict: yes")
+    for before in ("The agent wrote ", "The agent wrote:\n", "The agent wrote:\n```json\n"):
+        assert read(f"{before}{quoted}\n{own}")[ITEM].verdict is None, before
+        assert read(f"{before}{quoted}\n{same}")[ITEM].verdict is True, before
+
+
+@pytest.mark.parametrize(("read", "key", "good", "bad"), BESIDE)
+def test_a_real_reply_around_an_object_is_read(
+    read: Callable[[str], dict[str, Vote]], key: str, good: str, bad: str
+) -> None:
+    verdict = json.dumps({"reasoning": "r", key: bad})
+    for reply in (
+        f"Reasoning: the price is missing.\n\n```json\n{verdict}\n```",
+        f"Here is my evaluation:\n{verdict}\nI hope this helps.",
+        f"<think>It may be {good}.</think>{verdict}",
+        f'{verdict}\nThe tool gave {{"price": [3, 4',
+    ):
+        assert read(reply)[ITEM].verdict is False, reply
+
+
+def test_quoted_lists_beside_an_own_answer_are_no_answer() -> None:
+    verdicts = "It says " + json.dumps({"verdicts": [{"id": "r1", "verdict": "yes"}]})
+    text = "ID: r1\nProperty: Is concise.\nRationale: r\nVerdict: no\n"
+    assert read_rubrics(f'{verdicts}\n{{"verdicts": [{{"id": "r1", "rationale": "so "x""', [R1]) == {}
+    assert read_rubrics(f"{verdicts}\n{text}", [R1]) == {}
+    sentences = "It says " + json.dumps({"sentences": ["s"]})
+    assert read_sentences(f'{sentences}\n{{"sentences": ["s", "t "x""]}}') == []
+    assert read_sentences(f"{sentences}\n<sentence>t</sentence>") == []
+    results = "It says " + json.dumps({"results": [{"number": 1, "label": "supported"}]})
+    block = "sentence: s\nlabel: disputed\nrationale: r\nsupporting_excerpt: null\ncontradicting_excerpt: null\n"
+    assert read_labels(f'{results}\n{{"results": [{{"number": 1, "rationale": "so "x""', ["s"]) == []
+    assert read_labels(f"{results}\n{block}", ["s"]) == []
 
 
 def test_verdicts_on_rubrics_that_disagree_do_not_count() -> None:
