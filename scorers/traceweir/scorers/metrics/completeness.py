@@ -92,7 +92,7 @@ class Completeness(Scorer):
         count, missing = len(comparison.input_elements), len(comparison.missing_elements)
         return Measurement(
             value=comparison.score,
-            rationale=f"{comparison.score:.3f} of {count} elements of the input are covered; "
+            rationale=f"{round(comparison.score * count)} of {count} elements of the input are covered; "
             f"{missing} do not occur unchanged",
             details={
                 "input_elements": shown(comparison.input_elements),

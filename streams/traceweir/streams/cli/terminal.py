@@ -16,8 +16,8 @@ Advance = Callable[[int, int | None], None]
 """Called with the number of finished items, and with the total if it is known."""
 _LONGEST = 4_000
 """The most characters of a line: the message of a hostile record must not fill the terminal."""
-_TAIL = 500
-"""The characters at the end of a longer line that are kept, because a message ends with the way out."""
+_TAIL = 1_000
+"""How many of these characters a line that is too long keeps of its end."""
 
 
 def complain(message: str) -> None:
@@ -28,10 +28,16 @@ def complain(message: str) -> None:
     stderr = Console(stderr=True, highlight=False, soft_wrap=True)
     with suppress(OSError):
         for line in message.splitlines():
-            shown = printable(line, _LONGEST)
-            if len(line) > _LONGEST:
-                shown = f"{printable(line, _LONGEST - _TAIL)} {printable(line[-_TAIL:], _LONGEST)}"
-            stderr.print(Text(shown))
+            stderr.print(Text(_shortened(line)))
+
+
+def _shortened(line: str) -> str:
+    """Returns a line without its middle if it is too long: the head names the problem, the tail the way out."""
+    whole = printable(line, _LONGEST + 1)
+    if len(whole) <= _LONGEST:
+        return whole
+    tail = printable(line[-_TAIL:], _LONGEST * _TAIL)[-_TAIL:]
+    return f"{printable(line, _LONGEST - _TAIL - 1)} {tail}"
 
 
 def mute_clients() -> None:

@@ -109,7 +109,7 @@ def _mended(raw: bytes) -> tuple[LetterId, bytes]:
     value = found[names[0]]
     try:
         if names[0] == "value":
-            return letter_id, json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            return letter_id, _json(value)
         if not isinstance(value, str):
             raise InputError(f"{names[0]} must be a string")
         return letter_id, value.encode() if names[0] == "text" else base64.b64decode(value, validate=True)
@@ -117,3 +117,13 @@ def _mended(raw: bytes) -> tuple[LetterId, bytes]:
         raise InputError(f"{names[0]} contains half of a surrogate pair, which UTF-8 cannot represent") from None
     except binascii.Error as error:
         raise InputError(f"base64 is not valid ({error})") from None
+
+
+def _json(value: JsonValue) -> bytes:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        raise InputError(
+            "value has a number that JSON cannot represent, such as NaN or 1e400; write another number, or null"
+        ) from None
+    return text.encode()

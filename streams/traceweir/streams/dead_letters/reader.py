@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from traceweir.schemas.dead_letter import DeadLetter, marked
+from traceweir.schemas.text import printable
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import Topics
@@ -39,7 +40,9 @@ class LetterId(NamedTuple):
         """
         partition, colon, offset = text.partition(":")
         if not (colon and _is_number(partition) and _is_number(offset)):
-            raise ValueError(f"{text!r} is not the id of a dead letter; write <partition>:<offset>, for example 2:17")
+            raise ValueError(
+                f"{printable(text, 100)!r} is not the id of a dead letter; write <partition>:<offset>, for example 2:17"
+            )
         return cls(int(partition), int(offset))
 
 

@@ -238,6 +238,13 @@ def test_quoted_lists_beside_an_own_answer_are_no_answer() -> None:
     assert read_labels(f"{results}\n{block}", ["s"]) == []
 
 
+def test_lists_beside_a_malformed_list_are_no_answer() -> None:
+    quoted = '{"verdicts": [{"id": "r1", "verdict": "yes"}]}'
+    assert read_rubrics(f'It says {quoted}.\n{{"verdicts": [{{"id": "r1", "rationale": "a "b"", ', [R1]) == {}
+    assert read_sentences('It says {"sentences": ["s"]}.\n{"sentences": ["a "b""]}') == []
+    assert read_labels('{"results": [{"number": 1, "label": "supported"}]} {"results": [{"number": 1 ', ["s"]) == []
+
+
 def test_verdicts_on_rubrics_that_disagree_do_not_count() -> None:
     entries = [{"id": "r1", "verdict": "no"}, {"id": "r2", "verdict": "yes"}]
     judged, quoted = json.dumps({"verdicts": entries}), json.dumps({"verdicts": [{"id": "r1", "verdict": "yes"}]})

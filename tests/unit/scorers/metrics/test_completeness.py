@@ -213,3 +213,8 @@ async def test_only_long_texts_are_compared_in_a_thread() -> None:
     assert executor.submitted == 1
     assert (await score_without_timeout("?" * 60_000, "")).not_evaluated_because == "missing_input"
     assert executor.submitted == 2
+
+
+async def test_the_rationale_counts_covered_elements() -> None:
+    score = await score_of("completeness", "engine cat", "The engineer has cats.")
+    assert (score.value, (score.rationale or "").split(";")[0]) == (0.5, "1 of 2 elements of the input are covered")

@@ -1,4 +1,4 @@
-"""Messages on stderr are bounded, and keep their end: the end says what to do."""
+"""Tests the messages that a command writes to stderr."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import pytest
 from traceweir.streams.cli.terminal import complain
 
 
-def test_a_long_message_keeps_its_beginning_and_its_end(capsys: pytest.CaptureFixture[str]) -> None:
-    complain("the value " + "\x1b[31m" * 10_000 + " is too long; shorten the value")
-    shown = capsys.readouterr().err
-    assert shown.startswith("the value \\x1b[31m")
-    assert shown.endswith(" is too long; shorten the value\n")
-    assert len(shown) <= 8_000
+@pytest.mark.parametrize("filler", ["x", "\x1b"])
+def test_a_message_that_is_cut_keeps_its_beginning_and_its_way_out(
+    capsys: pytest.CaptureFixture[str], filler: str
+) -> None:
+    complain(f"file.json: is not valid: {filler * 10_000}; run `traceweir topics create`")
+
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("file.json: is not valid: ")
+    assert said.endswith("; run `traceweir topics create`")
+    assert "… " in said
+    assert len(said) <= 4_000
 
 
-def test_a_short_message_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    complain("a" * 4_000)
-    assert capsys.readouterr().err == "a" * 4_000 + "\n"
+def test_a_message_of_4000_characters_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    complain("x" * 4_000)
+    assert capsys.readouterr().err.strip() == "x" * 4_000

@@ -73,7 +73,7 @@ def test_a_dead_letter_that_is_named_twice_is_not_sent() -> None:
         ('{"id": "0:1", "text": 1}', "text must be a string"),
         ('{"id": "0:1", "base64": "?"}', "base64 is not valid"),
         ('{"id": "0:1", "value": "\\ud800"}', "value contains half of a surrogate pair"),
-        ('{"id": "0:1", "value": 1e999}', "Out of range float values"),
+        ('{"id": "0:1", "value": 1e999}', "has a number that JSON cannot represent"),
     ],
 )
 def test_an_unusable_line_is_reported_and_the_others_are_read(line: str, problem: str) -> None:
@@ -81,3 +81,10 @@ def test_an_unusable_line_is_reported_and_the_others_are_read(line: str, problem
     assert found.values == {LetterId(0, 0): b"1", LetterId(0, 2): b"3"}
     assert found.problems[0].startswith("letters.jsonl: document 2: ")
     assert problem in found.problems[0]
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN"])
+def test_a_number_that_json_cannot_represent_is_named_in_plain_words(number: str) -> None:
+    found = read(f'{{"id": "1:7", "value": {{"x": {number}}}}}\n')
+    assert found.values == {}
+    assert "has a number that JSON cannot represent" in found.problems[0]

@@ -83,6 +83,12 @@ def test_an_invalid_id_is_rejected_with_an_example(text: str) -> None:
         LetterId.parse(text)
 
 
+def test_an_overlong_id_is_cut_in_the_message() -> None:
+    with pytest.raises(ValueError, match="for example 2:17") as raised:
+        LetterId.parse("2:" + "x" * 100_000)
+    assert len(str(raised.value)) < 300
+
+
 @pytest.mark.parametrize(
     ("wanted", "selected"),
     [
