@@ -83,6 +83,8 @@ class EvalInvocation(_Closed):
     """Seconds of the model calls; not read."""
     tool_duration: float | None = None
     """Seconds of the tool calls; not read."""
+    inference_call_count: int | None = None
+    """Number of model calls of the recorded turn, which newer versions of ADK write; not read."""
     rubrics: list[EvalRubric] | None = None
     """Rubrics of this turn, in addition to those of the case."""
     app_details: JsonObject | None = None

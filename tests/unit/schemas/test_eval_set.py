@@ -194,3 +194,11 @@ def test_a_document_in_no_known_format_is_rejected(document: Any, said: str) -> 
 def test_a_wrong_type_in_an_old_turn_is_reported_with_its_path(turn: Any, said: str) -> None:
     with pytest.raises(UnknownFormatError, match=said):
         modern([turn], "x.test.json")
+
+
+def test_the_number_of_model_calls_that_newer_versions_of_adk_write_is_accepted() -> None:
+    turn = {"user_content": {"parts": [{"text": "Hi"}]}}
+    for key in ("inference_call_count", "inferenceCallCount"):
+        for count in (2, None):
+            found = EvalCase.model_validate({"eval_id": "c", "conversation": [{**turn, key: count}]})
+            assert [each.inference_call_count for each in found.conversation or ()] == [count]
