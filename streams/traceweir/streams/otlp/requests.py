@@ -1,0 +1,106 @@
+"""Decodes an OTLP request in either encoding, and splits a file into requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import orjson
+
+from traceweir.streams.otlp.decoded import Decoded, NotOtlpError
+from traceweir.streams.otlp.json_requests import decode_json
+from traceweir.streams.otlp.protobuf import decode_protobuf
+
+MAX_REQUEST_BYTES = 64 * 1024**2
+"""The largest request in a file, in bytes. Kafka's brokers accept records of 1 MB by default."""
+_FIRST_TAG = 0x0A
+"""The first byte of every request in protobuf: field 1, with a length."""
+_PREFIX_BYTES = 4
+
+
+def decode(request: bytes) -> Decoded:
+    """Returns the spans and log records of a request in protobuf or in JSON, which the content tells apart.
+
+    Raises:
+        NotOtlpError: The bytes are no request; the message says what is wrong.
+    """
+    if not request:
+        raise NotOtlpError("the request is empty")
+    if request[0] == _FIRST_TAG:  # also a line break, with which a JSON document can begin
+        try:
+            return decode_protobuf(request)
+        except NotOtlpError:
+            if request.lstrip()[:1] != b"{":
+                raise
+    elif request.lstrip()[:1] != b"{":
+        raise NotOtlpError("the bytes are neither a JSON object nor a request in protobuf")
+    try:
+        document = orjson.loads(request)
+    except orjson.JSONDecodeError as error:
+        raise NotOtlpError(f"the value is not JSON: {error}") from None
+    return decode_json(document)
+
+
+def requests_of(stream: BinaryIO) -> Iterator[bytes]:
+    """Yields the requests of a file: one JSON request per line, requests after their lengths, or a single request.
+
+    A length has four bytes, big-endian. The content of the file tells the forms apart.
+
+    Raises:
+        NotOtlpError: The file has none of these forms, is cut, or has a request of more than `MAX_REQUEST_BYTES`.
+    """
+    head = stream.read(_PREFIX_BYTES + 1)
+    if not head.strip():
+        return
+    if head.lstrip()[:1] == b"{" and not _is_framed(head):
+        yield from _json_requests(head, stream)
+    elif head[0] == _FIRST_TAG:
+        yield _limited(head + stream.read(MAX_REQUEST_BYTES + 1), 1)
+    elif _is_framed(head):
+        yield from _framed_requests(head, stream)
+    else:
+        raise NotOtlpError(
+            "begins with neither a JSON object, nor a request in protobuf, nor a length of four bytes before such a request"
+        )
+
+
+def _is_framed(head: bytes) -> bool:
+    length = int.from_bytes(head[:_PREFIX_BYTES], "big")
+    return 0 < length <= MAX_REQUEST_BYTES and head[_PREFIX_BYTES:] == bytes([_FIRST_TAG])
+
+
+def _framed_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    number, begun = 0, head
+    while begun:
+        number += 1
+        begun += stream.read(_PREFIX_BYTES - len(begun)) if len(begun) < _PREFIX_BYTES else b""
+        length = int.from_bytes(begun[:_PREFIX_BYTES], "big")
+        if len(begun) < _PREFIX_BYTES or length > MAX_REQUEST_BYTES:
+            raise NotOtlpError(f"request {number}: its length is cut, or above {MAX_REQUEST_BYTES} bytes")
+        body = begun[_PREFIX_BYTES:]
+        body += stream.read(length - len(body))
+        if len(body) < length:
+            raise NotOtlpError(f"request {number}: has {len(body)} of {length} bytes; the file is cut")
+        yield body
+        begun = stream.read(_PREFIX_BYTES)
+
+
+def _json_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    first = head + stream.readline(MAX_REQUEST_BYTES + 1)
+    try:
+        orjson.loads(first)
+    except orjson.JSONDecodeError:  # one document over several lines
+        yield _limited(first + stream.read(MAX_REQUEST_BYTES + 1), 1)
+        return
+    number, line = 1, first
+    while line:
+        if line.strip():
+            yield _limited(line, number)
+        number += 1
+        line = stream.readline(MAX_REQUEST_BYTES + 1)
+
+
+def _limited(request: bytes, number: int) -> bytes:
+    if len(request) > MAX_REQUEST_BYTES:
+        raise NotOtlpError(f"request {number}: has more than {MAX_REQUEST_BYTES} bytes")
+    return request
