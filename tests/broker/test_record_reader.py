@@ -42,6 +42,17 @@ async def test_a_record_is_read_at_any_offset_and_none_is_returned_past_the_end(
         assert await read_all(reader, [7, 0, 19, 7, RECORDS]) == [b"7", b"0", b"19", b"7", None]
 
 
+@pytest.mark.parametrize(("topic", "partition"), [("t", 9), ("nobody", 0)], ids=["partition", "topic"])
+async def test_an_unknown_place_is_refused_without_waiting_for_it_to_appear(
+    topic: str, partition: int, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceweir.streams.kafka.record_reader.READ_WITHIN_S", 3_600.0)
+    async with asyncio.timeout(LIMIT_S), filled(embedded_broker.bootstrap_servers) as reader:
+        with pytest.raises(RecordUnavailable):
+            await reader.read(topic, partition, 0)
+        assert await read_all(reader, [7]) == [b"7"]
+
+
 async def assert_only_these_tasks_remain(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Checks that all other tasks end by themselves.
 

@@ -33,7 +33,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         """Returns the record; None if the topic no longer has the record.
 
         Raises:
-            RecordUnavailable: the brokers did not answer in time.
+            RecordUnavailable: the brokers did not answer in time, or the topic has no such partition.
         """
         async with self._one:
             if self.should_stop:
@@ -83,6 +83,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             self._consumer = consumer  # set before start, so that `disconnect` stops it
             await consumer.start()
         consumer = self._consumer
+        if not await _exists(consumer, place):
+            raise RecordUnavailable
         consumer.assign([place])
         begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
         if not begins[place] <= offset < ends[place]:
@@ -92,3 +94,16 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         while not records:
             records = (await consumer.getmany(place, timeout_ms=500, max_records=1)).get(place, [])
         return records[0] if records[0].offset == offset else None
+
+
+async def _exists(consumer: AIOKafkaConsumer, place: TopicPartition) -> bool:
+    """Returns whether the cluster has the partition.
+
+    A consumer that is assigned a partition without a leader asks for the metadata again and again without a pause, which
+    takes a whole CPU.
+    """
+    known = consumer.partitions_for_topic(place.topic) or ()
+    if place.partition in known:
+        return True
+    newest = await consumer._client.fetch_all_metadata()  # the topic or the partition can be new
+    return place.partition in (newest.partitions_for_topic(place.topic) or ())
