@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from tests.audit.committed import Committed
 from tests.support.batches import rename_header
-from tests.support.dlq import Dlq, letter
+from tests.support.dlq import Dlq, letter, put_letters
 from tests.support.ledger import home
 from tests.support.workers import Fleet
 
@@ -30,14 +31,19 @@ DEADLINE_S = 60
 
 
 @pytest.fixture
-def dlq(embedded_broker: EmbeddedBroker) -> Dlq:
+def dlq(embedded_broker: EmbeddedBroker, capfdbinary: pytest.CaptureFixture[bytes]) -> Dlq:
     create_topics(Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers))
-    return Dlq(embedded_broker.bootstrap_servers)
+    return Dlq(embedded_broker.bootstrap_servers, "traceweir.", capfdbinary)
 
 
 def rows(dlq: Dlq, topic: str) -> list[Message]:
     """Returns the records of one topic. A header name that is not UTF-8 would end this consumer."""
-    options = {"bootstrap.servers": dlq.servers, "group.id": "reader-of-tests", "enable.partition.eof": True}
+    options = {
+        "bootstrap.servers": dlq.servers,
+        "group.id": "reader-of-tests",
+        "enable.partition.eof": True,
+        "log_level": 0,
+    }
     consumer, found, ends = Consumer(options), list[Message](), 0
     consumer.assign([TopicPartition(dlq.prefix + topic, number, OFFSET_BEGINNING) for number in range(4)])
     while ends < 4:
@@ -57,7 +63,7 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         create_topics(settings)
-        Dlq(broker.bootstrap_servers).put([letter(0), letter(1)])
+        put_letters(broker.bootstrap_servers, [letter(0), letter(1)])
 
         async def read() -> None:
             async with DeadLetters(settings) as letters:
@@ -192,7 +198,7 @@ WHOLE = b"x" * 300_000
 def test_a_truncated_value_is_sent_whole_if_its_topic_still_has_the_record(
     partition: int, offset: int, there: bool, dlq: Dlq
 ) -> None:
-    producer = Producer({"bootstrap.servers": dlq.servers})
+    producer = Producer({"bootstrap.servers": dlq.servers, "log_level": 0})
     for value in (b"another", WHOLE):
         producer.produce("traceweir.sessions", value, b"s", 1)
     producer.flush(10)
@@ -222,20 +228,25 @@ def test_a_missing_dead_letter_is_reported_and_the_others_are_sent(dlq: Dlq) -> 
     ]
 
 
-def test_a_missing_topic_is_reported_with_the_command_that_creates_it(embedded_broker: EmbeddedBroker) -> None:
-    ended = Dlq(embedded_broker.bootstrap_servers, "nobody.")("list")
+def test_a_missing_topic_is_reported_with_the_command_that_creates_it(dlq: Dlq) -> None:
+    ended = replace(dlq, prefix="nobody.")("list")
     assert (ended.code, ended.out) == (1, b"")
     assert ended.err == "topic 'nobody.dead-letters' does not exist: run `traceweir topics create`\n"
 
 
-async def test_foreign_records_with_any_header_names_are_skipped_and_counted(dlq: Dlq) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=dlq.servers) as producer:
+async def put_foreign_records(servers: str) -> None:
+    """Writes a stranger's record, and a dead letter, each with a header whose name is not UTF-8."""
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
         batch = producer.create_batch()
         headers = [*letter(0).wire_headers(), ("NAME", b"x")]
         batch.append(key=None, value=b"stranger", timestamp=None, headers=[("NAME", b"x")])
         batch.append(key=None, value=b"ours", timestamp=None, headers=headers)
         rename_header(batch, b"NAME", b"\xff\xfeME")
         await (await producer.send_batch(batch, "traceweir.dead-letters", partition=0))
+
+
+def test_foreign_records_with_any_header_names_are_skipped_and_counted(dlq: Dlq) -> None:
+    asyncio.run(put_foreign_records(dlq.servers))
 
     ended = dlq("list", "--json")
     assert [line["id"] for line in ended.lines] == ["0:1"]
@@ -271,7 +282,7 @@ def until(committed: Committed, topic: str, count: int) -> None:
 
 def test_a_late_record_is_scored_once_after_two_replays(dlq: Dlq, working: Committed) -> None:
     at_home, two_hours_ago = home("s"), int((time.time() - 7_200) * 1000)
-    producer = Producer({"bootstrap.servers": dlq.servers})
+    producer = Producer({"bootstrap.servers": dlq.servers, "log_level": 0})
     before = next(name for name in map("before {}".format, range(99)) if home(name) == at_home)
     producer.produce("traceweir.invocations", json.dumps(event("session.ended", before)).encode(), b"", at_home)
     producer.flush(10)
@@ -308,7 +319,7 @@ def test_a_late_record_is_scored_once_after_two_replays(dlq: Dlq, working: Commi
 
 def test_a_mended_event_is_joined_once(dlq: Dlq, working: Committed, tmp_path: Path) -> None:
     broken = json.dumps(event("session.ended", "s") | {"user_id": 7}).encode()
-    producer = Producer({"bootstrap.servers": dlq.servers})
+    producer = Producer({"bootstrap.servers": dlq.servers, "log_level": 0})
     producer.produce("traceweir.invocations", broken, b"s", home("s"))
     producer.flush(10)
     until(working, "dead-letters", 1)

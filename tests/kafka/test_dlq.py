@@ -42,8 +42,8 @@ def settings(kafka: str) -> Settings:
 
 
 @pytest.fixture
-def dlq(settings: Settings) -> Dlq:
-    return Dlq(settings.kafka_bootstrap_servers, settings.topic_prefix)
+def dlq(settings: Settings, capfdbinary: pytest.CaptureFixture[bytes]) -> Dlq:
+    return Dlq(settings.kafka_bootstrap_servers, settings.topic_prefix, capfdbinary)
 
 
 def put(dlq: Dlq, count: int) -> None:
@@ -106,7 +106,7 @@ async def test_records_and_marks_become_visible_together(
 
     assert seen == [(3, 0, 3)]
     assert (len(keys(settings)), len(rows(settings, "dead-letters"))) == (3, 6)
-    assert set(dlq.states().values()) == {"replayed"}
+    assert set((await asyncio.to_thread(dlq.states)).values()) == {"replayed"}
     assert await sent(replay_steps(settings)) == []
 
 

@@ -1,24 +1,23 @@
-"""Runs `traceweir dlq` as a process, and writes dead letters to the topic."""
+"""Runs `traceweir dlq` in the process of the test, and writes dead letters to the topic."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pytest
 from confluent_kafka import Producer
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams.cli.main import main
 
 
 class Ended(NamedTuple):
     """The exit code of a command, and its output."""
 
-    code: int
+    code: object
     out: bytes
     err: str
 
@@ -30,21 +29,22 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True)
 class Dlq:
-    """The command, on a broker and under a prefix."""
+    """The command, on a broker and under a prefix; `captured` holds what it writes to the streams of the process."""
 
     servers: str
-    prefix: str = "traceweir."
+    prefix: str
+    captured: pytest.CaptureFixture[bytes]
 
     def __call__(self, *arguments: str) -> Ended:
-        """Runs `traceweir dlq`."""
-        ended = subprocess.run(
-            [sys.executable, "-m", "traceweir.streams.cli.main", "dlq", *arguments],
-            env=os.environ | self.environment | {"COLUMNS": "200"},
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
-        return Ended(ended.returncode, ended.stdout, ended.stderr.decode())
+        """Runs `traceweir dlq`, which starts an event loop: a coroutine calls this in a thread."""
+        self.captured.readouterr()
+        with pytest.MonkeyPatch.context() as variables:
+            for name, value in (self.environment | {"COLUMNS": "200"}).items():
+                variables.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main(["dlq", *arguments])
+        out, err = self.captured.readouterr()
+        return Ended(ended.value.code, out, err.decode())
 
     @property
     def environment(self) -> dict[str, str]:
@@ -57,16 +57,21 @@ class Dlq:
 
     def put(self, letters: Sequence[DeadLetter]) -> None:
         """Writes dead letters as a worker does, each to the partition of its record."""
-        producer = Producer({"bootstrap.servers": self.servers})
-        for letter in letters:
-            producer.produce(
-                f"{self.prefix}dead-letters",
-                letter.wire_value(),
-                letter.key,
-                partition=letter.partition,
-                headers=letter.wire_headers(),
-            )
-        assert producer.flush(30) == 0
+        put_letters(self.servers, letters, self.prefix)
+
+
+def put_letters(servers: str, letters: Sequence[DeadLetter], prefix: str = "traceweir.") -> None:
+    """Writes dead letters as a worker does, each to the partition of its record."""
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for letter in letters:
+        producer.produce(
+            f"{prefix}dead-letters",
+            letter.wire_value(),
+            letter.key,
+            partition=letter.partition,
+            headers=letter.wire_headers(),
+        )
+    assert producer.flush(30) == 0
 
 
 def letter(number: int, prefix: str = "traceweir.", topic: str = "traces", **changes: Any) -> DeadLetter:
