@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Producer
+from tests.support.command_line import Run
 from tests.support.eval_sets import case, content, eval_set, invocation, write
 from tests.support.scoring import make_session
 
@@ -43,7 +41,7 @@ def session(session_id: str, answer: str, **changes: Any) -> Session:
 
 def fill(servers: str, sessions: Sequence[Session]) -> None:
     create_topics(Settings(kafka_bootstrap_servers=servers))
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     for each in sessions:
         key = each.session_id.encode()
         value = each.model_dump_json(by_alias=True)
@@ -65,16 +63,12 @@ def servers(embedded_broker: EmbeddedBroker) -> str:
     return servers
 
 
-def run(servers: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "traceweir.streams.cli.main", *arguments],
-        cwd=folder,
-        env=os.environ | {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+@pytest.fixture
+def run_here(run: Run, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Returns a function that runs a command in the folder of the test, with the broker in its environment."""
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
+    monkeypatch.chdir(tmp_path)
+    return run
 
 
 async def test_only_the_requested_sessions_are_returned(servers: str) -> None:
@@ -103,38 +97,39 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
             await read_sessions(Settings(kafka_bootstrap_servers=broker.bootstrap_servers), names)
 
 
-def test_references_are_compared_with_recorded_sessions(servers: str, tmp_path: Path) -> None:
+def test_references_are_compared_with_recorded_sessions(run_here: Run, tmp_path: Path) -> None:
     turns = [invocation("Hi", "Hello there.", FIND), invocation("Hi", "And bye.", FIND)]
     write(tmp_path / "a.json", eval_set(case("chat", *turns), case("renamed", *turns), case("lost", *turns)))
 
-    ended = run(servers, tmp_path, "eval", "a.json", "--from-kafka", "--match", "renamed=chat", "--json")
+    ended = run_here("eval", "a.json", "--from-kafka", "--match", "renamed=chat", "--json")
 
-    found = {each["eval_id"]: (each["status"], each["problem"]) for each in map(json.loads, ended.stdout.splitlines())}
+    found = {each["eval_id"]: (each["status"], each["problem"]) for each in map(json.loads, ended.out.splitlines())}
     assert found == {
         "chat": ("PASSED", None),
         "renamed": ("PASSED", None),
         "lost": ("NOT_EVALUATED", "there is no recorded session under the id 'lost'"),
     }
-    assert ended.returncode == 1
+    assert ended.code == 1
 
 
-def test_a_captured_session_passes_its_own_case_and_is_captured_once(servers: str, tmp_path: Path) -> None:
+def test_a_captured_session_passes_its_own_case_and_is_captured_once(run_here: Run, tmp_path: Path) -> None:
     command = ("evalset", "add", "chat", "--to", "new.evalset.json")
-    first, second = run(servers, tmp_path, *command), run(servers, tmp_path, *command)
-    assert (first.returncode, second.returncode) == (0, 0)
-    assert first.stderr == "new.evalset.json: case 'chat' is added (2 invocations)\n"
-    assert second.stderr == "new.evalset.json: case 'chat' already exists, unchanged (2 invocations)\n"
+    first, second = run_here(*command), run_here(*command)
+    assert (first.code, second.code) == (0, 0)
+    assert first.err == "new.evalset.json: case 'chat' is added (2 invocations)\n"
+    assert second.err == "new.evalset.json: case 'chat' already exists, unchanged (2 invocations)\n"
     [captured] = json.loads((tmp_path / "new.evalset.json").read_bytes())["eval_cases"]
     assert captured["conversation"][0]["user_content"] == content("Hi")
-    assert run(servers, tmp_path, "eval", "new.evalset.json", "--from-kafka").returncode == 0
+    assert run_here("eval", "new.evalset.json", "--from-kafka").code == 0
 
-    missing = run(servers, tmp_path, "evalset", "add", "lost", "--to", "new.evalset.json")
-    assert (missing.returncode, missing.stderr) == (
+    missing = run_here("evalset", "add", "lost", "--to", "new.evalset.json")
+    assert (missing.code, missing.err) == (
         1,
         "the sessions topic does not have the session 'lost'; retention can have deleted it\n",
     )
 
 
-def test_an_unreachable_broker_is_named(tmp_path: Path) -> None:
-    ended = run("127.0.0.1:1", tmp_path, "evalset", "add", "chat", "--to", "new.json")
-    assert (ended.returncode, "127.0.0.1:1" in ended.stderr, "Traceback" in ended.stderr) == (1, True, False)
+def test_an_unreachable_broker_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    ended = run("evalset", "add", "chat", "--to", str(tmp_path / "new.json"))
+    assert (ended.code, "127.0.0.1:1" in ended.err, "Traceback" in ended.err) == (1, True, False)
