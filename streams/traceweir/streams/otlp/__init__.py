@@ -1,4 +1,5 @@
-"""Decodes OTLP requests, in protobuf and in JSON, to spans and log records.
+"""Decodes OTLP, the format in which OpenTelemetry sends spans and log records, in protobuf and in the Collector's JSON.
 
-Knows nothing of what agents write into spans, no stage, no Kafka and no CLI. Begin at `requests`.
+Begin at `slices`, which splits a request by trace id, and `decoding`, which decodes what a slice holds. Knows no
+convention about agents, no stage, no Kafka and no CLI.
 """

@@ -1,230 +1,279 @@
-"""Decodes OTLP requests in JSON, as the OpenTelemetry Collector and the SDKs write them.
+"""Converts OTLP in JSON, as the Collector's otlp_json encoding writes it, to the frame of the same protobuf request.
 
-The names are in camelCase; names in snake_case, which some exporters write, are read too. Ids are hexadecimal, integers
-of 64 bits are texts or numbers, enumerations are numbers or names, and a key is absent if its value is the default.
+Ids are hexadecimal, bytes are base64, integers of 64 bits are texts or numbers, enumerations are integers or names,
+and names of fields are lowerCamelCase or snake_case. Fields that OTLP does not define are ignored.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+import math
+import re
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
-from traceweir.schemas.text import printable
-from traceweir.streams.otlp.decoded import (
-    MAX_DEPTH,
-    STATUSES,
-    Decoded,
-    NotOtlpError,
-    SpanLog,
-    Unusable,
-    optional_id,
-    required_id,
-    time_of,
-)
-from traceweir.streams.spans.span import Span, SpanEvent, Status, Value
+import orjson
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-T = TypeVar("T")
-_SNAKE_CASE: dict[str, str] = {}
-_STATUS_PREFIX = "STATUS_CODE_"
+from traceweir.streams.otlp.errors import OtlpError
+from traceweir.streams.otlp.views import RequestView
+
+Signal = Literal["spans", "logs"]
+
+MAX_DEPTH = 40
+"""Lists and maps inside each other in an attribute; protobuf's own limit of 100 messages allows little more."""
+_FIELDS = {
+    "spans": ("resourceSpans", "scopeSpans", "spans"),
+    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
+}
+_DIGITS = re.compile(r"-?[0-9]{1,20}")
+_UINT64 = (0, 2**64 - 1)
+_INT64 = (-(2**63), 2**63 - 1)
+_UINT32 = (0, 2**32 - 1)
+_INT32 = (-(2**31), 2**31 - 1)
 
 
-def decode_json(request: object) -> Decoded:
-    """Returns the spans and log records of a parsed request.
+def request_from_json(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
+    """Returns the frame of the request (`views.RequestView`) and a message for each part that cannot be converted.
 
     Raises:
-        NotOtlpError: The document is no request.
+        OtlpError: the request is not JSON, or not a request of this signal.
     """
-    if not isinstance(request, dict) or not (
-        {"resourceSpans", "resource_spans", "resourceLogs", "resource_logs"} & request.keys()
-    ):
-        raise NotOtlpError("the JSON document has neither resourceSpans nor resourceLogs, so it is no OTLP request")
-    found = Decoded()
-    _collect(request, ("resourceSpans", "scopeSpans", "spans"), "span", found, found.spans, _span)
-    _collect(request, ("resourceLogs", "scopeLogs", "logRecords"), "log record", found, found.logs, _log)
-    return found
-
-
-def _collect(
-    request: dict[str, Any],
-    path: tuple[str, str, str],
-    what: str,
-    found: Decoded,
-    results: list[T],
-    read: Callable[[dict[str, Any], dict[str, Value], str], T | None],
-) -> None:
-    by_resource, by_scope, name = path
-    number = 0
-    for group in _dicts(request, by_resource):
+    try:
+        document = orjson.loads(request.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError as error:
+        raise OtlpError(f"the request of {len(request)} bytes is not JSON ({error})") from None
+    resources_name, scopes_name, items_name = _FIELDS[signal]
+    if not isinstance(document, dict):
+        raise OtlpError(f"the request is JSON but not an object; it must be an object with {resources_name}")
+    resources = _get(document, resources_name)
+    if resources is None:
+        other = _FIELDS["logs" if signal == "spans" else "spans"][0]
+        if _get(document, other) is not None:
+            raise OtlpError(f"the request has {other}, but {resources_name} are expected here")
+        if document:
+            raise OtlpError(f"the request is a JSON object without {resources_name}, so it is not OTLP")
+    view = RequestView()
+    problems: list[str] = []
+    convert: Callable[[Mapping[str, Any]], Span | LogRecord] = _span if signal == "spans" else _log
+    for r, resource in enumerate(_list(resources, resources_name)):
+        place = f"{resources_name}[{r}]"
         try:
-            resource = _attributes(_dict(group, "resource"))
-        except Unusable as why:
-            found.problems.append(f"a resource: {why}")
-            continue
-        for scoped in _dicts(group, by_scope):
-            scope = _text(_dict(scoped, "scope"), "name")
-            for each in _dicts(scoped, name):
-                number += 1
-                try:
-                    result = read(each, resource, scope)
-                except Unusable as why:
-                    found.problems.append(f"{what} {number} ({printable(str(each.get('name', '')), 100)}): {why}")
-                    continue
-                if result is None:
-                    found.unrelated_logs += 1
-                else:
-                    results.append(result)
-
-
-def _span(span: dict[str, Any], resource: dict[str, Value], scope: str) -> Span:
-    status = _dict(span, "status")
-    return Span(
-        required_id("the trace id", _text(span, "traceId"), 32),
-        required_id("the span id", _text(span, "spanId"), 16),
-        optional_id("the parent's span id", _text(span, "parentSpanId"), 16),
-        _text(span, "name"),
-        time_of("the start", _integer(span, "startTimeUnixNano")),
-        time_of("the end", _integer(span, "endTimeUnixNano")),
-        _attributes(span),
-        [
-            SpanEvent(
-                _text(event, "name"),
-                time_of("the time of an event", _integer(event, "timeUnixNano")),
-                _attributes(event),
+            resource = _object(resource, "the entry")
+            scopes = _list(_get(resource, scopes_name), scopes_name)
+            encoded = Resource(
+                attributes=_attributes(_get(_object(_get(resource, "resource"), "resource"), "attributes"))
             )
-            for event in _dicts(span, "events")
-        ],
-        _status(_get(status, "code")),
-        _text(status, "message"),
-        resource,
-        scope,
-        _integer(span, "flags") & 0xFF,
-        _text(span, "traceState"),
-        _integer(span, "droppedAttributesCount"),
+        except OtlpError as error:
+            problems.append(f"{place}: {error}; its {items_name} are lost")
+            continue
+        resource_view = view.resources.add(resource=[encoded.SerializeToString()])
+        for s, scope in enumerate(scopes):
+            scope_place = f"{place}.{scopes_name}[{s}]"
+            try:
+                scope = _object(scope, "the entry")
+                items = _list(_get(scope, items_name), items_name)
+                scope_bytes = _scope(_object(_get(scope, "scope"), "scope")).SerializeToString()
+            except OtlpError as error:
+                problems.append(f"{scope_place}: {error}; its {items_name} are lost")
+                continue
+            scope_view = resource_view.scopes.add(scope=[scope_bytes])
+            for i, item in enumerate(items):
+                try:
+                    scope_view.items.append(convert(_object(item, "the entry")).SerializeToString())
+                except OtlpError as error:
+                    problems.append(f"{scope_place}.{items_name}[{i}]: {error}")
+    return view, problems
+
+
+def _span(found: Mapping[str, Any]) -> Span:
+    status = _object(_get(found, "status"), "status")
+    return Span(
+        trace_id=_id(found, "traceId"),
+        span_id=_id(found, "spanId"),
+        parent_span_id=_id(found, "parentSpanId"),
+        trace_state=_text(found, "traceState"),
+        flags=_integer(found, "flags", _UINT32),
+        name=_text(found, "name"),
+        kind=_enum(found, "kind", Span.SpanKind),
+        start_time_unix_nano=_integer(found, "startTimeUnixNano", _UINT64),
+        end_time_unix_nano=_integer(found, "endTimeUnixNano", _UINT64),
+        attributes=_attributes(_get(found, "attributes")),
+        dropped_attributes_count=_integer(found, "droppedAttributesCount", _UINT32),
+        events=[_event(_object(each, "an event")) for each in _list(_get(found, "events"), "events")],
+        status=Status(message=_text(status, "message"), code=_enum(status, "code", Status.StatusCode)),
     )
 
 
-def _log(record: dict[str, Any], resource: dict[str, Value], scope: str) -> SpanLog | None:
-    trace_id, span_id = _text(record, "traceId"), _text(record, "spanId")
-    if not (trace_id and span_id):
-        return None
-    attributes = _attributes(record)
-    return SpanLog(
-        required_id("the trace id", trace_id, 32),
-        required_id("the span id", span_id, 16),
-        SpanEvent(
-            _text(record, "eventName") or str(attributes.get("event.name") or ""),
-            time_of("the time", _integer(record, "timeUnixNano") or _integer(record, "observedTimeUnixNano")),
-            attributes,
-            _value(_get(record, "body"), 0),
-        ),
+def _event(found: Mapping[str, Any]) -> Span.Event:
+    return Span.Event(
+        time_unix_nano=_integer(found, "timeUnixNano", _UINT64),
+        name=_text(found, "name"),
+        attributes=_attributes(_get(found, "attributes")),
     )
 
 
-def _get(document: dict[str, Any], name: str) -> Any:
-    found = document.get(name)
+def _log(found: Mapping[str, Any]) -> LogRecord:
+    body = _get(found, "body")
+    return LogRecord(
+        time_unix_nano=_integer(found, "timeUnixNano", _UINT64),
+        observed_time_unix_nano=_integer(found, "observedTimeUnixNano", _UINT64),
+        severity_number=_enum(found, "severityNumber", SeverityNumber),
+        body=None if body is None else _value(body, 0),
+        attributes=_attributes(_get(found, "attributes")),
+        trace_id=_id(found, "traceId"),
+        span_id=_id(found, "spanId"),
+        event_name=_text(found, "eventName"),
+    )
+
+
+def _scope(found: Mapping[str, Any]) -> InstrumentationScope:
+    return InstrumentationScope(name=_text(found, "name"), version=_text(found, "version"))
+
+
+def _attributes(found: object, depth: int = 0) -> list[KeyValue]:
+    return [_attribute(each, depth) for each in _list(found, "attributes")]
+
+
+def _attribute(found: object, depth: int) -> KeyValue:
+    if not isinstance(found, dict):
+        raise _wrong("an attribute", found, "an object")
+    return KeyValue(key=_text(found, "key"), value=_value(found.get("value"), depth))
+
+
+def _value(found: object, depth: int) -> AnyValue:
+    """Returns the value of an attribute; an object without a field is an empty value."""
+    if depth > MAX_DEPTH:
+        raise OtlpError(f"an attribute has lists or maps more than {MAX_DEPTH} levels deep")
+    value = _object(found, "the value of an attribute")
+    text = _get(value, "stringValue")
+    if text is not None:
+        return AnyValue(string_value=_text(value, "stringValue"))
+    if _get(value, "boolValue") is not None:
+        flag = _get(value, "boolValue")
+        if not isinstance(flag, bool):
+            raise _wrong("boolValue", flag, "true or false")
+        return AnyValue(bool_value=flag)
+    if _get(value, "intValue") is not None:
+        return AnyValue(int_value=_integer(value, "intValue", _INT64))
+    if _get(value, "doubleValue") is not None:
+        return AnyValue(double_value=_number(_get(value, "doubleValue")))
+    if _get(value, "bytesValue") is not None:
+        return AnyValue(bytes_value=_bytes(_get(value, "bytesValue")))
+    if (array := _get(value, "arrayValue")) is not None:
+        values = _list(_get(_object(array, "arrayValue"), "values"), "arrayValue.values")
+        built = AnyValue()
+        built.array_value.SetInParent()
+        built.array_value.values.extend(_value(each, depth + 1) for each in values)
+        return built
+    if (pairs := _get(value, "kvlistValue")) is not None:
+        built = AnyValue()
+        built.kvlist_value.SetInParent()
+        built.kvlist_value.values.extend(_attributes(_get(_object(pairs, "kvlistValue"), "values"), depth + 1))
+        return built
+    return AnyValue()
+
+
+def _get(found: Mapping[str, Any], name: str) -> Any:
+    value = found.get(name)
+    if value is None and (snake := _SNAKE.get(name)) is not None:
+        return found.get(snake)
+    return value
+
+
+_SNAKE = {
+    name: "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    for name in (
+        *("resourceSpans", "scopeSpans", "resourceLogs", "scopeLogs", "logRecords", "droppedAttributesCount"),
+        *("traceId", "spanId", "parentSpanId", "traceState", "severityNumber", "eventName"),
+        *("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano", "observedTimeUnixNano"),
+        *("stringValue", "boolValue", "intValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue"),
+    )
+}
+
+
+def _object(found: object, name: str) -> Mapping[str, Any]:
     if found is None:
-        snake = _SNAKE_CASE.get(name)
-        if snake is None:
-            snake = _SNAKE_CASE[name] = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
-        found = document.get(snake)
+        return {}
+    if not isinstance(found, dict):
+        raise _wrong(name, found, "an object")
     return found
 
 
-def _dict(document: dict[str, Any], name: str) -> dict[str, Any]:
-    found = _get(document, name)
-    return found if isinstance(found, dict) else {}
-
-
-def _dicts(document: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    found = _get(document, name)
-    if isinstance(found, list):
-        yield from (each for each in found if isinstance(each, dict))
-
-
-def _text(document: dict[str, Any], name: str) -> str:
-    found = _get(document, name)
+def _list(found: object, name: str) -> list[Any]:
     if found is None:
+        return []
+    if not isinstance(found, list):
+        raise _wrong(name, found, "a list")
+    return found
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    value = _get(found, name)
+    if value is None:
         return ""
-    if not isinstance(found, str):
-        raise Unusable(f"{name} is not a text")
-    return found
+    if not isinstance(value, str):
+        raise _wrong(name, value, "a text")
+    return value
 
 
-def _integer(document: dict[str, Any], name: str) -> int:
-    found = _get(document, name)
-    if found is None:
+def _id(found: Mapping[str, Any], name: str) -> bytes:
+    value = _text(found, name)
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        raise _wrong(name, value, "hexadecimal") from None
+
+
+def _integer(found: Mapping[str, Any], name: str, limits: tuple[int, int]) -> int:
+    value = _get(found, name)
+    if value is None:
         return 0
-    return _as_integer(found, name)
+    number: int | None = None
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        number = int(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, float) and value.is_integer():
+        number = int(value)
+    if number is None or not limits[0] <= number <= limits[1]:
+        raise _wrong(name, value, f"an integer from {limits[0]} to {limits[1]}")
+    return number
 
 
-def _as_integer(found: object, name: str) -> int:
-    if isinstance(found, str) and len(found) <= 20:
+def _enum(found: Mapping[str, Any], name: str, kinds: Any) -> Any:
+    value = _get(found, name)
+    if isinstance(value, str) and not value.lstrip("-").isdigit():
         try:
-            return int(found)
+            return int(kinds.Value(value))
+        except ValueError:
+            raise _wrong(name, value, "an integer or a name that OTLP defines") from None
+    return _integer(found, name, _INT32)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+    if isinstance(value, str) and len(value) <= 400:
+        try:
+            return float(value)
         except ValueError:
             pass
-    elif isinstance(found, int) and not isinstance(found, bool):
-        return found
-    elif isinstance(found, float) and found.is_integer():
-        return int(found)
-    raise Unusable(f"{name} is not an integer of 64 bits")
+    raise _wrong("doubleValue", value, "a number")
 
 
-def _status(code: object) -> Status:
-    if isinstance(code, str):
-        name = code.removeprefix(_STATUS_PREFIX)
-        return next((status for status in STATUSES if status == name), "UNSET")
-    if isinstance(code, int) and 0 <= code < len(STATUSES):
-        return STATUSES[code]
-    return "UNSET"
-
-
-def _attributes(document: dict[str, Any]) -> dict[str, Value]:
-    return {
-        key: _value(_get(pair, "value"), 0)
-        for pair in _dicts(document, "attributes")
-        if isinstance(key := pair.get("key"), str)
-    }
-
-
-def _value(value: object, depth: int) -> Value:
-    if not isinstance(value, dict):
-        return None
-    if isinstance(found := _get(value, "stringValue"), str):
-        return found
-    if isinstance(found := _get(value, "boolValue"), bool):
-        return found
-    if (found := _get(value, "intValue")) is not None:
-        return _as_integer(found, "intValue")
-    if (found := _get(value, "doubleValue")) is not None:
-        return _double(found)
-    if isinstance(found := _get(value, "bytesValue"), str):
-        return _bytes(found)
-    if depth >= MAX_DEPTH:
-        raise Unusable(f"an attribute has more than {MAX_DEPTH} levels of lists and maps")
-    if isinstance(found := _get(value, "arrayValue"), dict):
-        values = found.get("values")
-        return [_value(each, depth + 1) for each in values] if isinstance(values, list) else []
-    if isinstance(found := _get(value, "kvlistValue"), dict):
-        return {
-            key: _value(_get(pair, "value"), depth + 1)
-            for pair in _dicts(found, "values")
-            if isinstance(key := pair.get("key"), str)
-        }
-    return None
-
-
-def _double(found: object) -> float:
+def _bytes(value: object) -> bytes:
     try:
-        return float(found)  # type: ignore[arg-type]  # anything else raises
-    except (TypeError, ValueError, OverflowError):
-        raise Unusable("doubleValue is not a number") from None
+        return b64decode(value, validate=True)  # type: ignore[arg-type]  # a TypeError is the answer for other types
+    except (ValueError, TypeError):
+        raise _wrong("bytesValue", value, "base64") from None
 
 
-def _bytes(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise Unusable("bytesValue is not base64") from None
+def _wrong(name: str, value: object, rule: str) -> OtlpError:
+    return OtlpError(f"{name} is {value!r:.80}; it must be {rule}")

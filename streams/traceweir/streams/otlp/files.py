@@ -1,4 +1,4 @@
-"""Decodes an OTLP request in either encoding, and splits a file into requests."""
+"""Splits a file into OTLP requests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import BinaryIO
 
 import orjson
 
-from traceweir.streams.otlp.decoded import Decoded, NotOtlpError
-from traceweir.streams.otlp.json_requests import decode_json
-from traceweir.streams.otlp.protobuf import decode_protobuf
+from traceweir.streams.otlp.errors import OtlpError
 
 MAX_REQUEST_BYTES = 64 * 1024**2
 """The largest request in a file, in bytes. Kafka's brokers accept records of 1 MB by default."""
@@ -18,36 +16,13 @@ _FIRST_TAG = 0x0A
 _PREFIX_BYTES = 4
 
 
-def decode(request: bytes) -> Decoded:
-    """Returns the spans and log records of a request in protobuf or in JSON, which the content tells apart.
-
-    Raises:
-        NotOtlpError: The bytes are no request; the message says what is wrong.
-    """
-    if not request:
-        raise NotOtlpError("the request is empty")
-    if request[0] == _FIRST_TAG:  # also a line break, with which a JSON document can begin
-        try:
-            return decode_protobuf(request)
-        except NotOtlpError:
-            if request.lstrip()[:1] != b"{":
-                raise
-    elif request.lstrip()[:1] != b"{":
-        raise NotOtlpError("the bytes are neither a JSON object nor a request in protobuf")
-    try:
-        document = orjson.loads(request)
-    except orjson.JSONDecodeError as error:
-        raise NotOtlpError(f"the value is not JSON: {error}") from None
-    return decode_json(document)
-
-
 def requests_of(stream: BinaryIO) -> Iterator[bytes]:
     """Yields the requests of a file: one JSON request per line, requests after their lengths, or a single request.
 
     A length has four bytes, big-endian. The content of the file tells the forms apart.
 
     Raises:
-        NotOtlpError: The file has none of these forms, is cut, or has a request of more than `MAX_REQUEST_BYTES`.
+        OtlpError: The file has none of these forms, is cut, or has a request of more than `MAX_REQUEST_BYTES`.
     """
     head = stream.read(_PREFIX_BYTES + 1)
     if not head.strip():
@@ -59,7 +34,7 @@ def requests_of(stream: BinaryIO) -> Iterator[bytes]:
     elif _is_framed(head):
         yield from _framed_requests(head, stream)
     else:
-        raise NotOtlpError(
+        raise OtlpError(
             "begins with neither a JSON object, nor a request in protobuf, nor a length of four bytes before such a request"
         )
 
@@ -76,11 +51,11 @@ def _framed_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
         begun += stream.read(_PREFIX_BYTES - len(begun)) if len(begun) < _PREFIX_BYTES else b""
         length = int.from_bytes(begun[:_PREFIX_BYTES], "big")
         if len(begun) < _PREFIX_BYTES or length > MAX_REQUEST_BYTES:
-            raise NotOtlpError(f"request {number}: its length is cut, or above {MAX_REQUEST_BYTES} bytes")
+            raise OtlpError(f"request {number}: its length is cut, or above {MAX_REQUEST_BYTES} bytes")
         body = begun[_PREFIX_BYTES:]
         body += stream.read(length - len(body))
         if len(body) < length:
-            raise NotOtlpError(f"request {number}: has {len(body)} of {length} bytes; the file is cut")
+            raise OtlpError(f"request {number}: has {len(body)} of {length} bytes; the file is cut")
         yield body
         begun = stream.read(_PREFIX_BYTES)
 
@@ -102,5 +77,5 @@ def _json_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 def _limited(request: bytes, number: int) -> bytes:
     if len(request) > MAX_REQUEST_BYTES:
-        raise NotOtlpError(f"request {number}: has more than {MAX_REQUEST_BYTES} bytes")
+        raise OtlpError(f"request {number}: has more than {MAX_REQUEST_BYTES} bytes")
     return request

@@ -1,0 +1,210 @@
+"""Decodes spans and log records of OTLP: whole requests, and the slices of `slices`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from traceweir.streams.otlp.errors import OtlpError
+from traceweir.streams.otlp.slices import LogSlice, SpanSlice, log_slices, span_slices
+from traceweir.streams.otlp.views import RequestView
+from traceweir.streams.spans.span import Attributes, Span, SpanEvent, Status, Value
+
+_STATUSES: tuple[Status, ...] = ("UNSET", "OK", "ERROR")
+_LAST_NS = 2**63 - 1
+_LEVELS = 100
+
+
+class LogEvent(NamedTuple):
+    """A log record of a trace."""
+
+    trace_id: str
+    """Id of the trace, 32 lower-case hexadecimal digits."""
+    span_id: str
+    """Id of the span, 16 lower-case hexadecimal digits; empty if the log record names only the trace."""
+    event: SpanEvent
+    """The content of the log record."""
+
+
+class DecodedSpans(NamedTuple):
+    """The spans of a request."""
+
+    spans: list[Span]
+    """The usable spans, in the order of the request."""
+    problems: list[str]
+    """A message for each span that cannot be used."""
+
+
+class DecodedLogs(NamedTuple):
+    """The log records of a request."""
+
+    logs: list[LogEvent]
+    """The usable log records, in the order of the request."""
+    problems: list[str]
+    """A message for each log record that cannot be used."""
+    without_trace: int
+    """Number of log records without a trace id."""
+
+
+def decode_spans(request: bytes) -> DecodedSpans:
+    """Returns all spans of an ExportTraceServiceRequest in protobuf or JSON.
+
+    Raises:
+        OtlpError: the request cannot be decoded, or is a request of log records.
+    """
+    slices, problems = span_slices(request)
+    spans = []
+    for each in slices:
+        try:
+            spans.append(decode_span(each))
+        except OtlpError as error:
+            problems.append(str(error))
+    return DecodedSpans(spans, problems)
+
+
+def decode_logs(request: bytes) -> DecodedLogs:
+    """Returns all log records of an ExportLogsServiceRequest in protobuf or JSON that name a trace.
+
+    Raises:
+        OtlpError: the request cannot be decoded, or is a request of spans.
+    """
+    slices, problems, without_trace = log_slices(request)
+    logs = []
+    for each in slices:
+        try:
+            logs.append(decode_log(each))
+        except OtlpError as error:
+            problems.append(str(error))
+    return DecodedLogs(logs, problems, without_trace)
+
+
+def decode_span(found: SpanSlice) -> Span:
+    """Returns the span of a slice.
+
+    Of attributes with the same key the last one counts. A number that is not finite becomes the text `NaN`,
+    `Infinity` or `-Infinity`. The end can be before the start if a clock was set.
+
+    Raises:
+        OtlpError: the span is damaged, too deep, or has a time after the year 2262.
+    """
+    name = f"span {found.span_id} of trace {found.trace_id}"
+    resource, scope, raw = _parts(found.data, name)
+    message = SpanMessage()
+    _parse(message, raw, name)
+    status_code = message.status.code
+    if not 0 <= status_code < len(_STATUSES):
+        raise OtlpError(f"{name}: the status is {status_code}; it must be 0 (UNSET), 1 (OK) or 2 (ERROR)")
+    return Span(
+        trace_id=found.trace_id,
+        span_id=found.span_id,
+        parent_id=found.parent_id,
+        name=message.name,
+        start_ns=_time_ns(message.start_time_unix_nano, name),
+        end_ns=_time_ns(message.end_time_unix_nano, name),
+        attributes=_attributes(message.attributes),
+        events=[
+            SpanEvent(each.name, _time_ns(each.time_unix_nano, name), _attributes(each.attributes))
+            for each in message.events
+        ],
+        status=_STATUSES[status_code],
+        status_message=message.status.message,
+        resource=_resource(resource),
+        scope=_scope_name(scope),
+        flags=message.flags,
+        trace_state=message.trace_state,
+        dropped_attributes=message.dropped_attributes_count,
+    )
+
+
+def decode_log(found: LogSlice) -> LogEvent:
+    """Returns the log record of a slice.
+
+    Its name is `event_name`, or the attribute `event.name` that older SDKs write. Its time is the time of the event,
+    or the time at which the Collector observed the event.
+
+    Raises:
+        OtlpError: the log record is damaged, too deep, or has a time after the year 2262.
+    """
+    name = f"log record of trace {found.trace_id}"
+    _, _, raw = _parts(found.data, name)
+    message = LogRecord()
+    _parse(message, raw, name)
+    attributes = _attributes(message.attributes)
+    older_name = attributes.get("event.name")
+    event = SpanEvent(
+        message.event_name or (older_name if isinstance(older_name, str) else ""),
+        _time_ns(message.time_unix_nano or message.observed_time_unix_nano, name),
+        attributes,
+        _value(message.body),
+    )
+    return LogEvent(found.trace_id, found.span_id, event)
+
+
+def _parts(data: bytes, name: str) -> tuple[bytes, bytes, bytes]:
+    view = RequestView()
+    _parse(view, data, name)
+    try:
+        (resource,) = view.resources
+        (scope,) = resource.scopes
+        (item,) = scope.items
+    except ValueError:
+        raise OtlpError(f"{name}: a slice must hold exactly one resource, one scope and one record") from None
+    return b"".join(resource.resource), b"".join(scope.scope), item
+
+
+def _parse(message: Any, raw: bytes, name: str) -> None:
+    try:
+        message.ParseFromString(raw)
+    except DecodeError:
+        raise OtlpError(
+            f"{name}: cannot be decoded; it was cut, has text that is not UTF-8, "
+            f"or attributes deeper than {_LEVELS} messages"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _resource(raw: bytes) -> Attributes:
+    message = Resource()
+    _parse(message, raw, "the resource of the span")
+    return _attributes(message.attributes)
+
+
+@lru_cache(maxsize=256)
+def _scope_name(raw: bytes) -> str:
+    message = InstrumentationScope()
+    _parse(message, raw, "the scope of the span")
+    return str(message.name)
+
+
+def _attributes(pairs: Iterable[Any]) -> dict[str, Value]:
+    return {each.key: _value(each.value) for each in pairs}
+
+
+def _value(found: Any) -> Value:
+    kind = found.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "string_value":
+        return found.string_value  # type: ignore[no-any-return]
+    if kind == "array_value":
+        return [_value(each) for each in found.array_value.values]
+    if kind == "kvlist_value":
+        return _attributes(found.kvlist_value.values)
+    value = getattr(found, kind)
+    if kind == "double_value" and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value  # type: ignore[no-any-return]
+
+
+def _time_ns(found: int, name: str) -> int:
+    if found > _LAST_NS:
+        raise OtlpError(f"{name}: has the time {found} ns; it must be at most {_LAST_NS}, in the year 2262")
+    return found
