@@ -6,7 +6,8 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -31,6 +32,18 @@ def tune_gc() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
+
+
+@contextmanager
+def paused_gc() -> Iterator[None]:
+    """Pauses garbage collection during a large import, which creates many objects and almost no garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

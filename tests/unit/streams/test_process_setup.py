@@ -1,13 +1,14 @@
-"""Tests which lines reach the log of a worker at each level."""
+"""Tests which lines reach the log of a worker at each level, and the pause of garbage collection."""
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 
 import pytest
 
-from traceweir.streams.process_setup import LogLevel, set_log_level
+from traceweir.streams.process_setup import LogLevel, paused_gc, set_log_level
 
 OWN, LIBRARY = logging.getLogger("traceweir.streams.worker"), logging.getLogger("aiokafka.client")
 LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -40,3 +41,31 @@ def test_the_level_applies_to_the_worker_and_libraries_never_log_the_content_of_
 ) -> None:
     set_log_level(level)
     assert (passing(OWN), passing(LIBRARY)) == (own, library)
+
+
+@pytest.fixture
+def gc_enabled_again() -> Iterator[None]:
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("gc_enabled_again")
+def test_collections_pause_within_the_block_and_continue_after_an_error() -> None:
+    seen = []
+
+    def fail_in_the_block() -> None:
+        with paused_gc():
+            seen.append(gc.isenabled())
+            raise ImportError
+
+    with pytest.raises(ImportError):
+        fail_in_the_block()
+    assert (seen, gc.isenabled()) == ([False], True)
+
+
+@pytest.mark.usefixtures("gc_enabled_again")
+def test_a_process_without_collections_stays_without_them() -> None:
+    gc.disable()
+    with paused_gc():
+        pass
+    assert not gc.isenabled()

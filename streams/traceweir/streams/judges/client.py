@@ -33,6 +33,7 @@ from traceweir.streams.judges.http_limits import (
     limited_http,
 )
 from traceweir.streams.judges.models import estimated_tokens, litellm_name, price_of
+from traceweir.streams.process_setup import paused_gc
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ def load_litellm() -> Any:
     # OpenAI's API through the client that serves all other providers: with OpenAI's own client a question takes 1.3 times
     # the CPU time.
     os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), paused_gc():  # collections take a tenth of the time of this import
         warnings.simplefilter("ignore")
         import litellm
     install_http_limits()
