@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from traceweir.schemas.export import exported
+from traceweir.schemas.export import DOCUMENTS, exported
 
-DOCUMENTS = dict(exported())
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, str]:
+    """Returns the text of each schema file by its name."""
+    return dict(exported())  # takes a second, which the collection of the tests would take in every process
 
 
 def properties(schema: Any, place: str = "") -> Iterator[tuple[str, Any]]:
@@ -27,14 +31,14 @@ def properties(schema: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_property_has_a_description(name: str) -> None:
-    found = list(properties(json.loads(DOCUMENTS[name])))
+def test_every_property_has_a_description(name: str, schemas: dict[str, str]) -> None:
+    found = list(properties(json.loads(schemas[f"{name}.schema.json"])))
     assert found
     assert [place for place, each in found if not str(each.get("description", "")).strip().endswith((".", ":"))] == []
 
 
-def test_a_description_is_the_text_below_the_field() -> None:
-    schema = json.loads(DOCUMENTS["InvocationEvent.schema.json"])
+def test_a_description_is_the_text_below_the_field(schemas: dict[str, str]) -> None:
+    schema = json.loads(schemas["InvocationEvent.schema.json"])
     assert schema["$defs"]["SessionEnded"]["properties"]["occurred_at"] == {
         "description": "When the event occurred, as a date-time with its zone; orders the events of a session.",
         "format": "date-time",
