@@ -196,13 +196,13 @@ async def test_concurrent_attempts_at_a_session_are_distinguished_also_in_quaran
 
 
 async def test_a_scorer_that_blocks_the_interpreter_is_killed_and_its_session_is_poison(tmp_path: Path) -> None:
-    async with scoring(tmp_path, limits=SilenceLimits(computing_s=3)) as supervisor:
+    async with scoring(tmp_path, limits=SilenceLimits(computing_s=1.5)) as supervisor:
         found = await outcomes(supervisor, ["a", "hold", "b"])
     assert found == {"a": "scored", "hold": "poison", "b": "scored"}
 
 
 async def test_a_child_process_that_outlives_the_scoring_process_does_not_hide_its_death(tmp_path: Path) -> None:
-    async with scoring(tmp_path, limits=SilenceLimits(computing_s=3)) as supervisor:
+    async with scoring(tmp_path, limits=SilenceLimits(computing_s=1.5)) as supervisor:
         found = await outcomes(supervisor, ["a", "fork", "b"])
     assert found == {"a": "scored", "fork": "poison", "b": "scored"}
 
