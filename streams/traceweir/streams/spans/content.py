@@ -1,0 +1,178 @@
+"""Reads the question and the answer of an invocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from traceweir.streams.spans.attributes import ABSENT, decoded, structure
+from traceweir.streams.spans.dialects import PYTHON_TEXT, event_fields, input_messages, named_events
+from traceweir.streams.spans.messages import Message, is_hidden, read_message, read_messages
+from traceweir.streams.spans.model_calls import ModelCall
+from traceweir.streams.spans.tree import Node
+from traceweir.streams.spans.turns import TurnSpans
+
+_QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
+_NESTED_KEYS = ("inputs", "input", "kwargs", "messages", "contents", "prompt", "data", "args")
+_ANSWER_KEYS = ("final_answer", "answer", "raw", "output", "outputs", "result", "response", "text", "final_output")
+_CONTEXT = "For context:"
+_NEW_TASK = "New task:\n"
+_MAX_DEPTH = 6
+
+
+def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
+    """Returns the user's question; empty if the spans do not have it."""
+    if not turn.bare:
+        for node in _outermost(turn):
+            for key in ("input.value", "mlflow.spanInputs", "traceloop.entity.input", "ai.prompt"):
+                found = _question(structure(node.span.attributes.get(key)), 0)
+                if found:
+                    return found
+            if "langsmith.span.kind" in node.span.attributes:
+                found = _question(structure(node.span.attributes.get("gen_ai.prompt")), 0)
+                if found:
+                    return found
+            if "gen_ai.input.messages" in node.span.attributes:
+                found = newest_user_text(input_messages(node.span))
+                if found:
+                    return found
+    for model in models:
+        found = newest_user_text(model.inputs)
+        if found:
+            return found
+    for node in _outermost(turn):
+        found = newest_user_text(input_messages(node.span))
+        if found:
+            return found
+        for key in ("pydantic_ai.all_messages", "all_messages_events"):
+            found = newest_user_text(read_messages(node.span.attributes.get(key)))
+            if found:
+                return found
+    return ""
+
+
+def _outermost(turn: TurnSpans) -> Iterable[Node]:
+    """Yields the outermost spans, and below them the first agents or workflows: the frames of the same request."""
+    for root in turn.roots:
+        node: Node | None = root
+        for _ in range(4):
+            if node is None:
+                break
+            yield node
+            inner = [child for child in node.children if child.kind in ("agent", "workflow", "chain")]
+            node = min(inner, key=lambda each: each.order, default=None) if _is_frame(node) else None
+
+
+def _is_frame(node: Node) -> bool:
+    return all(child.kind not in ("llm", "tool") for child in node.children)
+
+
+def newest_user_text(messages: Sequence[Message]) -> str:
+    """Returns the newest text of the user; notes that a framework writes in the user's name are left out."""
+    for message in reversed(messages):
+        if message.role != "user" or message.results:
+            continue
+        text = message.text
+        if text and not text.startswith(_CONTEXT):
+            return text.removeprefix(_NEW_TASK)
+    return ""
+
+
+def _question(value: Any, depth: int) -> str:
+    if value is None or depth > _MAX_DEPTH or is_hidden(value):
+        return ""
+    if isinstance(value, str):
+        value = decoded(value) if value.startswith('"') else value
+        return value if isinstance(value, str) and not PYTHON_TEXT.match(value) else ""
+    if isinstance(value, list):
+        if value and all(isinstance(each, dict | list) for each in value):
+            return newest_user_text(read_messages(value))
+        return ""
+    if not isinstance(value, dict):
+        return ""
+    if "role" in value or "parts" in value or ("content" in value and "type" in value):
+        message = read_message(value)
+        return message.text if message.role == "user" else ""
+    for key in _QUESTION_KEYS:
+        inner = structure(value.get(key))
+        if isinstance(inner, str | dict | list) and inner:
+            found = _question(inner, depth + 1)
+            if found:
+                return found
+    for key in _NESTED_KEYS:
+        inner = structure(value.get(key))
+        if isinstance(inner, dict | list) or (isinstance(inner, str) and key in ("inputs", "input", "prompt")):
+            found = _question(inner, depth + 1)
+            if found:
+                return found
+    return ""
+
+
+def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
+    """Returns the answer to the user; empty if the spans do not have it, or the invocation failed."""
+    if any(root.span.status == "ERROR" for root in turn.roots):
+        return ""
+    if not turn.bare:
+        for node in _outermost(turn):
+            for key in (
+                "final_result",
+                "output.value",
+                "mlflow.spanOutputs",
+                "traceloop.entity.output",
+                "ai.response.text",
+            ):
+                found = _answer(structure(node.span.attributes.get(key, ABSENT)), 0)
+                if found:
+                    return found
+            if "langsmith.span.kind" in node.span.attributes:
+                found = _answer(structure(node.span.attributes.get("gen_ai.completion")), 0)
+                if found:
+                    return found
+            if "gen_ai.output.messages" in node.span.attributes:
+                messages = read_messages(node.span.attributes["gen_ai.output.messages"], "assistant")
+                if messages and messages[-1].text and not messages[-1].calls:
+                    return messages[-1].text
+    last = max(models, key=lambda model: (model.end_ns, model.start_ns), default=None)
+    if last is not None and turn.bare and last.calls:
+        return ""
+    answering = [model for model in models if model.text and not model.calls]
+    if answering:
+        return max(answering, key=lambda model: (model.end_ns, model.start_ns)).text
+    for node in _outermost(turn):
+        for event in named_events(node.span, "gen_ai.choice"):
+            text = read_message({**event_fields(event), "event.name": "gen_ai.choice"}, "assistant").text
+            if text:
+                return text.rstrip("\n")
+    return ""
+
+
+def _answer(value: Any, depth: int) -> str:
+    if value is None or value is ABSENT or depth > _MAX_DEPTH or is_hidden(value):
+        return ""
+    if isinstance(value, str):
+        value = decoded(value) if value.startswith('"') else value
+        return value if isinstance(value, str) and not PYTHON_TEXT.match(value) else ""
+    if isinstance(value, list):
+        messages = read_messages([each for each in value if isinstance(each, dict)], "assistant")
+        last = messages[-1] if messages else None
+        return last.text if last is not None and last.role == "assistant" and not last.calls else ""
+    if not isinstance(value, dict):
+        return ""
+    if isinstance(value.get("messages"), list):
+        return _answer(value["messages"], depth + 1)
+    content = value.get("content")
+    if isinstance(content, dict):
+        return read_message({"role": "assistant", **content}, "assistant").text
+    if isinstance(content, str | list) or "role" in value or "kwargs" in value or "choices" in value:
+        choices = value.get("choices")
+        if isinstance(choices, list):
+            return _answer(choices, depth + 1)
+        message = read_message(value, "assistant")
+        return message.text if message.role == "assistant" and not message.calls else ""
+    for key in _ANSWER_KEYS:
+        inner = structure(value.get(key))
+        if inner:
+            found = _answer(inner, depth + 1)
+            if found:
+                return found
+    return ""

@@ -1,0 +1,240 @@
+"""Reads the input and output messages of a model call, in the attribute or event where each convention writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from traceweir.streams.spans.attributes import ABSENT, decoded, structure
+from traceweir.streams.spans.messages import Message, Role, is_hidden, read_message, read_messages
+from traceweir.streams.spans.span import Span, SpanEvent
+
+DETAILS = "gen_ai.client.inference.operation.details"
+"""The event, of a span or in a log, with the whole content of a model call."""
+
+_CHOICES = {"gen_ai.choice", "gen_ai.assistant.choice"}
+_INPUT_EVENTS = {
+    "gen_ai.system.message",
+    "gen_ai.user.message",
+    "gen_ai.assistant.message",
+    "gen_ai.tool.message",
+}
+MAX_INDEX = 10_000
+PYTHON_TEXT = re.compile(r"[A-Za-z_.]*[A-Z]\w*\([\w.]+=")
+"""The beginning of Python's text of an object, which instrumentations write where they cannot serialize."""
+
+
+def input_messages(span: Span) -> list[Message]:
+    """Returns the messages that a model read, oldest first; empty if the span does not have them."""
+    return with_content(_inputs(span))
+
+
+def output_messages(span: Span) -> list[Message]:
+    """Returns the messages that a model wrote; empty if the span does not have them."""
+    return with_content(_outputs(span))
+
+
+def with_content(candidates: Iterable[list[Message]]) -> list[Message]:
+    """Returns the first messages of which one has content; else the first messages, which are without."""
+    hidden: list[Message] = []
+    for found in candidates:
+        if any(message.has_content for message in found):
+            return found
+        hidden = hidden or found
+    return hidden
+
+
+def _inputs(span: Span) -> Iterator[list[Message]]:
+    attributes = span.attributes
+    yield read_messages(attributes.get("gen_ai.input.messages"))
+    for event in named_events(span, DETAILS):
+        yield read_messages(_field(event, "gen_ai.input.messages"))
+    yield _openinference(span, "llm.input_messages.", "user")
+    yield _indexed(attributes, "gen_ai.prompt.")
+    yield _requested(attributes.get("gcp.vertex.agent.llm_request"))
+    yield _requested(attributes.get("mlflow.spanInputs"))
+    yield _requested(attributes.get("gen_ai.prompt"))
+    yield [message for message, chosen in _event_list(attributes.get("events")) if not chosen]
+    yield read_messages(attributes.get("ai.prompt.messages"))
+    yield _requested(attributes.get("ai.prompt"))
+    yield [_event_message(event) for event in span.events if event_name(event) in _INPUT_EVENTS]
+    for event in named_events(span, "gen_ai.content.prompt"):
+        yield _requested(_field(event, "gen_ai.prompt"))
+    yield _requested(attributes.get("input.value"))
+    yield _indexed(attributes, "llm.prompts.")
+    for key in ("traceloop.entity.input", "gen_ai.task.input"):
+        yield _requested(attributes.get(key))
+    yield _requested(attributes.get("gen_ai.request.messages"))
+
+
+def _outputs(span: Span) -> Iterator[list[Message]]:
+    attributes = span.attributes
+    yield read_messages(attributes.get("gen_ai.output.messages"), "assistant")
+    for event in named_events(span, DETAILS):
+        yield read_messages(_field(event, "gen_ai.output.messages"), "assistant")
+    yield _openinference(span, "llm.output_messages.", "assistant")
+    yield _indexed(attributes, "gen_ai.completion.", "assistant")
+    yield _answered(attributes.get("gcp.vertex.agent.llm_response"))
+    yield _answered(attributes.get("mlflow.spanOutputs"))
+    yield _answered(attributes.get("gen_ai.completion"))
+    yield [message for message, chosen in _event_list(attributes.get("events")) if chosen]
+    yield _ai_sdk(attributes)
+    yield [_event_message(event) for event in span.events if event_name(event) in _CHOICES]
+    for event in named_events(span, "gen_ai.content.completion"):
+        yield _answered(_field(event, "gen_ai.completion"))
+    yield _answered(attributes.get("output.value"))
+    yield _answered(attributes.get("traceloop.entity.output"))
+
+
+def event_name(event: SpanEvent) -> str:
+    """Returns the name of an event; a log record can have the name in its attribute `event.name`."""
+    named = event.attributes.get("event.name")
+    return event.name or (named if isinstance(named, str) else "")
+
+
+def named_events(span: Span, name: str) -> Iterator[SpanEvent]:
+    """Yields the events of that name."""
+    return (event for event in span.events if event_name(event) == name)
+
+
+def _field(event: SpanEvent, key: str) -> Any:
+    value = event.attributes.get(key)
+    if value is None and isinstance(event.body, dict):
+        value = event.body.get(key)
+    return value
+
+
+def event_fields(event: SpanEvent) -> dict[str, Any]:
+    """Returns the attributes and the body of an event as one object; a body that is a text is its `content`."""
+    value: dict[str, Any] = dict(event.attributes)
+    body = structure(event.body)
+    content = structure(value.get("gen_ai.event.content"))
+    for each in (content, body):
+        if isinstance(each, dict):
+            value.update(each)
+        elif each is not None and each != "":
+            value["content"] = each
+    return value
+
+
+def _event_message(event: SpanEvent) -> Message:
+    name = event_name(event)
+    role: Role = "assistant" if name in _CHOICES else "user"
+    return read_message({**event_fields(event), "event.name": name}, role)
+
+
+def _event_list(value: Any) -> list[tuple[Message, bool]]:
+    """Returns the messages of pydantic-ai's list of events, each with whether the model wrote it in this call."""
+    items = structure(value)
+    if not isinstance(items, list):
+        return []
+    found = [item for item in items if isinstance(item, dict) and isinstance(item.get("event.name"), str)]
+    return [(read_message(item), item["event.name"] in _CHOICES) for item in found]
+
+
+def _openinference(span: Span, prefix: str, role: Role) -> list[Message]:
+    """Returns OpenInference's messages. A call without arguments has no attribute for them, unless one was dropped."""
+    messages = _indexed(span.attributes, prefix, role)
+    if not span.dropped_attributes:
+        for message in messages:
+            message.calls = [
+                call._replace(args={}) if call.args is ABSENT and call.name else call for call in message.calls
+            ]
+    return messages
+
+
+def _indexed(attributes: Mapping[str, Any], prefix: str, role: Role = "user") -> list[Message]:
+    """Returns messages that are spread over attributes such as `llm.input_messages.0.message.role`."""
+    tree: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if key.startswith(prefix) and value is not None:
+            parts = key[len(prefix) :].split(".")
+            if not parts[0].isdecimal() or len(parts) > 16:
+                continue
+            node = tree
+            for part in parts[:-1]:
+                following = node.setdefault(part, {})
+                if not isinstance(following, dict):
+                    break
+                node = following
+            else:
+                node.setdefault(parts[-1], value)
+    return [read_message(each, role) for each in _as_list(tree) if isinstance(each, dict)]
+
+
+def _as_list(tree: dict[str, Any]) -> list[Any]:
+    """Returns an object whose keys are numbers as a list, in the order of the numbers; its objects likewise."""
+    numbered = sorted((int(key), key) for key in tree if key.isdecimal() and len(key) < 9)
+    return [_with_lists(tree[key]) for _, key in numbered[:MAX_INDEX]]
+
+
+def _with_lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value and all(key.isdecimal() for key in value):
+        return _as_list(value)
+    return {key: _with_lists(inner) for key, inner in value.items()}
+
+
+def _requested(value: Any) -> list[Message]:
+    """Returns the messages of a request to a model: `messages`, `contents`, `input`, `prompt`, or a list of messages."""
+    value = structure(value)
+    if isinstance(value, list):
+        return read_messages([each for each in value if isinstance(each, dict | list)])
+    if not isinstance(value, dict):
+        return []
+    for key in ("messages", "contents", "input", "inputs", "prompt", "prompts", "chat_history"):
+        inner = structure(value.get(key))
+        if isinstance(inner, list) and inner:
+            if all(isinstance(each, str) for each in inner) and any(each.startswith("ChatMessage(") for each in inner):
+                continue  # a text for people, in which parts can be left out
+            return read_messages(inner)
+        if isinstance(inner, dict) and key != "messages":
+            return _requested(inner)
+        if isinstance(inner, str) and inner and not is_hidden(inner):
+            return [Message("user", [inner])]
+    return []
+
+
+def _answered(value: Any, depth: int = 0) -> list[Message]:
+    """Returns the messages of a model's response: choices, generations, candidates, items, or one message."""
+    value = structure(value)
+    if depth > 5:
+        return []
+    if isinstance(value, list):
+        return [message for each in value for message in _answered(each, depth + 1)]
+    if isinstance(value, str):
+        value = decoded(value) if value.startswith('"') else value
+        if not isinstance(value, str) or not value or PYTHON_TEXT.match(value):
+            return []
+        return [Message("assistant", [value], hidden=is_hidden(value))]
+    if not isinstance(value, dict):
+        return []
+    for key in ("choices", "generations", "candidates", "messages", "outputs"):
+        inner = structure(value.get(key))
+        if isinstance(inner, list) and inner:
+            return _answered(inner[-1:] if key in ("messages", "outputs") else inner, depth + 1)
+        if isinstance(inner, dict) and key == "outputs":
+            return _answered(inner, depth + 1)
+    inner = value.get("output")
+    if isinstance(inner, list) and inner and all(isinstance(each, dict) for each in inner):
+        return read_messages(inner, "assistant")
+    content = value.get("content")
+    if isinstance(content, dict) and "parts" in content:  # Gemini
+        return [
+            read_message({"role": "assistant", **content, "finish_reason": value.get("finish_reason")}, "assistant")
+        ]
+    if {"content", "tool_calls", "message", "kwargs", "text", "parts"} & set(value):
+        return [read_message(value, "assistant")]
+    return []
+
+
+def _ai_sdk(attributes: Mapping[str, Any]) -> list[Message]:
+    text = next((attributes[k] for k in ("ai.response.text", "ai.result.text") if k in attributes), None)
+    calls = structure(
+        next((attributes[k] for k in ("ai.response.toolCalls", "ai.result.toolCalls") if k in attributes), None)
+    )
+    if text is None and not isinstance(calls, list):
+        return []
+    return [read_message({"role": "assistant", "content": text or "", "tool_calls": calls}, "assistant")]

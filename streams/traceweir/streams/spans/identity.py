@@ -1,0 +1,161 @@
+"""Finds to whom spans belong: the session, the user, the app, the agent, and how they were sampled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from traceweir.streams.spans.attributes import decoded, first_text
+from traceweir.streams.spans.span import Attributes, Span
+from traceweir.streams.spans.tree import Node
+
+_SESSION = (
+    "session.id",
+    "gen_ai.conversation.id",
+    "gcp.vertex.agent.session_id",
+    "traceloop.association.properties.session_id",
+    "traceloop.association.properties.thread_id",
+    "langsmith.metadata.session_id",
+    "langsmith.metadata.thread_id",
+    "langfuse.session.id",
+    "mlflow.trace.session",
+    "ai.telemetry.metadata.sessionId",
+)
+_USER = (
+    "user.id",
+    "enduser.id",
+    "traceloop.association.properties.user_id",
+    "langsmith.metadata.user_id",
+    "langfuse.user.id",
+    "mlflow.trace.user",
+    "ai.telemetry.metadata.userId",
+)
+_AGENT = ("gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "recipient_agent_name")
+_LANGCHAIN_AGENT = ("langsmith.metadata.lc_agent_name", "traceloop.association.properties.lc_agent_name")
+MAX_ID_CHARS = 1_024
+MAX_NAME_CHARS = 256
+
+
+def session_of(nodes: Sequence[Node]) -> str:
+    """Returns the session id of the outermost span that has one; empty if no span has one.
+
+    Args:
+        nodes: The spans, outer ones before inner ones.
+    """
+    for key in _SESSION[:3], _SESSION[3:]:
+        for node in nodes:
+            found = _usable(first_text(node.span.attributes, *key))
+            if found:
+                return found
+    for node in nodes:
+        found = _in_metadata(node.span.attributes, "session_id", "thread_id")
+        if found:
+            return found
+    return next((found for node in nodes if (found := _usable(first_text(node.span.resource, "session.id")))), "")
+
+
+def user_of(nodes: Sequence[Node]) -> str:
+    """Returns the id of the user from the outermost span that has one; empty if no span has one."""
+    for node in nodes:
+        found = _usable(first_text(node.span.attributes, *_USER)) or _in_metadata(node.span.attributes, "user_id")
+        if found:
+            return found
+    for node in nodes:
+        request = node.span.attributes.get("input.value") if node.kind in ("chain", "workflow", "agent") else None
+        value = decoded(request) if isinstance(request, str) and '"user_id"' in request else None
+        if isinstance(value, dict) and isinstance(value.get("user_id"), str):
+            return _usable(value["user_id"])
+    return ""
+
+
+def _usable(text: str) -> str:
+    return text if len(text) <= MAX_ID_CHARS and text.isprintable() else ""
+
+
+def _in_metadata(attributes: Attributes, *keys: str) -> str:
+    text = attributes.get("metadata")
+    if isinstance(text, str) and any(f'"{key}"' in text for key in keys):
+        value = decoded(text)
+        value = decoded(value)
+        if isinstance(value, dict):
+            found = next((value[key] for key in keys if isinstance(value.get(key), str | int)), "")
+            return _usable(str(found))
+    return ""
+
+
+def agent_name(node: Node) -> str:
+    """Returns the name of the agent to which a span belongs: its own, or that of the nearest span above with one."""
+    name = own_agent_name(node)
+    if name:
+        return name
+    return next((found for each in node.ancestors() if (found := own_agent_name(each))), "")
+
+
+def own_agent_name(node: Node) -> str:
+    """Returns the name of the agent that a span itself tells; empty if it tells none."""
+    attributes = node.span.attributes
+    name = first_text(attributes, *_AGENT) or first_text(attributes, *_LANGCHAIN_AGENT)
+    name = name or _in_metadata(attributes, "lc_agent_name")
+    if not name and node.kind == "agent":
+        text = node.span.name
+        while text.startswith("invoke_agent "):
+            text = text.removeprefix("invoke_agent ")
+            name = text
+        if text.startswith("agent_run [") and text.endswith("]"):
+            name = text.removeprefix("agent_run [").removesuffix("]")
+        name = name or first_text(attributes, "traceloop.entity.name", "ai.telemetry.functionId")
+    while name.startswith("invoke_agent "):  # MLflow puts the operation before each name
+        name = name.removeprefix("invoke_agent ")
+    return name[:MAX_NAME_CHARS]
+
+
+def app_of(span: Span) -> str:
+    """Returns the name of the service; empty if the SDK made the name up."""
+    name = first_text(span.resource, "service.name")
+    return "" if name.startswith("unknown_service") else name[:MAX_NAME_CHARS]
+
+
+def dimensions(root: Span, nodes: Iterable[Node], agent: str, model: str, user: str) -> dict[str, Any]:
+    """Returns the known fields by which scores can be grouped."""
+    version = next((v for node in nodes if (v := first_text(node.span.attributes, "gen_ai.agent.version"))), "")
+    fields: dict[str, Any] = {
+        "app_name": app_of(root),
+        "agent_name": agent,
+        "agent_version": (version or first_text(root.resource, "service.version"))[:MAX_NAME_CHARS],
+        "environment": first_text(root.resource, "deployment.environment.name", "deployment.environment")[
+            :MAX_NAME_CHARS
+        ],
+        "model": model[:MAX_NAME_CHARS],
+        "user_id": user,
+    }
+    known: dict[str, Any] = {name: value for name, value in fields.items() if value}
+    known["trace_context"] = {"trace_id": root.trace_id, "span_id": root.span_id}
+    probability = sampling_probability(root)
+    if probability is not None:
+        known["sampling_probability"] = probability
+    return known
+
+
+def sampling_probability(span: Span) -> float | None:
+    """Returns the probability with which a span was sampled, in (0, 1]; None if nothing tells it.
+
+    A consistent sampler writes the threshold of rejection as hexadecimal digits of a fraction: `ot=th:8` rejects half.
+    """
+    for member in span.trace_state.split(","):
+        name, _, value = member.strip().partition("=")
+        if name == "ot":
+            for part in value.split(";"):
+                key, _, digits = part.partition(":")
+                if key == "th" and 0 < len(digits) <= 14:
+                    try:
+                        return 1.0 - int(digits, 16) / float(1 << 4 * len(digits))
+                    except ValueError:
+                        continue
+    for key in ("sampling.probability", "sampling_probability", "sampler.probability", "SampleRate"):
+        rate = span.attributes.get(key)
+        if isinstance(rate, int | float) and not isinstance(rate, bool) and math.isfinite(rate) and rate > 0:
+            probability = 1.0 / rate if key == "SampleRate" else float(rate)
+            if probability <= 1:
+                return probability
+    return None

@@ -1,0 +1,107 @@
+"""Decides what a span is: an agent, a workflow, a model call, a tool call or a retrieval, by its attributes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from traceweir.streams.spans.attributes import first_text
+from traceweir.streams.spans.span import Span
+
+Kind = Literal["agent", "workflow", "chain", "llm", "tool", "retriever", "judge", "other"]
+
+_OPENINFERENCE: dict[str, Kind] = {
+    "LLM": "llm",
+    "TOOL": "tool",
+    "AGENT": "agent",
+    "CHAIN": "chain",
+    "RETRIEVER": "retriever",
+    "RERANKER": "retriever",
+    "EVALUATOR": "judge",
+}
+_MLFLOW: dict[str, Kind] = {
+    "LLM": "llm",
+    "CHAT_MODEL": "llm",
+    "TOOL": "tool",
+    "AGENT": "agent",
+    "CHAIN": "chain",
+    "WORKFLOW": "workflow",
+    "RETRIEVER": "retriever",
+    "RERANKER": "retriever",
+    "EVALUATOR": "judge",
+}
+_OPERATIONS: dict[str, Kind] = {
+    "chat": "llm",
+    "generate_content": "llm",
+    "text_completion": "llm",
+    "execute_tool": "tool",
+    "invoke_agent": "agent",
+    "invoke_workflow": "workflow",
+    "retrieval": "retriever",
+    "chain": "chain",
+    "evaluate": "judge",
+}
+_TRACELOOP: dict[str, Kind] = {"tool": "tool", "workflow": "workflow", "agent": "agent", "task": "other"}
+_LANGSMITH: dict[str, Kind] = {"llm": "llm", "tool": "tool", "chain": "chain", "retriever": "retriever"}
+_AI_SDK: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
+_LLM_REQUESTS = {"chat", "completion"}
+_OWN = "traceweir"
+
+
+def kind_of(span: Span) -> Kind:
+    """Returns the kind of a span; the first convention whose attribute the span has decides."""
+    attributes = span.attributes
+    found = _by_attribute(span)
+    if found is not None:
+        return found
+    name = span.name
+    if name == "call_llm" or (name.endswith(".chat") and "llm.request.type" in attributes):
+        return "llm"
+    if name.startswith(("execute_tool ", "running tool:")) or name == "running tool":
+        return "tool"
+    if name.endswith(".tool"):
+        return "tool"
+    if name.startswith(("invoke_agent", "agent_run [")) or name == "agent run":
+        return "agent"
+    if name == "invocation" or name.startswith("invocation ["):
+        return "workflow"
+    if str(attributes.get("llm.request.type", "")) in _LLM_REQUESTS:
+        return "llm"
+    if "haystack.pipeline.input_data" in attributes or name == "haystack.pipeline.run":
+        return "workflow"
+    usage = any(key.startswith(("gen_ai.usage.", "llm.token_count.", "llm.usage.")) for key in attributes)
+    model = first_text(attributes, "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model_name")
+    return "llm" if usage and model else "other"
+
+
+def _by_attribute(span: Span) -> Kind | None:
+    attributes = span.attributes
+    word = first_text(attributes, "openinference.span.kind").upper()
+    if word:
+        return _OPENINFERENCE.get(word, "other")
+    word = first_text(attributes, "mlflow.spanType").upper()
+    operation = first_text(attributes, "gen_ai.operation.name")
+    if word and (word in _MLFLOW or not operation):
+        return _MLFLOW.get(word, "other")
+    if operation:
+        found = _OPERATIONS.get(operation)
+        traceloop = _TRACELOOP.get(first_text(attributes, "traceloop.span.kind").lower())
+        if found == "agent" and traceloop == "workflow":
+            return "workflow"
+        return found or traceloop or "other"
+    word = first_text(attributes, "traceloop.span.kind").lower()
+    if word:
+        return _TRACELOOP.get(word, "other")
+    word = first_text(attributes, "langsmith.span.kind").lower()
+    if word:
+        return _LANGSMITH.get(word, "other")
+    word = first_text(attributes, "ai.operationId")
+    if word:
+        return "llm" if word.endswith((".doGenerate", ".doStream")) else _AI_SDK.get(word, "other")
+    return None
+
+
+def is_own(span: Span) -> bool:
+    """Returns whether a span is Traceweir's own: telemetry of its worker, or a call of its judge."""
+    service = span.resource.get("service.name")
+    names = (span.scope, service if isinstance(service, str) else "")
+    return any(name == _OWN or name.startswith((f"{_OWN}.", f"{_OWN}-")) for name in names)

@@ -1,0 +1,145 @@
+"""States what the spans of an invocation do not contain, and the setting that turns the content on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
+from traceweir.streams.spans.model_calls import ModelCall
+from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.tool_calls import ToolCall, newest_turn
+from traceweir.streams.spans.tool_spans import tool_name
+from traceweir.streams.spans.turns import TurnSpans
+
+_CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
+_GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+def switch_of(spans: Sequence[Span]) -> str:
+    """Returns the setting that makes the instrumentation of these spans write content, with its value."""
+    keys = {key for span in spans for key in span.attributes}
+    scopes = {span.scope for span in spans}
+
+    def has(prefix: str) -> bool:
+        return any(key.startswith(prefix) for key in keys)
+
+    if "openinference.span.kind" in keys:
+        return "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false"
+    if has("gcp.vertex.agent.llm_re") or has("gcp.vertex.agent.tool_call_args"):
+        return "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"
+    if has("gcp.vertex.agent.") or "gcp.vertex.agent" in scopes:
+        return f"{_GENAI}=SPAN_AND_EVENT (with ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
+    if (
+        any(scope.startswith("pydantic-ai") for scope in scopes)
+        or has("pydantic_ai.")
+        or "model_request_parameters" in keys
+    ):
+        return "InstrumentationSettings(include_content=True)"
+    if has("traceloop.") or "llm.request.type" in keys:
+        return "TRACELOOP_TRACE_CONTENT=true"
+    if has("langsmith.") or "langsmith" in scopes:
+        return "LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"
+    if has("ai.operationId") or has("ai.telemetry."):
+        return "experimental_telemetry: {recordInputs: true, recordOutputs: true}"
+    if has("haystack.") or any(scope.startswith("haystack") for scope in scopes):
+        return "HAYSTACK_CONTENT_TRACING_ENABLED=true"
+    if any(scope.lower().startswith(("microsoft.semantic_kernel", "semantic_kernel")) for scope in scopes):
+        return "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"
+    if any(scope.startswith("agent_framework") for scope in scopes):
+        return "ENABLE_SENSITIVE_DATA=true"
+    if any(scope.startswith("azure.") for scope in scopes):
+        return "AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"
+    return f"{_GENAI}=SPAN_AND_EVENT (instrumentations before util-genai 1.0: true)"
+
+
+@dataclass(slots=True)
+class Missing:
+    """The parts of an invocation that its spans do not contain, a sentence for each."""
+
+    parts: dict[str, str] = field(default_factory=dict)
+    """The sentence of each missing part: `question`, `answer`, `args:<place>`, `result:<place>`."""
+
+    @classmethod
+    def of(
+        cls,
+        turn: TurnSpans,
+        models: Sequence[ModelCall],
+        calls: Sequence[ToolCall],
+        *,
+        question: str,
+        answer: str,
+        failed: bool,
+    ) -> Missing:
+        """Returns what is missing, and why as far as the spans tell."""
+        spans = [node.span for node in turn.nodes]
+        parts: dict[str, str] = {}
+        why = _reason(spans)
+        if not question:
+            parts["question"] = f"the question is not in the spans: {why}"
+        if not answer and not failed:
+            last = max(models, key=lambda each: each.end_ns, default=None)
+            if turn.bare and last is not None and last.calls:
+                parts["answer"] = (
+                    "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
+                )
+            else:
+                parts["answer"] = f"the answer is not in the spans: {why}"
+        for place, call in enumerate(calls):
+            reason = why if call.run is None else _reason([call.run.span])
+            if call.args is ABSENT or call.args is None or is_cut(call.args):
+                parts[f"args:{place}"] = (
+                    f"the arguments of the call of tool {call.name!r} are not in the spans: {reason}"
+                )
+            told = call.run.error if call.run is not None else call.error
+            if told == "" and call.result is ABSENT:
+                parts[f"error:{place}"] = (
+                    f"the error message of the call of tool {call.name!r} is not in the spans: {reason}"
+                )
+            if call.error is None and (call.result is ABSENT or is_cut(call.result)):
+                if turn.bare and call.run is None:
+                    continue
+                parts[f"result:{place}"] = f"the result of the call of tool {call.name!r} is not in the spans: {reason}"
+        overwritten = sum(_holds_several(model) for model in models)
+        if overwritten:
+            parts["tokens"] = (
+                "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
+                "one span, where the last call overwrites the others; use the spans of the framework itself"
+            )
+        return cls(parts)
+
+    def on(self, *parts: str) -> dict[str, Any]:
+        """Returns the field `missing` for the event of the parts; no field if all are there."""
+        found = [plain(self.parts[part]) for part in parts if part in self.parts]
+        return {"missing": found} if found else {}
+
+    def on_call(self, place: int, part: str) -> dict[str, Any]:
+        """Returns the field `missing` for an event of a tool call; no field if the part is there."""
+        return self.on(f"{part}:{place}")
+
+
+def _holds_several(model: ModelCall) -> bool:
+    """Returns whether a span of a model call contains tools of whose results the call itself already knows."""
+    node = model.nodes[0]
+    inside = {tool_name(child.span) for child in node.children if child.kind == "tool"}
+    return bool(inside) and any(call.name in inside for message in newest_turn(model.inputs) for call in message.calls)
+
+
+def _reason(spans: Sequence[Span]) -> str:
+    dropped = sum(span.dropped_attributes for span in spans)
+    if dropped:
+        return f"the SDK dropped {dropped} attributes of them; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
+    keys = {key for span in spans for key in span.attributes}
+    if any(is_cut(value) for span in spans for key, value in span.attributes.items() if _is_content(key)):
+        return "a value was cut; raise OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+    if any(key.endswith(("_ref", "messages.ref", ".uri")) and _is_content(key) for key in keys):
+        return (
+            "the content was uploaded elsewhere and only its address is in the spans; capture it in the spans as well: "
+            + switch_of(spans)
+        )
+    return f"set {switch_of(spans)}"
+
+
+def _is_content(key: str) -> bool:
+    return any(word in key for word in _CONTENT_KEYS)

@@ -1,0 +1,152 @@
+"""Reads the model calls of an invocation; a call that two spans recorded is read once, from both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from traceweir.streams.spans.attributes import count, decoded, first_text
+from traceweir.streams.spans.dialects import input_messages, output_messages, with_content
+from traceweir.streams.spans.identity import agent_name
+from traceweir.streams.spans.messages import Call, Message
+from traceweir.streams.spans.span import Attributes
+from traceweir.streams.spans.tree import Node
+
+_MAX_COMPARED = 16
+"""Maximum number of earlier calls with which a call is compared for being the same."""
+
+
+@dataclass(slots=True, eq=False)
+class ModelCall:
+    """One call of a model."""
+
+    nodes: list[Node]
+    """The spans that recorded the call, the most detailed one first."""
+    inputs: list[Message]
+    """The messages that the model read."""
+    outputs: list[Message]
+    """The messages that the model wrote."""
+    model: str
+    """Name of the model; empty if unknown."""
+    input_tokens: int | None
+    """Number of input tokens; None if unknown."""
+    output_tokens: int | None
+    """Number of output tokens; None if unknown."""
+    agent: str
+    """Name of the agent that called; empty if unknown."""
+
+    @property
+    def start_ns(self) -> int:
+        """When the call began."""
+        return self.nodes[0].span.start_ns
+
+    @property
+    def end_ns(self) -> int:
+        """When the call ended."""
+        return max(node.span.end_ns for node in self.nodes)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The tool calls that the model asked for."""
+        return [call for message in self.outputs if message.role == "assistant" for call in message.calls]
+
+    @property
+    def text(self) -> str:
+        """The text that the model wrote."""
+        texts = (message.text for message in self.outputs if message.role == "assistant")
+        return "\n".join(text for text in texts if text)
+
+
+def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
+    """Returns the model calls of the spans, which are in the order of their start."""
+    leaves: dict[int, list[Node]] = {}
+    groups: list[list[Node]] = []
+    for node in nodes:
+        if node.kind != "llm":
+            continue
+        outer = _outer(node)
+        group = leaves.get(id(outer)) if outer is not None else None
+        if group is not None and len(group) == 1 and group[0] is outer:
+            group.insert(0, node)  # the inner span has the tokens of this call alone
+        else:
+            if group is not None and outer in group and len(group) > 1:
+                group.remove(outer)  # a frame around several calls is none of them
+            group = [node]
+            groups.append(group)
+        leaves[id(node)] = group
+    calls = [_read(group) for group in groups]
+    told = [call for call in calls if call.outputs or call.output_tokens is not None]
+    scopes = {call.nodes[0].span.scope for call in told}
+    kept = [call for call in calls if call in told or not scopes or call.nodes[0].span.status == "ERROR"]
+    return _without_doubles(sorted(kept, key=lambda call: call.nodes[-1].order))
+
+
+def _outer(node: Node) -> Node | None:
+    """Returns the model call around a span, if neither a tool nor an agent lies between."""
+    for each in node.ancestors():
+        if each.kind == "llm":
+            return each
+        if each.kind in ("tool", "agent", "workflow"):
+            return None
+    return None
+
+
+def _read(nodes: list[Node]) -> ModelCall:
+    spans = [node.span for node in nodes]
+    merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
+    usage = decoded(merged.get("mlflow.chat.tokenUsage"))
+    usage = usage if isinstance(usage, dict) else {}
+    model = first_text(merged, "gen_ai.response.model", "llm.model_name", "mlflow.llm.model", "ai.response.model")
+    model = model or first_text(merged, "gen_ai.request.model", "ai.model.id", "model_name", "llm.request.model")
+    return ModelCall(
+        nodes=nodes,
+        inputs=with_content(map(input_messages, spans)),
+        outputs=with_content(map(output_messages, spans)),
+        model="" if model == "unknown" else model,
+        input_tokens=_tokens(merged, usage, "input", "prompt"),
+        output_tokens=_tokens(merged, usage, "output", "completion"),
+        agent=agent_name(nodes[0]),
+    )
+
+
+def _tokens(attributes: Attributes, usage: Attributes, name: str, former: str) -> int | None:
+    keys = (f"gen_ai.usage.{name}_tokens", f"gen_ai.usage.{former}_tokens", f"llm.token_count.{former}")
+    found = count(attributes, *keys, f"ai.usage.{former}Tokens", f"llm.usage.{former}_tokens")
+    return found if found is not None else count(usage, f"{name}_tokens")
+
+
+def _without_doubles(calls: list[ModelCall]) -> list[ModelCall]:
+    kept: list[ModelCall] = []
+    for call in calls:
+        for other in reversed(kept[-_MAX_COMPARED:]):
+            if _same(other, call):
+                other.nodes += call.nodes
+                other.inputs = other.inputs or call.inputs
+                other.outputs = other.outputs or call.outputs
+                other.model = other.model or call.model
+                other.input_tokens = call.input_tokens if other.input_tokens is None else other.input_tokens
+                other.output_tokens = call.output_tokens if other.output_tokens is None else other.output_tokens
+                other.agent = other.agent or call.agent
+                break
+        else:
+            kept.append(call)
+    return kept
+
+
+def _same(one: ModelCall, other: ModelCall) -> bool:
+    """Returns whether two instrumentations recorded the same call: at the same time, with nothing that differs."""
+    if {node.span.scope for node in one.nodes} & {node.span.scope for node in other.nodes}:
+        return False
+    if min(one.end_ns, other.end_ns) <= max(one.start_ns, other.start_ns):
+        return False
+    tokens = ((one.input_tokens, other.input_tokens), (one.output_tokens, other.output_tokens))
+    if any(None not in pair and pair[0] != pair[1] for pair in tokens):
+        return False
+    if not (one.outputs and other.outputs):
+        return True
+    return _told(one.outputs) == _told(other.outputs)
+
+
+def _told(messages: Sequence[Message]) -> tuple[str, list[str]]:
+    texts = "\n".join(message.text for message in messages).strip()
+    return texts, [call.name for message in messages for call in message.calls]

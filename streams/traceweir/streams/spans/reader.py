@@ -1,0 +1,63 @@
+"""Reads a trace: returns the events and the reasoning traces of the invocations in its spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from traceweir.streams.spans.identity import session_of, user_of
+from traceweir.streams.spans.reasoning import reasoning_trace
+from traceweir.streams.spans.records import Reading, end_of_session, events_of
+from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.tree import below, trees, unique
+from traceweir.streams.spans.turns import find_turns
+
+Visibility = Literal["private", "org", "network"]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecords:
+    """What the spans of one trace tell, as documents for the topics `invocations` and `traces`."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    """The events of all invocations, in order; each is valid under `traceweir.schemas.events.EVENT`."""
+    traces: list[dict[str, Any]] = field(default_factory=list)
+    """A ReasoningTrace for each invocation."""
+    session_ids: tuple[str, ...] = ()
+    """The sessions of the events, each once, in the order of their first event."""
+    has_root: bool = False
+    """Whether a span without a parent is there. Its arrival is a good sign that the trace is complete, but no proof."""
+
+
+def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private") -> TraceRecords:
+    """Returns what agents did in one trace.
+
+    The result depends on the set of spans only: their order and repetitions change nothing. Ids of events are derived
+    from the ids of the trace and its spans, so that a second reading with late spans repeats the ids of the first.
+
+    Args:
+        spans: The finished spans of one trace, with their log records as events.
+        visibility: The visibility of the reasoning traces.
+    """
+    known = unique(spans)
+    if not known:
+        return TraceRecords()
+    roots = trees(known)
+    outermost_first = below(roots)
+    common = session_of(outermost_first)
+    user = user_of(outermost_first)
+    events: list[dict[str, Any]] = []
+    traces: list[dict[str, Any]] = []
+    sessions: dict[str, None] = {}
+    for index, turn in enumerate(find_turns(roots)):
+        session = session_of(below(turn.roots)) or common or known[0].trace_id
+        reading = Reading.of(turn, session, user, is_first=index == 0)
+        if reading.is_empty:
+            continue
+        events += events_of(reading)
+        traces.append(reasoning_trace(reading, visibility))
+        sessions.setdefault(session)
+    if events and not common:
+        events.append(end_of_session(known[0].trace_id, events[-1]["occurred_at"]))
+    return TraceRecords(events, traces, tuple(sessions), any(not span.parent_id for span in known))

@@ -1,0 +1,111 @@
+"""Writes an invocation, as read from its spans, as a ReasoningTrace."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from traceweir.streams.spans.attributes import ABSENT, plain, text_of
+from traceweir.streams.spans.identity import app_of
+from traceweir.streams.spans.records import Reading, arguments_of, utc_time
+from traceweir.streams.spans.span import Span
+
+_FRAMEWORKS = (
+    ("gcp.vertex.agent", "google-adk"),
+    ("google_adk", "google-adk"),
+    ("openai_agents", "openai-agents"),
+    ("langsmith", "langchain"),
+    ("langgraph", "langgraph"),
+    ("langchain", "langchain"),
+    ("llama_index", "llama-index"),
+    ("llamaindex", "llama-index"),
+    ("pydantic-ai", "pydantic-ai"),
+    ("pydantic_ai", "pydantic-ai"),
+    ("crewai", "crewai"),
+    ("smolagents", "smolagents"),
+    ("haystack", "haystack"),
+    ("autogen", "autogen"),
+    ("agent_framework", "microsoft-agent-framework"),
+    ("semantic_kernel", "semantic-kernel"),
+    ("strands", "strands-agents"),
+    ("dspy", "dspy"),
+    ("agno", "agno"),
+    ("mlflow", "mlflow"),
+    ("openai", "openai"),
+    ("anthropic", "anthropic"),
+)
+MAX_DOMAIN_CHARS = 1_024
+
+
+def framework_of(spans: list[Span]) -> str:
+    """Returns the framework that the instrumentation scopes name; empty if they name none."""
+    scopes = {span.scope.lower() for span in spans}
+    return next((name for word, name in _FRAMEWORKS if any(word in scope for scope in scopes)), "")
+
+
+def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "network"]) -> dict[str, Any]:
+    """Returns the document of an invocation.
+
+    The domain of the task is the name of the agent, else of the service. The spans tell neither the confidence of the
+    agent nor the quality of the result: confidence is 1 for a success and 0 otherwise, quality is 0 until it is valued.
+    """
+    root = reading.turn.roots[0].span
+    agent = reading.agent or app_of(root)
+    framework = framework_of([node.span for node in reading.turn.nodes])
+    success = not reading.failed and (bool(reading.answer) or "answer" in reading.missing.parts)
+    metadata: dict[str, Any] = {
+        "created_at": utc_time(reading.turn.start_ns),
+        **({"agent_id": plain(agent)} if agent else {}),
+        **({"framework": framework} if framework else {}),
+        "task_domain": plain(agent)[:MAX_DOMAIN_CHARS] or "unknown",
+        "success": success,
+        "quality_score": 0.0,
+        "visibility": visibility,
+        "privacy_level": "private" if visibility == "private" else "aggregated",
+        "session_id": reading.session_id,
+    }
+    return {
+        "@context": "https://openknowledgepulse.org/schema/v1",
+        "@type": "ReasoningTrace",
+        "id": f"kp:trace:{reading.trace_id}:{root.span_id}",
+        "metadata": metadata,
+        "task": {"objective": plain(reading.question) or reading.missing.parts.get("question", "unknown")},
+        "steps": _steps(reading),
+        "outcome": {"result_summary": plain(reading.answer), "confidence": 1.0 if success else 0.0},
+    }
+
+
+def _steps(reading: Reading) -> list[dict[str, Any]]:
+    found: list[tuple[tuple[int, int, int], dict[str, Any]]] = []
+    for model in reading.models:
+        if model.text:
+            milliseconds = max(model.end_ns - model.start_ns, 0) / 1e6
+            found.append(
+                ((model.end_ns, 0, 0), {"type": "thought", "content": plain(model.text), "latency_ms": milliseconds})
+            )
+    failed_before: set[str] = set()
+    for place, call in enumerate(reading.calls):
+        recovers = call.name in failed_before
+        step: dict[str, Any] = {
+            "type": "error_recovery" if recovers else "tool_call",
+            "tool": {"name": plain(call.name)},
+        }
+        args = arguments_of(call)
+        if args is not None:
+            step["input"] = args
+        if call.run is not None:
+            step["latency_ms"] = max(call.run.span.end_ns - call.run.span.start_ns, 0) / 1e6
+        begin = call.order[0]
+        found.append(((begin, 1, place), step))
+        end = max(call.run.span.end_ns if call.run else begin, begin)
+        failed_before.discard(call.name)
+        if call.error is not None:
+            failed_before.add(call.name)
+        if call.error is not None or call.result is not ABSENT:
+            output = call.error if call.error is not None else text_of(plain(call.result))
+            observed = {"type": "observation", "tool": {"name": plain(call.name)}, "output_summary": plain(output)}
+            found.append(((end, 2, place), observed))
+    if not found:
+        text = plain(reading.answer) or "The spans contain no step of the agent."
+        found.append(((0, 0, 0), {"type": "thought", "content": text}))
+    found.sort(key=lambda each: each[0])
+    return [{"step_id": number, **step} for number, (_, step) in enumerate(found, 1)]

@@ -1,0 +1,183 @@
+"""Writes an invocation, as read from its spans, as events."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from traceweir.streams.spans.attributes import ABSENT, plain
+from traceweir.streams.spans.content import answer_of, question_of
+from traceweir.streams.spans.identity import agent_name, dimensions, own_agent_name
+from traceweir.streams.spans.missing import Missing
+from traceweir.streams.spans.model_calls import ModelCall, read_model_calls
+from traceweir.streams.spans.retrieval import Retrieval, read_retrievals
+from traceweir.streams.spans.tool_calls import ToolCall, read_tool_calls
+from traceweir.streams.spans.turns import TurnSpans
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_NS = 253_402_214_400 * 10**9
+"""The last time that is written: the end of the year 9999, less a day for the events after it."""
+_MAX_ID_CHARS = 128
+
+
+@dataclass(slots=True)
+class Reading:
+    """An invocation as read from its spans."""
+
+    turn: TurnSpans
+    trace_id: str
+    session_id: str
+    user_id: str
+    invocation_id: str
+    question: str
+    answer: str
+    failed: bool
+    agent: str
+    models: list[ModelCall]
+    calls: list[ToolCall]
+    retrievals: list[Retrieval]
+    missing: Missing
+
+    @classmethod
+    def of(cls, turn: TurnSpans, session_id: str, user_id: str, *, is_first: bool) -> Reading:
+        """Reads an invocation.
+
+        The first invocation of a trace has the trace's id, so that the id stays if an outer span comes late.
+        """
+        root = turn.roots[0].span
+        models = read_model_calls(turn.nodes)
+        calls = read_tool_calls(turn.nodes, models, bare=turn.bare)
+        question, answer = question_of(turn, models), answer_of(turn, models)
+        failed = any(node.span.status == "ERROR" for node in turn.roots)
+        named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
+        return cls(
+            turn=turn,
+            trace_id=root.trace_id,
+            session_id=session_id,
+            user_id=user_id,
+            invocation_id=root.trace_id if is_first else f"{root.trace_id}:{root.span_id}",
+            question=question,
+            answer=answer,
+            failed=failed,
+            agent=agent_name(turn.roots[0]) or next((name for name in named if name), ""),
+            models=models,
+            calls=calls,
+            retrievals=read_retrievals(turn.nodes),
+            missing=Missing.of(turn, models, calls, question=question, answer=answer, failed=failed),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the spans tell of no step and no question: LangGraph's change of a state is such an agent."""
+        return not (self.models or self.calls or self.retrievals or self.question or self.failed)
+
+
+def events_of(reading: Reading) -> list[dict[str, Any]]:
+    """Returns the events of an invocation in the order in which they happened; their times rise."""
+    turn, root = reading.turn, reading.turn.roots[0].span
+    model = next((call.model for call in reading.models if call.model), "")
+    common = dimensions(root, turn.nodes, reading.agent, model, reading.user_id)
+    found: list[tuple[tuple[int, int, int, str], dict[str, Any]]] = []
+    begin = (turn.start_ns, -1, 0, "")
+    content = {"user_content": _content(reading.question, "user")} if reading.question else {}
+    started = {"type": "invocation.started", **content, **reading.missing.on("question")}
+    found.append((begin, {"id": f"{reading.invocation_id}:started", **started}))
+    for each in reading.models:
+        span = each.nodes[0].span
+        where = (max(each.end_ns, turn.start_ns), 0, 0, span.span_id)
+        tokens = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
+        told = {name: value for name, value in tokens.items() if value is not None}
+        document = {"type": "model.called", "model": each.model or "unknown", **told}
+        found.append((where, {"id": f"{span.span_id}:model", **document}))
+        text = each.text
+        if text and (each.calls or text.strip() != reading.answer.strip()):
+            said = {"type": "response.intermediate", "author": each.agent, "content": _content(text, "model")}
+            found.append(((where[0], 1, 0, span.span_id), {"id": f"{span.span_id}:text", **said}))
+    for retrieval in reading.retrievals:
+        document = {"type": "retrieval.returned", "chunks": retrieval.chunks}
+        found.append(
+            ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
+        )
+    for place, call in enumerate(reading.calls):
+        found += _tool_events(reading, call, place)
+    found.sort(key=lambda each: each[0])
+    last: dict[str, Any] = {"type": "invocation.completed", **reading.missing.on("answer", "tokens")}
+    if reading.answer:
+        last["final_response"] = _content(reading.answer, "model")
+    found.append(((turn.end_ns, 9, 0, ""), {"id": f"{reading.invocation_id}:completed", **last}))
+    events = []
+    latest = _EPOCH - timedelta(microseconds=1)
+    for (at_ns, *_), document in found:
+        latest = max(_time(at_ns), latest + timedelta(microseconds=1))
+        event_id = f"otel:{reading.trace_id}:{str(document.pop('id')).removeprefix(reading.trace_id + ':')}"
+        envelope = {"event_id": event_id, "session_id": reading.session_id, "invocation_id": reading.invocation_id}
+        events.append({**envelope, "occurred_at": _text(latest), **common, **document})
+    return events
+
+
+def _tool_events(
+    reading: Reading, call: ToolCall, place: int
+) -> list[tuple[tuple[int, int, int, str], dict[str, Any]]]:
+    """Returns the call and its result. Calls keep the order of the model, a result comes after its call."""
+    source = f"call:{call.call_id}" if call.call_id else call.source
+    if len(source) > _MAX_ID_CHARS or not source.isprintable():
+        source = f"call:{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()}"
+    known = {"name": plain(call.name), **({"call_id": plain(call.call_id)} if call.call_id else {})}
+    args = arguments_of(call)
+    document = {"type": "tool.called", **known, **({} if args is None else {"args": args})}
+    document |= reading.missing.on_call(place, "args")
+    begin = max(call.order[0], reading.turn.start_ns)
+    found = [((begin, 3, place, ""), {"id": f"{source}:called", **document})]
+    if call.result is ABSENT and call.error is None:
+        note = reading.missing.on_call(place, "result")
+        if not note:
+            return found
+        returned: dict[str, Any] = {"type": "tool.returned", **known, **note}
+    else:
+        returned = {"type": "tool.returned", **known, "response": None if call.result is ABSENT else plain(call.result)}
+    if call.error is not None:
+        returned["error"] = plain(call.error or "the tool failed; its span tells no message")
+        returned |= reading.missing.on_call(place, "error")
+    end = max(call.run.span.end_ns if call.run else begin, begin)
+    found.append(((end, 4, place, ""), {"id": f"{source}:returned", **returned}))
+    return found
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any] | None:
+    """Returns the arguments of a call as an object; None if the spans do not have them.
+
+    A tool of LangChain can take a text instead of an object, which is written as `{"input": text}`.
+    """
+    if call.args is ABSENT or call.args is None:
+        return None
+    return plain(call.args) if isinstance(call.args, dict) else {"input": plain(call.args)}
+
+
+def end_of_session(trace_id: str, after: str) -> dict[str, Any]:
+    """Returns the end of a session that is one trace, because the spans tell no id of a session."""
+    at = datetime.fromisoformat(after) + timedelta(microseconds=1)
+    return {
+        "event_id": f"otel:{trace_id}:ended",
+        "session_id": trace_id,
+        "occurred_at": _text(at),
+        "type": "session.ended",
+    }
+
+
+def _content(text: str, role: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"text": plain(text)}]}
+
+
+def _time(at_ns: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=min(max(at_ns, 0), _LAST_NS) // 1000)
+
+
+def utc_time(at_ns: int) -> str:
+    """Returns a time as text, in UTC with a Z."""
+    return _text(_time(at_ns))
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

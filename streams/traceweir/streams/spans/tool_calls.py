@@ -1,0 +1,253 @@
+"""Joins the tool calls that models asked for with the spans of the tools and with the results that models read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from traceweir.streams.spans.attributes import ABSENT, plain, structure
+from traceweir.streams.spans.identity import agent_name
+from traceweir.streams.spans.messages import Call, Message, Result, arguments
+from traceweir.streams.spans.model_calls import ModelCall
+from traceweir.streams.spans.tool_spans import MERGED, ToolRun, exception_type, read_tool, unwrapped_result
+from traceweir.streams.spans.tree import Node
+
+_ANSWERING = ("final_answer", "final_result")
+"""Tools with which smolagents and pydantic-ai let a model write the answer; they are no tools of the agent."""
+_PLURAL = ("running tools", "execute_tools")
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """One call of a tool."""
+
+    name: str
+    call_id: str
+    args: Any
+    """The arguments: an object, another value, or ABSENT."""
+    result: Any
+    """The result, or ABSENT."""
+    error: str | None
+    """The error message of a failed call; None if nothing says that the call failed."""
+    agent: str
+    """Name of the agent that called; empty if unknown."""
+    run: ToolRun | None
+    """What the tool's span tells; None if the call has no span."""
+    asked_ns: int
+    """When the model asked for the call; 0 if unknown."""
+    source: str
+    """Where the call was read first: a span id, and the place in it. Unique in the trace."""
+    order: tuple[int, int, str] = (0, 0, "")
+
+
+def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
+    """Returns what the spans of tools tell, each call once."""
+    runs: list[tuple[Node, ToolRun]] = []
+    by_id: dict[str, int] = {}
+    by_node: dict[int, int] = {}
+    by_name: dict[str, list[int]] = {}
+    for node in nodes:
+        if node.kind != "tool":
+            continue
+        run = read_tool(node.span)
+        if run.name == MERGED or run.name in _PLURAL or run.name.startswith("running "):
+            continue
+        same = by_id.get(run.call_id) if run.call_id else None
+        if same is None:
+            same = _around(node, run, runs, by_node)
+        if same is None:
+            near = by_name.get(run.name, [])[-8:]
+            same = next((index for index in near if _same(runs[index][1], run)), None)
+        if same is None:
+            same = len(runs)
+            runs.append((node, run))
+            by_name.setdefault(run.name, []).append(same)
+        else:
+            _complete(runs[same][1], run)
+        by_node[id(node)] = same
+        if run.call_id:
+            by_id.setdefault(run.call_id, same)
+    return runs
+
+
+def _around(node: Node, run: ToolRun, runs: Sequence[tuple[Node, ToolRun]], by_node: dict[int, int]) -> int | None:
+    """Returns the index of the tool's span around this one, if that is the same call recorded twice."""
+    for each in node.ancestors():
+        if each.kind in ("llm", "agent"):
+            return None
+        index = by_node.get(id(each))
+        if index is not None:
+            outer = runs[index][1]
+            same_call = not (outer.call_id and run.call_id and outer.call_id != run.call_id)
+            return index if outer.name == run.name and same_call else None
+    return None
+
+
+def _same(one: ToolRun, other: ToolRun) -> bool:
+    """Returns whether two instrumentations recorded the same call."""
+    if one.span.scope == other.span.scope or (one.call_id and other.call_id and one.call_id != other.call_id):
+        return False
+    if min(one.span.end_ns, other.span.end_ns) <= max(one.span.start_ns, other.span.start_ns):
+        return False
+    return one.args is ABSENT or other.args is ABSENT or one.args == other.args
+
+
+def _complete(run: ToolRun, other: ToolRun) -> None:
+    """Adds to a call what the second span of the same call tells."""
+    run.call_id = run.call_id or other.call_id
+    if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(other.args, dict)):
+        run.args = other.args
+    run.result = other.result if run.result is ABSENT else run.result
+    run.error = run.error or other.error if run.error is not None or other.error is not None else None
+
+
+def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare: bool) -> list[ToolCall]:
+    """Returns the tool calls of an invocation in the order in which the model asked for them.
+
+    Args:
+        nodes: The spans of the invocation, in the order of their start.
+        models: The model calls of the invocation, in the order of their start.
+        bare: Whether the history of the first model call belongs to the invocation too.
+    """
+    runs = read_runs(nodes)
+    free = dict(enumerate(runs))
+    by_id = {run.call_id: index for index, (_, run) in free.items() if run.call_id}
+    by_name: dict[str, list[int]] = {}
+    for index, (_, run) in free.items():
+        by_name.setdefault(_handoff_name(run), []).append(index)
+    results = _Results(models)
+    calls: list[ToolCall] = []
+    for asked in _asked(models, bare=bare):
+        group = [(each, _matching(each.call, each.at_ns, free, by_id, by_name)) for each in asked]
+        starts = [found.span.start_ns for _, found in group if found is not None and found.span.start_ns]
+        at_ns = min(starts, default=asked[0].at_ns)
+        around = at_ns < asked[0].at_ns  # one span has the calls of several answers: only the tools tell the order
+        for place, (each, found) in enumerate(group):
+            own_ns = found.span.start_ns if around and found is not None else at_ns
+            calls.append(_joined(each, found, results, (own_ns, place, each.source)))
+    for node, left in free.values():
+        call = Call(left.call_id, left.name, left.args)
+        if left.args is ABSENT:
+            call = call._replace(args=results.args_of(left.call_id, left.name))
+        span_id = left.span.span_id
+        alone = _Asked(call, 0, agent_name(node), span_id)
+        calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
+    calls = [call for call in calls if call.name not in _ANSWERING]
+    return sorted(calls, key=lambda call: call.order)
+
+
+@dataclass(slots=True)
+class _Asked:
+    call: Call
+    at_ns: int
+    agent: str
+    source: str
+
+
+def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]:
+    """Yields the calls that the models asked for, those of one answer together, each once."""
+    seen: set[str] = set()
+    if bare and models:
+        span = models[0].nodes[0].span
+        for place, message in enumerate(newest_turn(models[0].inputs)):
+            found = [
+                _Asked(call, span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
+                for index, call in enumerate(message.calls)
+                if not call.id or call.id not in seen
+            ]
+            seen |= {each.call.id for each in found}
+            if found:
+                yield found
+    for model in models:
+        span_id = model.nodes[0].span.span_id
+        found = [
+            _Asked(call, model.end_ns, model.agent, f"{span_id}:{index}")
+            for index, call in enumerate(model.calls)
+            if not call.id or call.id not in seen
+        ]
+        seen |= {each.call.id for each in found}
+        if found:
+            yield found
+
+
+def newest_turn(messages: Sequence[Message]) -> list[Message]:
+    """Returns the messages after the newest text of the user."""
+    last = max((index for index, message in enumerate(messages) if message.role == "user" and message.text), default=-1)
+    return list(messages[last + 1 :])
+
+
+def _handoff_name(run: ToolRun) -> str:
+    """Returns the name under which a model asks for a span's tool."""
+    if run.is_handoff:
+        agent = run.name.removeprefix("handoff to ").strip().replace(" ", "_").lower()
+        return f"transfer_to_{agent}"
+    return run.name
+
+
+def _matching(
+    call: Call, at_ns: int, free: dict[int, tuple[Node, ToolRun]], by_id: dict[str, int], by_name: dict[str, list[int]]
+) -> ToolRun | None:
+    """Takes the tool's span of a call: by the id; else by name and arguments; else by name and order of start."""
+    index = by_id.get(call.id) if call.id else None
+    if index is None:
+        names = [each for each in by_name.get(call.name, ()) if each in free][:64]
+        names = [each for each in names if not (call.id and free[each][1].call_id)]
+        later = [each for each in names if free[each][1].span.end_ns >= at_ns] or names
+        equal = [each for each in later if free[each][1].args == call.args]
+        index = next(iter(equal or later), None)
+    if index is None or index not in free:
+        return None
+    return free.pop(index)[1]
+
+
+class _Results:
+    """Finds the results that models read in their input."""
+
+    def __init__(self, models: Sequence[ModelCall]) -> None:
+        self._by_id: dict[str, Result] = {}
+        for model in models:
+            for message in model.inputs:
+                for result in message.results:
+                    if result.id:
+                        self._by_id.setdefault(result.id, result)
+        longest = max((newest_turn(model.inputs) for model in models), key=len, default=[])
+        self._unnamed = [each for message in longest for each in message.results if not each.id]
+        self._asked = [each for message in longest for each in message.calls]
+
+    def args_of(self, call_id: str, name: str) -> Any:
+        """Returns the arguments that a later input of a model repeats; ABSENT if there are none."""
+        for index, call in enumerate(self._asked):
+            if call.name == name and (not call.id or not call_id or call.id == call_id):
+                return self._asked.pop(index).args
+        return ABSENT
+
+    def of(self, call_id: str, name: str) -> Result | None:
+        """Returns the result of a call; a result without an id belongs to the first call of its tool."""
+        if call_id and call_id in self._by_id:
+            return self._by_id[call_id]
+        for index, result in enumerate(self._unnamed):
+            if result.name == name:
+                return self._unnamed.pop(index)
+        return None
+
+
+def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[int, int, str]) -> ToolCall:
+    call = asked.call
+    args = arguments(call.args)  # before those of the span, to which frameworks add what the model did not write
+    if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.is_handoff:
+        args = run.args
+    call_id = call.id or (run.call_id if run else "")
+    told = results.of(call_id, call.name)
+    value, failed = (run.result if run else ABSENT), False
+    if value is ABSENT and told is not None and told.value is not ABSENT:
+        value, _, failed = unwrapped_result(structure(told.value))
+        failed = failed or told.failed
+    error = run.error if run is not None else None
+    if error is None and failed:
+        error = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+    elif error == "":
+        error = value if isinstance(value, str) else exception_type(run.span) if run is not None else ""
+    source = run.span.span_id if run is not None and not call_id else asked.source
+    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, source, order)

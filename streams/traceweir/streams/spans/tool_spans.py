@@ -1,0 +1,233 @@
+"""Reads a tool's span: the name, the arguments, the result and the error of one call."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from traceweir.streams.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
+from traceweir.streams.spans.dialects import event_fields, named_events
+from traceweir.streams.spans.messages import Message, is_hidden, read_content
+from traceweir.streams.spans.span import Span
+
+MERGED = "(merged tools)"
+"""ADK's span of the merged responses of parallel calls; no call of a tool."""
+HANDOFF = "handoff to "
+_AGENTS_SDK_ERROR = "An error occurred while running the tool"
+"""What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
+_MAX_LITERAL = 65_536
+
+
+@dataclass(slots=True)
+class ToolRun:
+    """What a tool's span tells about the call."""
+
+    span: Span
+    name: str
+    call_id: str
+    args: Any
+    """The arguments: an object, a text, or ABSENT."""
+    result: Any
+    """The result, or ABSENT."""
+    error: str | None
+    """The error message of a failed call, possibly empty; None if the call succeeded."""
+
+    @property
+    def is_handoff(self) -> bool:
+        """Whether the span is the transfer to another agent, whose name it has instead of the tool's."""
+        return self.name.startswith(HANDOFF)
+
+
+def read_tool(span: Span) -> ToolRun:
+    """Returns what a tool's span tells about the call."""
+    result, id_in_result, failed = _result(span)
+    args, id_in_event = _args(span)
+    attributes = span.attributes
+    call_id = first_text(
+        attributes, "gen_ai.tool.call.id", "tool.id", "tool_call_id", "tool_call.id", "ai.toolCall.id", "tool.call.id"
+    )
+    call_id = "" if call_id.startswith("<") else call_id  # ADK: "<not specified>"
+    error = error_of(span, result, failed)
+    return ToolRun(span, tool_name(span), call_id or id_in_result or id_in_event, args, result, error)
+
+
+def tool_name(span: Span) -> str:
+    """Returns the name of a span's tool."""
+    name = first_text(
+        span.attributes,
+        "gen_ai.tool.name",
+        "tool.name",
+        "ai.toolCall.name",
+        "haystack.tool.name",
+        "traceloop.entity.name",
+    )
+    name = name or span.name.removeprefix("running tool: ").removesuffix(".tool")
+    while name.startswith("execute_tool "):
+        name = name.removeprefix("execute_tool ")
+    return name
+
+
+def _args(span: Span) -> tuple[Any, str]:
+    attributes = span.attributes
+    value = first(
+        attributes,
+        "gen_ai.tool.call.arguments",
+        "gcp.vertex.agent.tool_call_args",
+        "tool_arguments",
+        "ai.toolCall.args",
+    )
+    if value is ABSENT and "tool.parameters" in attributes:
+        parameters = decoded(attributes["tool.parameters"])
+        schema = isinstance(parameters, dict) and (
+            "properties" in parameters or parameters.get("type") == "object" or "$schema" in parameters
+        )
+        value = ABSENT if schema or "input.value" in attributes else parameters
+    call_id = ""
+    if value is ABSENT:
+        value = first(attributes, "input.value", "mlflow.spanInputs", "traceloop.entity.input")
+    if value is ABSENT:
+        for event in named_events(span, "gen_ai.tool.message"):
+            fields = event_fields(event)
+            value = fields.get("content", ABSENT)
+            call_id = text_of(fields.get("id"))
+            break
+    if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
+        value = first(attributes, "gen_ai.prompt")
+    if value is ABSENT:
+        value = first(attributes, "haystack.component.input", "haystack.tool.input", "gen_ai.tool.input")
+    return unwrapped_args(value), call_id
+
+
+def unwrapped_args(value: Any) -> Any:
+    """Returns the arguments of a call without the frame that a framework puts around them.
+
+    >>> unwrapped_args('{"kwargs": {"a": 1}}'), unwrapped_args("{'a': 1}")
+    ({'a': 1}, {'a': 1})
+    """
+    if value is ABSENT or is_hidden(value) or value == "N/A":
+        return ABSENT
+    value = structure(value)
+    if isinstance(value, str) and value.startswith("{'") and len(value) <= _MAX_LITERAL:
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return value
+    if not isinstance(value, dict):
+        return value
+    if "inputs" in value and set(value) <= {"inputs", "tags", "metadata", "kwargs", "input_str"}:
+        return unwrapped_args(value["inputs"])
+    if isinstance(value.get("kwargs"), dict) and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs"}:
+        return value["kwargs"]
+    if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
+        return value["args"]
+    return value
+
+
+def _result(span: Span) -> tuple[Any, str, bool]:
+    """Returns the result, the id of the call and whether the result says that the tool failed."""
+    attributes = span.attributes
+    adk = any(key.startswith("gcp.vertex.agent.") for key in attributes) or span.scope == "gcp.vertex.agent"
+    value = first(attributes, "gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "mlflow.spanOutputs")
+    if value is not ABSENT:
+        value = decoded(value)
+    else:
+        value = first(attributes, "tool_response", "ai.toolCall.result", "output.value", "traceloop.entity.output")
+        if value is ABSENT:
+            for event in named_events(span, "gen_ai.choice"):
+                value = event_fields(event).get("message", ABSENT)
+                break
+        if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
+            value = first(attributes, "gen_ai.completion")
+        if value is ABSENT:
+            value = first(attributes, "haystack.component.output", "haystack.tool.output", "gen_ai.tool.output")
+        value = structure(value)
+    return unwrapped_result(value, adk=adk)
+
+
+def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[Any, str, bool]:
+    """Returns a result without its frame, the id of the call in the frame, and whether the frame says `error`."""
+    if is_hidden(value) or value is ABSENT:
+        return ABSENT, "", False
+    if depth > 4:
+        return value, "", False
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        block = value[0]
+        if set(block) == {"text"} or (block.get("type") == "text" and "text" in block):
+            return structure(block["text"]), "", False
+        if set(block) == {"json"}:
+            return block["json"], "", False
+    if not isinstance(value, dict):
+        return structure(value), "", False
+    if isinstance(value.get("kwargs"), dict) and "lc" in value:
+        return unwrapped_result(value["kwargs"], adk=adk, depth=depth + 1)
+    if isinstance(value.get("data"), dict) and "content" in value["data"]:
+        return unwrapped_result({**value["data"], "type": value.get("type", "tool")}, adk=adk, depth=depth + 1)
+    if "content" in value and ("tool_call_id" in value or value.get("type") in ("tool", "ToolMessage")):
+        content, call = value["content"], text_of(value.get("tool_call_id"))
+        if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
+            message = Message("tool")
+            read_content(content, message, 0)
+            content = message.text
+        return structure(content), call, value.get("status") == "error"
+    if "raw_output" in value and ("tool_name" in value or "blocks" in value):
+        return structure(value["raw_output"]), "", value.get("is_error") is True
+    if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(
+        value
+    ):
+        inner, _, failed = unwrapped_result(value["response"], adk=True, depth=depth + 1)
+        return inner, text_of(value.get("id")), failed
+    if "output" in value and set(value) <= {"output", "kwargs", "tags", "metadata"}:
+        return unwrapped_result(structure(value["output"]), adk=adk, depth=depth + 1)
+    if adk and set(value) == {"result"}:
+        return value["result"], "", False
+    return value, "", False
+
+
+def exception_message(span: Span) -> str:
+    """Returns the message of the last exception that a span recorded; empty if there is none."""
+    message = ""
+    for event in named_events(span, "exception"):
+        message = text_of(event.attributes.get("exception.message"))
+    return message
+
+
+def exception_type(span: Span) -> str:
+    """Returns the type of the last exception that a span recorded, or of its error; empty if it tells none."""
+    kind = first_text(span.attributes, "error.type")
+    for event in named_events(span, "exception"):
+        kind = text_of(event.attributes.get("exception.type")) or kind
+    return kind
+
+
+def last_line(text: str) -> str:
+    """Returns the message in a traceback's last line; any other text unchanged.
+
+    >>> last_line("Traceback (most recent call last):\\n  File x\\nValueError: no such shop")
+    'no such shop'
+    """
+    if "Traceback (most recent call last)" not in text:
+        return text
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
+    last = next((line for line in reversed(lines) if not line.startswith(("During task", "Traceback"))), "")
+    kind, colon, message = last.partition(": ")
+    return message if colon and kind.replace(".", "").replace("_", "").isalnum() else last
+
+
+def error_of(span: Span, result: Any, failed: bool) -> str | None:
+    """Returns the error message of a failed call; None if nothing says that it failed."""
+    attributes = span.attributes
+    told = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
+    in_result = text_of(told) if isinstance(told, str) and told else ""
+    if isinstance(result, str) and result.startswith(_AGENTS_SDK_ERROR):
+        in_result = result.partition("Error: ")[2] or result
+    status = first_text(attributes, "gen_ai.tool.status", "gen_ai.task.status", "gen_ai.tool.call.status")
+    if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
+        return None
+    text = result if isinstance(result, str) else ""
+    described = last_line(span.status_message) if span.status_message else ""
+    if span.status_message == first_text(attributes, "error.type"):
+        described = ""
+    message = exception_message(span) or in_result
+    described = "" if described == "TOOL_ERROR" or described.endswith(": ") else described
+    return message or described or text

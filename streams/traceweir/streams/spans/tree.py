@@ -1,0 +1,92 @@
+"""Arranges the spans of a trace as trees, whatever the order in which they came, also with missing and cyclic parents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from traceweir.streams.spans.kinds import Kind, is_own, kind_of
+from traceweir.streams.spans.span import Span
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A span with its place in the trace."""
+
+    span: Span
+    kind: Kind
+    parent: Node | None = None
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """The key of the order of start; of two spans that start together, the one that ends last is the outer one."""
+        return (self.span.start_ns, -self.span.end_ns, self.span.span_id)
+
+    def ancestors(self) -> Iterator[Node]:
+        """Yields the parent, its parent, and so on."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+
+def unique(spans: Iterable[Span]) -> list[Span]:
+    """Returns each span once, without Traceweir's own, in an order that does not depend on the order of arrival.
+
+    Of two versions of a span the one with more attributes and events counts; the log records of all are kept.
+    """
+    versions: dict[str, Span] = {}
+    for span in spans:
+        if is_own(span):
+            continue
+        other = versions.get(span.span_id)
+        if other is None or (other is not span and _weight(span) > _weight(other)):
+            versions[span.span_id] = span
+    return sorted(versions.values(), key=lambda span: (span.start_ns, -span.end_ns, span.span_id))
+
+
+def _weight(span: Span) -> tuple[int, int, int, str]:
+    return (len(span.attributes), len(span.events), span.end_ns, repr((sorted(span.attributes.items()), span.events)))
+
+
+def trees(spans: list[Span]) -> list[Node]:
+    """Returns the outermost nodes. A span whose parent is missing is outermost; a cycle is opened at its first span."""
+    nodes = {span.span_id: Node(span, kind_of(span)) for span in spans}
+    roots = [
+        node for node in nodes.values() if node.span.parent_id not in nodes or node.span.parent_id == node.span.span_id
+    ]
+    inner: dict[str, list[Node]] = {}
+    outermost = {id(node) for node in roots}
+    for node in nodes.values():
+        if id(node) not in outermost:
+            inner.setdefault(node.span.parent_id, []).append(node)
+    reached: set[int] = set()
+    for root in roots:
+        _link(root, inner, reached)
+    for node in nodes.values():
+        if id(node) not in reached:
+            roots.append(node)
+            _link(node, inner, reached)
+    return sorted(roots, key=lambda node: node.order)
+
+
+def _link(root: Node, inner: dict[str, list[Node]], reached: set[int]) -> None:
+    reached.add(id(root))
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        for child in inner.get(node.span.span_id, ()):
+            if id(child) not in reached:
+                reached.add(id(child))
+                child.parent = node
+                node.children.append(child)
+                waiting.append(child)
+
+
+def below(nodes: Iterable[Node]) -> list[Node]:
+    """Returns the nodes and all below them, parents before children, without those that judge an agent's work."""
+    found = [node for node in nodes if node.kind != "judge"]
+    for node in found:
+        found.extend(child for child in node.children if child.kind != "judge")
+    return found

@@ -1,0 +1,217 @@
+"""Compares what is read from recorded spans with what really happened: a share right for each field.
+
+`python -m tests.support.otlp_recordings DIRECTORY [NAME...]` prints a table and each miss, for recordings with
+`requests.jsonl`, `logs.jsonl` (if there are log records) and `truth.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.otlp_files import spans_of
+
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.spans.reader import read_trace
+from traceweir.streams.spans.span import Span
+
+FIELDS = (
+    "sessions",
+    "turns",
+    "questions",
+    "answers",
+    "tools",
+    "order",
+    "args",
+    "results",
+    "errors",
+    "agents",
+    "input tokens",
+    "output tokens",
+    "models",
+)
+Tally = dict[str, list[int]]
+
+
+def read_lines(path: Path) -> list[str]:
+    """Returns the lines of a file; none if it does not exist."""
+    return path.read_text("utf-8").splitlines() if path.exists() else []
+
+
+def traces_of(spans: Iterable[Span]) -> dict[str, list[Span]]:
+    """Returns the spans of each trace."""
+    traces: dict[str, list[Span]] = defaultdict(list)
+    for span in spans:
+        traces[span.trace_id].append(span)
+    return traces
+
+
+def compare(truth: dict[str, Any], spans: Iterable[Span]) -> tuple[Tally, list[str]]:
+    """Returns, for each field, how many values are right, said to be missing, and there in truth; and each miss."""
+    tally: Tally = {field: [0, 0, 0] for field in FIELDS}
+    misses: list[str] = []
+
+    def count(field: str, right: bool, said: bool, where: str) -> None:
+        tally[field][2] += 1
+        tally[field][0] += right
+        tally[field][1] += said and not right
+        if not right:
+            misses.append(f"{field}{' (said)' if said else ''}: {where}")
+
+    traces = traces_of(spans)
+    known: set[str] = set()
+    for session in truth["sessions"]:
+        for turn in session["turns"]:
+            known.update(turn["trace_ids"])
+            where = f"{session['key']}[{turn['index']}]"
+            found = [read_trace(traces[each]) for each in turn["trace_ids"] if each in traces]
+            events = [event for each in found for event in each.events]
+            for event in events:
+                EVENT.validate_json(json.dumps(event))
+            for read in found:
+                for trace in read.traces:
+                    ReasoningTrace.model_validate_json(json.dumps(trace))
+            invocations = list(dict.fromkeys(event["invocation_id"] for event in events if "invocation_id" in event))
+            count("turns", len(invocations) == 1, False, f"{where}: {len(invocations)} invocations")
+            expected = session["session_id"] if truth["session_id_in_spans"] else turn["trace_ids"][-1]
+            sessions = {event["session_id"] for event in events}
+            count("sessions", sessions == {expected}, False, f"{where}: {sessions} != {expected}")
+            if len(invocations) > 1:  # the last one has the answer
+                events = [event for event in events if event.get("invocation_id") == invocations[-1]]
+            _compare_turn(turn, events, where, count, all_events=[event for each in found for event in each.events])
+    extra = [each for each in traces if each not in known and read_trace(traces[each]).events]
+    for each in extra:
+        count("turns", False, False, f"trace {each} is no turn: {[span.name for span in traces[each]][:4]}")
+    return tally, misses
+
+
+def _compare_turn(turn: dict[str, Any], events: list[dict[str, Any]], where: str, count: Any, all_events: Any) -> None:
+    by_type: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for event in events:
+        by_type[event["type"]].append(event)
+    started = next(iter(by_type["invocation.started"]), {})
+    question = _text(started.get("user_content"))
+    count("questions", question == turn["question"], bool(started.get("missing")), f"{where}: {question[:150]!r}")
+    completed = next(iter(by_type["invocation.completed"]), {})
+    answer = _text(completed.get("final_response"))
+    count(
+        "answers",
+        answer == (turn["answer"] or ""),
+        bool(completed.get("missing")),
+        f"{where}: {answer[:150]!r} != {turn['answer']!r}",
+    )
+    calls, returned = by_type["tool.called"], by_type["tool.returned"]
+    expected = turn["tool_calls"]
+    names = [call["name"] for call in calls]
+    count(
+        "order",
+        names == [call["name"] for call in expected],
+        False,
+        f"{where}: {names} != {[c['name'] for c in expected]}",
+    )
+    left = list(calls)
+    for call in expected:
+        found = _matched(call, left)
+        count("tools", found is not None, False, f"{where}: no {call['name']}")
+        if found is None:
+            continue
+        left.remove(found)
+        args = found.get("args")
+        count(
+            "args",
+            args == call["args"],
+            bool(found.get("missing")),
+            f"{where} {call['name']}: {args!r:.200} != {call['args']!r:.200}",
+        )
+        result = next((r for r in returned if _id(r) == _id(found)), None)
+        if result in returned:
+            returned.remove(result)
+        said = bool((result or {}).get("missing"))
+        if call["error"] is not None:
+            error = (result or {}).get("error")
+            right = error is not None and call["error"] in error
+            count("errors", right, said, f"{where} {call['name']}: {error!r:.200} != {call['error']!r}")
+        elif not call.get("handoff_to") or call["result"] is not None:
+            response = (result or {}).get("response", "<absent>")
+            right = result is not None and result.get("error") is None and _same(response, call["result"])
+            count(
+                "results",
+                right,
+                said,
+                f"{where} {call['name']}: {response!r:.200} {(result or {}).get('error')!r:.100} != {call['result']!r:.200}",
+            )
+    for call in left:
+        count("tools", False, False, f"{where}: {call['name']} is no call")
+    models = [event for event in all_events if event["type"] == "model.called"]
+    for field, key in (("input tokens", "input_tokens"), ("output tokens", "output_tokens")):
+        told, true = [m.get(key) for m in models], [m[key] for m in turn["llm_calls"]]
+        count(field, told == true, False, f"{where}: {told} != {true}")
+    told_models = [event["model"] for event in models]
+    right = all(any(each.startswith(m["model"]) for m in turn["llm_calls"]) for each in told_models) and bool(
+        told_models
+    )
+    count("models", right, False, f"{where}: {told_models}")
+    named = {event.get("agent_name") for event in events} | {event.get("author") for event in events}
+    count("agents", turn["agents"][0] in named, False, f"{where}: {named} lacks {turn['agents'][0]}")
+
+
+def _id(event: dict[str, Any]) -> str:
+    return str(event["event_id"]).rpartition(":")[0]
+
+
+def _matched(call: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, Any] | None:
+    same = [each for each in found if each["name"] == call["name"]]
+    equal = [each for each in same if each.get("args") == call["args"]]
+    return next(iter(equal or same), None)
+
+
+def _text(content: dict[str, Any] | None) -> str:
+    return "\n".join(part["text"] for part in (content or {}).get("parts", []))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) or _json(one) == _json(other)
+
+
+def _json(value: Any) -> Any:
+    """Returns a value as a reader of its text understands it: frameworks give results to models as texts."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return {"True": True, "False": False, "None": None}.get(value, value)
+    return value
+
+
+def recordings(directory: Path, names: Iterable[str] = ()) -> Iterator[Path]:
+    """Yields the folders of recordings."""
+    wanted = set(names)
+    return (
+        each
+        for each in sorted(directory.iterdir())
+        if (each / "truth.json").exists() and (not wanted or each.name in wanted)
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Prints the table and the misses."""
+    write = sys.stdout.write
+    write(f"{'recording':34}" + "".join(f"{field:>14}" for field in FIELDS) + "\n")
+    missed: list[str] = []
+    for folder in recordings(Path(arguments[0]), arguments[1:]):
+        truth = json.loads((folder / "truth.json").read_text("utf-8"))
+        spans = spans_of(read_lines(folder / "requests.jsonl"), read_lines(folder / "logs.jsonl"))
+        tally, misses = compare(truth, spans)
+        cells = (f"{right}{f'+{said}' if said else ''}/{total}" for right, said, total in tally.values())
+        write(f"{folder.name:34}" + "".join(f"{cell:>14}" for cell in cells) + "\n")
+        missed += [f"{folder.name}: {miss}" for miss in misses]
+    write("".join(f"{miss}\n" for miss in missed))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
