@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from traceweir.schemas.session import MOST_REVISIONS
 from traceweir.schemas.text import printable
+from traceweir.schemas.trace import Visibility
 from traceweir.streams.process_setup import LogLevel
 from traceweir.streams.topics import DEFAULT_PREFIX
 
@@ -163,6 +164,12 @@ class Settings(BaseSettings):
     partition_max_closed_sessions: Count = 1_000_000
     """Number of closed sessions that a partition remembers, 1 or more. One more closed session makes the worker forget
     the session that closed first before its guard time is over. A closed session takes 0.3 to 0.5 kB of memory."""
+
+    # --- OpenTelemetry
+
+    otlp_visibility: Visibility = "private"
+    """Visibility of the traces that are made from spans: `private`, `org` or `network`. The gate publishes only
+    traces with `network`."""
 
     # --- Scoring
 

@@ -15,6 +15,7 @@ OFFLINE = [command for command in documented_commands() if not command.needs_kaf
 EXIT_CODES = {
     "score examples/sessions.jsonl --embedder hashing": 1,
     "score examples/sessions.jsonl": 1,
+    "score examples/otlp/spans.jsonl --format otlp": 1,
 }
 """The exit code of a command that misses a threshold, because it shows sessions of which the gate rejects some."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -18,13 +18,13 @@ from traceweir.streams.cli.errors import FAILED, INTERRUPTED, NO_DOCUMENT
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.emit import emit
 from traceweir.streams.formats.documents import name_of
-from traceweir.streams.formats.files import open_input, read_input
+from traceweir.streams.formats.files import open_inputs, read_inputs
 from traceweir.streams.formats.registry import input_format
 from traceweir.streams.settings import load_settings
 
 
-def emit_file(path: str, format_name: str, task_domain: str) -> int:
-    """Sends a file, prints the numbers of sent records, and returns the exit code.
+def emit_files(paths: Sequence[str], format_name: str, task_domain: str) -> int:
+    """Sends the files of one input, prints the numbers of sent records, and returns the exit code.
 
     Raises:
         InputError: the file cannot be read.
@@ -34,13 +34,14 @@ def emit_file(path: str, format_name: str, task_domain: str) -> int:
     """
     settings = load_settings()
     mute_clients()
-    with open_input(path) as stream, progress_bar("documents sent") as advance, _interruptible():
-        source = name_of(stream)
-        documents = read_input(
-            stream,
+    with open_inputs(paths) as streams, progress_bar("documents sent") as advance, _interruptible():
+        source = name_of(streams[0])
+        documents = read_inputs(
+            streams,
             input_format(format_name),
             task_domain=task_domain,
             max_session_bytes=settings.segment_max_bytes,
+            visibility=settings.otlp_visibility,
         )
         report = asyncio.run(emit(settings, documents, progress=lambda done: advance(done, None)))
     sent = ", ".join(f"{count} to {topic}" for topic, count in report.sent.items())

@@ -40,11 +40,12 @@ def _check_format(name: str) -> str:
         raise typer.BadParameter(str(error)) from None
 
 
-Input = Annotated[
-    str,
+Inputs = Annotated[
+    list[str],
     typer.Argument(
-        metavar="FILE",
-        help="JSON Lines or a JSON array; evaluation rows also as `.csv` or `.parquet`; `-` reads standard input.",
+        metavar="FILE...",
+        help="JSON Lines or a JSON array; evaluation rows also as `.csv` or `.parquet`; one file or, with `--format "
+        "otlp`, several; `-` reads standard input.",
         show_default=False,
     ),
 ]

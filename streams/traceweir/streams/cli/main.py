@@ -13,7 +13,7 @@ from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
-from traceweir.streams.cli.input_options import DEFAULT_FORMAT, FormatName, Input, InputCommand, TaskDomain
+from traceweir.streams.cli.input_options import DEFAULT_FORMAT, FormatName, InputCommand, Inputs, TaskDomain
 from traceweir.streams.cli.results import results_app
 from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
@@ -155,7 +155,7 @@ def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
 
 
 @app.command(cls=InputCommand)
-def emit(file: Input, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
+def emit(files: Inputs, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
     """Send recorded traces, events, evaluation rows, MLflow traces or chat transcripts to Kafka, as agents would have sent them.
 
     A file can be sent twice: workers drop duplicates. Exit code 1: a document was not sent (stderr names the document
@@ -163,14 +163,14 @@ def emit(file: Input, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDoma
 
     Example: `traceweir emit chats.json --format openai-chat --task-domain travel`
     """
-    from traceweir.streams.cli.emit import emit_file
+    from traceweir.streams.cli.emit import emit_files
 
-    raise typer.Exit(emit_file(file, format, task_domain))
+    raise typer.Exit(emit_files(files, format, task_domain))
 
 
 @app.command(cls=InputCommand)
 def score(
-    file: Input,
+    files: Inputs,
     config: Config = None,
     format: FormatName = DEFAULT_FORMAT,  # noqa: A002
     embedder: Annotated[
@@ -199,7 +199,7 @@ def score(
 
     Example: `traceweir score traces.jsonl --config eval.json --json | jq .value`
     """
-    from traceweir.streams.cli.score import OutputFormat, read_config, score_file
+    from traceweir.streams.cli.score import OutputFormat, read_config, score_files
 
     names = [each.value for each in OutputFormat]
     chosen = output_format or ("json" if as_json else "text")
@@ -210,7 +210,7 @@ def score(
     if as_json and chosen != "json":
         raise typer.BadParameter(f"--json and --output-format {chosen} exclude each other; remove one of them")
     plan = read_config(config)
-    raise typer.Exit(score_file(file, plan, format, embedder, task_domain, OutputFormat(chosen)))
+    raise typer.Exit(score_files(files, plan, format, embedder, task_domain, OutputFormat(chosen)))
 
 
 @app.command("eval")

@@ -50,13 +50,18 @@ class OutputFormat(StrEnum):
     MLFLOW = "mlflow"
 
 
-def score_file(
-    path: str, plan: Plan, format_name: str, embedder: str | None, task_domain: str, output_format: OutputFormat
+def score_files(
+    paths: Sequence[str],
+    plan: Plan,
+    format_name: str,
+    embedder: str | None,
+    task_domain: str,
+    output_format: OutputFormat,
 ) -> int:
-    """Scores a file, prints the scores, and returns the exit code.
+    """Scores the files of one input, prints the scores, and returns the exit code.
 
     Args:
-        path: The file, or `-` for standard input.
+        paths: The files; `-` is standard input.
         plan: The criteria.
         format_name: The input format of the file, by its name.
         embedder: Replaces the value of `TRACEWEIR_EMBEDDER`.
@@ -74,7 +79,7 @@ def score_file(
     from traceweir.scorers.evaluation.criteria_text import criteria_text
     from traceweir.streams.clock import utc_now
     from traceweir.streams.formats.documents import name_of
-    from traceweir.streams.formats.files import open_input, read_input
+    from traceweir.streams.formats.files import open_inputs, read_inputs
     from traceweir.streams.formats.registry import input_format
     from traceweir.streams.judges.offline import judging_from_file
     from traceweir.streams.offline.score_documents import score_offline
@@ -84,16 +89,17 @@ def score_file(
     settings = load_settings()
     with (
         judging_from_file(plan, settings) as judging,
-        open_input(path) as stream,
+        open_inputs(paths) as streams,
         progress_bar("sessions scored") as advance,
     ):
-        source = name_of(stream)
+        source = name_of(streams[0])
         loaded = load_embedder(embedder or settings.embedder)
-        documents = read_input(
-            stream,
+        documents = read_inputs(
+            streams,
             input_format(format_name),
             task_domain=task_domain,
             max_session_bytes=settings.segment_max_bytes,
+            visibility=settings.otlp_visibility,
         )
         result = asyncio.run(
             score_offline(documents, plan, loaded, settings, clock=utc_now, progress=advance, judging=judging)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.times import UNKNOWN_TIME
+from traceweir.schemas.trace import Visibility
 from traceweir.streams.formats.documents import Document, InputError, json_of
 from traceweir.streams.formats.tables import ReadCell, Row, row_of
 
@@ -57,6 +58,8 @@ class InputContext:
     """Domain of a document without a domain of its own."""
     max_session_bytes: int = DEFAULT_MAX_SESSION_BYTES
     """The largest session that can be scored, in bytes of its records."""
+    visibility: Visibility = "private"
+    """Visibility of traces that are made from spans."""
 
     def document_error(self, document: Document, what: str) -> InputError:
         """Returns an error that names the document, such as `chats.json: document 3: is not JSON`."""
@@ -70,6 +73,7 @@ class InputContext:
         return InputError(f"{self.source}: row {row.number}{', ' if what.startswith('column') else ' '}{what}")
 
 
+ReadStreams = Callable[[Sequence[BinaryIO], InputContext], Iterator[DocumentRecords]]
 ReadDocuments = Callable[[Iterable[Document], InputContext], Iterator[DocumentRecords]]
 ReadRows = Callable[[Iterable[Row], InputContext], Iterator[DocumentRecords]]
 
@@ -98,10 +102,10 @@ class InputFormat:
     """An input format: how documents, or rows of a table, become records.
 
     A format reads documents, rows, or both. Where `read_documents` is None, each document is a row: a JSON object
-    with the columns as its keys.
+    with the columns as its keys. A format with `read_streams` reads whole files, and neither documents nor rows.
 
     Raises:
-        ValueError: the format reads neither documents nor rows, or it has only one of `read_rows` and `columns`.
+        ValueError: the format reads nothing, or files and documents, or it has only one of `read_rows` and `columns`.
     """
 
     name: str
@@ -112,6 +116,8 @@ class InputFormat:
     """Yields the records of each document in order; an unusable document yields its problem, and reading continues."""
     read_rows: ReadRows | None = None
     """The same for rows of CSV, Parquet and DataFrames; None: the format has no tables."""
+    read_streams: ReadStreams | None = None
+    """Yields the records of several files that are one input, in any encoding."""
     columns: Mapping[str, ReadCell] = field(default_factory=dict)
     """The columns that are read from a table, each with the parser of its CSV cells."""
     task_domain: str = "not used"
@@ -120,8 +126,15 @@ class InputFormat:
     """None: documents are read only if the format is named."""
 
     def __post_init__(self) -> None:
-        if self.read_documents is None and self.read_rows is None:
-            raise ValueError(f"input format {self.name!r}: reads nothing; set read_documents, read_rows or both")
+        reads_documents = self.read_documents is not None or self.read_rows is not None
+        if not reads_documents and self.read_streams is None:
+            raise ValueError(
+                f"input format {self.name!r}: reads nothing; set read_documents, read_rows or both, or read_streams"
+            )
+        if reads_documents and self.read_streams is not None:
+            raise ValueError(
+                f"input format {self.name!r}: reads whole files with read_streams; leave out read_documents and read_rows"
+            )
         if bool(self.columns) != (self.read_rows is not None):
             raise ValueError(f"input format {self.name!r}: set read_rows and columns together, or neither of them")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import BinaryIO
 
 from traceweir.schemas.times import UNKNOWN_TIME
+from traceweir.schemas.trace import Visibility
 from traceweir.streams.formats.base import DocumentRecords, InputContext, InputFormat
 from traceweir.streams.formats.documents import InputError, name_of, read_documents
 from traceweir.streams.formats.recognition import read_recognized
@@ -76,6 +77,49 @@ def base_time_of(stream: BinaryIO) -> datetime:
         return UNKNOWN_TIME
     is_known = stat.S_ISREG(found.st_mode) and _EARLIEST_S <= found.st_mtime < _END_S
     return datetime.fromtimestamp(found.st_mtime, UTC) if is_known else UNKNOWN_TIME
+
+
+@contextmanager
+def open_inputs(paths: Sequence[str]) -> Iterator[list[BinaryIO]]:
+    """Opens several files as `open_input` opens one.
+
+    Raises:
+        InputError: a file cannot be opened.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(open_input(path)) for path in paths]
+
+
+def read_inputs(
+    streams: Sequence[BinaryIO],
+    input_format: InputFormat,
+    *,
+    task_domain: str,
+    max_session_bytes: int,
+    visibility: Visibility,
+) -> Iterator[DocumentRecords]:
+    """Yields the records of the files of one input; only a format that reads whole files can read several.
+
+    Args:
+        streams: The files, at least one.
+        input_format: The format of the files.
+        task_domain: Domain of a document without a domain of its own.
+        max_session_bytes: The largest session that can be scored, in bytes of its records.
+        visibility: Visibility of traces that are made from spans.
+
+    Raises:
+        InputError: a file cannot be read to its end, or the format reads only one file.
+    """
+    first, *others = streams
+    if input_format.read_streams is not None:
+        context = InputContext(name_of(first), base_time_of(first), task_domain, max_session_bytes, visibility)
+        return input_format.read_streams(streams, context)
+    if others:
+        raise InputError(
+            f"{name_of(others[0])}: the format {input_format.name} reads one file at a time, and this is a second one; "
+            "run the command for each file, or put the documents into one file"
+        )
+    return read_input(first, input_format, task_domain=task_domain, max_session_bytes=max_session_bytes)
 
 
 def read_input(

@@ -50,8 +50,7 @@ CONFIG = OtherDocument(
 OTHER_DOCUMENTS = (
     OtherDocument(
         "an OTLP request",
-        "this version of Traceweir cannot read OpenTelemetry's OTLP files; write the conversation as a chat transcript "
-        "(--format openai-chat), or let the agent send events",
+        "add --format otlp",
         lambda found: not _OTLP_KEYS.isdisjoint(found),
     ),
     EVAL_SET,

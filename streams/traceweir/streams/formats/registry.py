@@ -13,6 +13,7 @@ from traceweir.streams.formats.databricks_inference_table import INFERENCE_TABLE
 from traceweir.streams.formats.databricks_rows import AGENT_EVALUATION
 from traceweir.streams.formats.documents import InputError
 from traceweir.streams.formats.openai_chat import OPENAI_CHAT
+from traceweir.streams.formats.otlp import OTLP
 from traceweir.streams.formats.traceweir_json import TRACEWEIR
 
 GROUP = "traceweir.formats"
@@ -27,6 +28,7 @@ BUILT_IN: Mapping[str, InputFormat] = {
         ADK_EVAL_RESULT,
         INFERENCE_TABLE,
         AGENT_EVALUATION,
+        OTLP,
     )
 }
 """The built-in formats by name, in the order in which `--help` lists them.

@@ -62,7 +62,7 @@ def test_a_saved_session_of_adk_is_a_recorded_session(run: Run, write_input: Wri
     [
         (["score", "{}"], EVAL_SET, "document 1: looks like an eval set of Google ADK: `traceweir eval EVALSET --sess"),
         (["score", "{}"], CONFIG, "document 1: looks like an evaluation config: pass the config with --config"),
-        (["score", "{}"], {"resourceSpans": []}, "document 1: looks like an OTLP request: this version of Traceweir"),
+        (["score", "{}"], {"resourceSpans": []}, "document 1: looks like an OTLP request: add --format otlp"),
         (["score", "{}", "--format", "adk-session"], CHAT, "looks like a chat transcript: add --format openai-chat"),
         (["score", "chat.json", "--config", "{}"], EVAL_SET, "looks like an eval set of Google ADK, not an evaluation"),
         (["worker", "--config", "{}"], CHAT, "looks like a chat transcript, not an evaluation config: pass the file"),

@@ -64,8 +64,8 @@ def test_the_format_of_a_document_is_recognized_by_its_keys(document: dict[str, 
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ({"resourceSpans": []}, "looks like an OTLP request: this version of Traceweir cannot read"),
-        ({"resource_logs": []}, "looks like an OTLP request: this version of Traceweir cannot read"),
+        ({"resourceSpans": []}, "looks like an OTLP request: add --format otlp"),
+        ({"resource_logs": []}, "looks like an OTLP request: add --format otlp"),
         (eval_set(case("a")), "looks like an eval set of Google ADK: `traceweir eval"),
         (case("a", invocation("Hi")), "looks like a case of an eval set of Google ADK: put the case into"),
         ({"query": "q", "reference": "a"}, "looks like a turn of an old test file of Google ADK: `traceweir eval"),

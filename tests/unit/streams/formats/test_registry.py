@@ -52,6 +52,7 @@ def test_the_built_in_formats_are_known_by_name() -> None:
         "adk-eval-result",
         "databricks-inference-table",
         "databricks-agent-evaluation",
+        "otlp",
     ]
     assert [input_format(name).name for name in known_formats()] == list(BUILT_IN)
 
@@ -127,6 +128,13 @@ def test_an_unusable_format_error_is_an_input_error() -> None:
 def test_a_format_without_a_reader_is_rejected() -> None:
     with pytest.raises(ValueError, match="'nothing': reads nothing; set read_documents, read_rows or both"):
         InputFormat(name="nothing", description="nothing")
+
+
+def test_a_format_of_whole_files_reads_no_documents() -> None:
+    with pytest.raises(ValueError, match="'both': reads whole files with read_streams; leave out read_documents"):
+        InputFormat(
+            name="both", description="both", read_documents=lambda *_: iter(()), read_streams=lambda *_: iter(())
+        )
 
 
 def test_a_format_of_rows_must_name_its_columns() -> None:

@@ -1,0 +1,140 @@
+"""Reads OTLP files: joins the spans of each trace over all files, and writes what agents did as events and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+import orjson
+from pydantic import ValidationError
+
+from traceweir.schemas.base import explain
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.figures import counted
+from traceweir.schemas.text import printable
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, PartlyReadError
+from traceweir.streams.formats.documents import Document, InputError, name_of
+
+if TYPE_CHECKING:
+    from traceweir.streams.otlp.decoding import LogEvent
+    from traceweir.streams.spans.reader import TraceRecords
+    from traceweir.streams.spans.span import Span
+
+_MAX_PROBLEMS = 5
+"""Number of unusable spans of a request that its message names."""
+
+
+class _Traces:
+    """The spans of all files by trace, in the order of their first span."""
+
+    def __init__(self) -> None:
+        self.spans: dict[str, list[Span]] = {}
+        self._logs: list[LogEvent] = []
+
+    def add(self, request: bytes) -> list[str]:
+        """Adds the spans or log records of a request, and returns a sentence for each unusable one."""
+        from traceweir.streams.otlp.decoding import decode_logs, decode_spans
+        from traceweir.streams.otlp.errors import OtlpError
+
+        try:
+            spans, problems = decode_spans(request)
+        except OtlpError as error:
+            try:
+                logs = decode_logs(request)
+            except OtlpError:
+                return [str(error)]
+            self._logs += logs.logs
+            return logs.problems
+        for span in spans:
+            self.spans.setdefault(span.trace_id, []).append(span)
+        return problems
+
+    def join_logs(self) -> None:
+        """Adds each log record to the events of its span; a log record of an unknown span is left out."""
+        spans = {(span.trace_id, span.span_id): span for each in self.spans.values() for span in each}
+        for trace_id, span_id, event in self._logs:
+            if (span := spans.get((trace_id, span_id))) is not None:
+                span.events.append(event)
+        self._logs.clear()
+
+
+def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[DocumentRecords]:
+    # Imported here, like the decoders: commands that read other formats start earlier without them.
+    from traceweir.streams.spans.reader import read_trace
+
+    traces = _Traces()
+    number = 0
+    for stream in streams:
+        for request in _requests(stream):
+            number += 1
+            if problems := traces.add(request):
+                yield DocumentRecords(
+                    Document(number, b""), [], InputError(f"{name_of(stream)}: request {number}: {_listed(problems)}")
+                )
+    traces.join_logs()
+    agents = 0
+    for trace_id, spans in traces.spans.items():
+        found = read_trace(spans, visibility=context.visibility)
+        if found.events or found.traces:
+            agents += 1
+            number += 1
+            yield _documents(
+                Document(number, b""), found, context.document_error(Document(number, b""), f"trace {trace_id}")
+            )
+    if traces.spans and not agents:
+        span_count = sum(map(len, traces.spans.values()))
+        what = f"{counted(span_count, 'span')} in {counted(len(traces.spans), 'trace')}, and none of an agent, a model or a tool"
+        yield DocumentRecords(
+            Document(number + 1, b""),
+            [],
+            InputError(f"{context.source}: has {what}; instrument the agent or its framework"),
+        )
+
+
+def _requests(stream: BinaryIO) -> Iterator[bytes]:
+    from traceweir.streams.otlp.errors import OtlpError
+    from traceweir.streams.otlp.files import requests_of
+
+    try:
+        yield from requests_of(stream)
+    except OtlpError as error:
+        raise InputError(
+            f"{name_of(stream)}: {error}. Name a file of OTLP requests, as JSON Lines or in protobuf."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{name_of(stream)}: cannot be read ({error.strerror or error}).") from None
+
+
+def _documents(document: Document, found: TraceRecords, error: InputError) -> DocumentRecords:
+    records, problems = [], []
+    for event in found.events:
+        raw = orjson.dumps(event)
+        try:
+            EVENT.validate_json(raw)
+        except ValidationError as problem:
+            problems.append(explain(problem))
+            continue
+        records.append(AgentRecord("event", event["session_id"], raw))
+    for trace in found.traces:
+        raw = orjson.dumps(trace)
+        try:
+            ReasoningTrace.model_validate_json(raw)
+        except ValidationError as problem:
+            problems.append(explain(problem))
+            continue
+        records.append(AgentRecord("trace", trace["metadata"]["session_id"], raw))
+    unusable = PartlyReadError(f"{error}: {_listed(problems)}", records) if problems else None
+    return DocumentRecords(document, records, unusable)
+
+
+def _listed(problems: Sequence[str]) -> str:
+    more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
+    return "; ".join([*(printable(each, 300) for each in problems[:_MAX_PROBLEMS]), *more])
+
+
+OTLP = InputFormat(
+    name="otlp",
+    description="OTLP requests with the spans and log records of agents, in protobuf or JSON; several files are one input",
+    read_streams=_read,
+)

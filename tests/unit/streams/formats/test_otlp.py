@@ -1,0 +1,122 @@
+"""OTLP files: the spans of all files are one input, and what is unusable is named and costs nothing else."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.cli_inputs import WriteInput, write_input
+from tests.support.command_line import Run
+from tests.support.paths import ROOT
+
+from traceweir.schemas.score import Score
+from traceweir.schemas.trace import Visibility
+from traceweir.streams.formats.base import DocumentRecords
+from traceweir.streams.formats.documents import InputError
+from traceweir.streams.formats.files import read_inputs
+from traceweir.streams.formats.registry import input_format
+
+__all__ = ["write_input"]
+
+EXAMPLE = ROOT / "examples/otlp/spans.jsonl"
+REQUESTS = EXAMPLE.read_bytes().splitlines()
+
+
+def read(*files: bytes, visibility: Visibility = "private") -> list[DocumentRecords]:
+    streams = [io.BytesIO(content) for content in files]
+    return list(
+        read_inputs(
+            streams, input_format("otlp"), task_domain="general", max_session_bytes=800_000, visibility=visibility
+        )
+    )
+
+
+def values(found: Sequence[DocumentRecords]) -> list[bytes]:
+    return [record.value for each in found for record in each.records]
+
+
+def documents(found: Sequence[DocumentRecords]) -> list[Any]:
+    return [orjson.loads(value) for value in values(found)]
+
+
+def test_the_example_is_a_session_of_two_invocations() -> None:
+    found = read(EXAMPLE.read_bytes())
+    assert {record.session_id for each in found for record in each.records} == {"booking-7"}
+    events = [each for each in documents(found) if "type" in each]
+    started = [each["user_content"]["parts"] for each in events if each["type"] == "invocation.started"]
+    assert started == [
+        [{"text": "Find a flight from Seoul to London on 2 March."}],
+        [{"text": "Is there an earlier one?"}],
+    ]
+    (called,) = [each for each in events if each["type"] == "tool.called"]
+    assert (called["name"], called["args"]) == (
+        "search_flights",
+        {"origin": "ICN", "destination": "LHR", "date": "2026-03-02"},
+    )
+    tokens = [(each["input_tokens"], each["output_tokens"]) for each in events if each["type"] == "model.called"]
+    assert tokens == [(212, 31), (287, 24), (331, 14)]
+    assert [each.problem for each in found] == [None, None]
+
+
+def test_the_example_in_protobuf_has_the_same_records() -> None:
+    assert values(read((EXAMPLE.parent / "spans.bin").read_bytes())) == values(read(EXAMPLE.read_bytes()))
+
+
+def test_the_requests_can_be_in_any_order_repeated_and_in_several_files() -> None:
+    whole = sorted(values(read(b"\n".join(REQUESTS))))
+    assert sorted(values(read(b"\n".join([*reversed(REQUESTS), REQUESTS[0]])))) == whole
+    assert sorted(values(read(REQUESTS[2], b"\n".join([REQUESTS[1], REQUESTS[0]])))) == whole
+
+
+@pytest.mark.parametrize("visibility", ["private", "network"])
+def test_traces_have_the_visibility_of_the_setting(visibility: Visibility) -> None:
+    traces = [each for each in documents(read(EXAMPLE.read_bytes(), visibility=visibility)) if "@type" in each]
+    assert [trace["metadata"]["visibility"] for trace in traces] == [visibility] * 2
+
+
+def test_an_unusable_request_is_named_and_the_others_are_read() -> None:
+    found = read(b"\n".join([REQUESTS[0], b'{"resourceSpans": [{"scopeSpans": 7}]}', b"{", *REQUESTS[1:]]))
+    problems = [str(each.problem) for each in found if each.problem]
+    assert all(problem.startswith("the input: request ") for problem in problems)
+    assert any(problem.startswith("the input: request 3: ") for problem in problems)
+    assert values(found) == values(read(EXAMPLE.read_bytes()))
+
+
+def test_spans_without_an_agent_are_said_to_be_none() -> None:
+    request = orjson.loads(REQUESTS[0])
+    for span in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        span["name"], span["attributes"] = "GET /", []
+    (found,) = read(orjson.dumps(request))
+    assert str(found.problem).startswith("the input: has 2 spans in 1 trace, and none of an agent, a model or a tool; ")
+
+
+def test_a_file_that_is_no_otlp_is_refused() -> None:
+    with pytest.raises(InputError, match=r"the input: begins with neither a JSON object.*Name a file of OTLP requests"):
+        read(b"hello")
+
+
+def test_score_reads_several_files_of_otlp(run: Run, write_input: WriteInput) -> None:
+    first, second = write_input("a.jsonl", REQUESTS[0] + b"\n" + REQUESTS[2]), write_input("b.jsonl", REQUESTS[1])
+    ended = run("score", first, second, "--format", "otlp", "--embedder", "none", "--json")
+    scores = [Score.model_validate_json(line) for line in ended.out.splitlines()]
+    calls = {score.invocation_id: score.value for score in scores if score.metric == "inference_call_count_v1"}
+    assert sorted(value for value in calls.values() if value is not None) == [1.0, 1.5, 2.0]
+
+
+def test_other_formats_read_one_file(run: Run, write_input: WriteInput) -> None:
+    file = write_input("a.jsonl", {"messages": []})
+    ended = run("score", file, file, "--format", "openai-chat")
+    assert ended.code == 2
+    assert ended.err == (
+        f"{file}: the format openai-chat reads one file at a time, and this is a second one; "
+        "run the command for each file, or put the documents into one file\n"
+    )
+
+
+def test_a_missing_second_file_is_named(run: Run, tmp_path: Path) -> None:
+    ended = run("score", str(EXAMPLE), str(tmp_path / "logs.jsonl"), "--format", "otlp")
+    assert (ended.code, "logs.jsonl: cannot be opened" in ended.err) == (2, True)
