@@ -213,6 +213,46 @@ def score(
     raise typer.Exit(score_files(files, plan, format, embedder, task_domain, OutputFormat(chosen)))
 
 
+@app.command(cls=InputCommand)
+def sessions(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Files as for `score`; several files are one input. `-` reads standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    format: FormatName = DEFAULT_FORMAT,  # noqa: A002
+    task_domain: TaskDomain = "general",
+    from_kafka: Annotated[
+        bool, typer.Option("--from-kafka", help="Read a session from the sessions topic; needs --session.")
+    ] = False,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="Only this session.", show_default=False)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one Session per line, as JSON on the topic, for programs.")
+    ] = False,
+) -> None:
+    """Print sessions as Traceweir understands them: questions, tool calls, answers, tokens, and what is missing.
+
+    Look here first when a score surprises. Exit code 1: a document was unusable, or the session does not exist. 2: a
+    file, an option or the environment cannot be used.
+
+    Example: `traceweir sessions chats.json --format openai-chat`
+    """
+    if from_kafka == bool(files):
+        raise typer.BadParameter("name files, or --from-kafka with --session ID, but not both")
+    if from_kafka and session is None:
+        raise typer.BadParameter("--from-kafka needs --session ID", param_hint="--session")
+    from traceweir.streams.cli.sessions import show_files, show_recorded
+
+    if from_kafka:
+        raise typer.Exit(show_recorded(session or "", as_json=as_json))
+    raise typer.Exit(show_files(files or [], format, task_domain, session, as_json=as_json))
+
+
 @app.command("eval")
 def evaluate(
     files: Annotated[

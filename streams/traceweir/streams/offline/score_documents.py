@@ -99,13 +99,9 @@ async def score_offline(
         judge_timeout_s=settings.judge_timeout_s,
         encode_score=encoder,
     )
-    one_partition = settings.model_copy(
-        # The documents are in memory anyway, and a session must not be divided because there are many others.
-        update={"partitions": 1, "topic_prefix": _PREFIX, "partition_max_open_sessions": sys.maxsize}
-    )
     # No earlier state is restored and the clock does not advance, so there is no earlier spending and no rescoring.
     resources = ScoringResources(score_bytes(scoring), pool, record_spend=lambda paid: None, read_record=_nothing)
-    topology = Topology.of(one_partition, plan, Resources(clock, resources, encoder, entities))
+    topology = Topology.of(_one_partition(settings), plan, Resources(clock, resources, encoder, entities))
     sessions, duplicates = _assemble(documents, received, topology, timestamp)
     places = {_place_of(session): number for number, session in enumerate(sessions)}
     scored = await _score(sessions, list(places), topology, pool, progress)
@@ -133,6 +129,42 @@ async def score_offline(
         received.refuse(received.trace_of(candidates[letter.offset]), letter)
     problems = sorted(received.problems, key=lambda problem: problem.document)
     return Result(scores, problems, received.documents, len(sessions), duplicates)
+
+
+class AssembledSessions(NamedTuple):
+    """The sessions of an input, and its unusable documents."""
+
+    sessions: list[bytes]
+    """The sessions as on the topic `sessions`, in the order of their first records."""
+    problems: list[Problem]
+    """The problems in document order."""
+
+
+def assemble_offline(
+    documents: Iterable[DocumentRecords], plan: Plan, settings: Settings, *, clock: Callable[[], datetime]
+) -> AssembledSessions:
+    """Returns the sessions that a worker would assemble if all records arrived now; scores nothing.
+
+    Args:
+        documents: The output of `read_input`.
+        plan: Any plan; the assembly of sessions does not depend on it.
+        settings: The limits of a session; the settings of Kafka are ignored.
+        clock: Returns the time of the records.
+
+    Raises:
+        InputError: the rest of the input cannot be read.
+    """
+    received = _Received()
+    topology = Topology.of(_one_partition(settings), plan, Resources(clock, scoring=None))
+    sessions, _ = _assemble(documents, received, topology, int(clock().timestamp() * 1000))
+    return AssembledSessions(sessions, sorted(received.problems, key=lambda problem: problem.document))
+
+
+def _one_partition(settings: Settings) -> Settings:
+    return settings.model_copy(
+        # The documents are in memory anyway, and a session must not be divided because there are many others.
+        update={"partitions": 1, "topic_prefix": _PREFIX, "partition_max_open_sessions": sys.maxsize}
+    )
 
 
 _GATES = ("trace_value", "gate")

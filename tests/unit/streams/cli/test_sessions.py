@@ -1,0 +1,105 @@
+"""`traceweir sessions`: what Traceweir understood."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.command_line import Run
+from tests.support.paths import ROOT
+
+from traceweir.schemas.session import Session
+from traceweir.streams.testing.builders import event
+
+
+def file_of(path: Path, *events: object) -> str:
+    path.write_text("".join(json.dumps(each) + "\n" for each in events))
+    return str(path)
+
+
+def text(found: str) -> dict[str, object]:
+    return {"parts": [{"text": found}]}
+
+
+def story(session: str = "s") -> list[object]:
+    return [
+        event("invocation.started", session, 1, invocation_id="i", user_content=text("Is it \x1b[31m[bold]late?")),
+        event("tool.called", session, 2, invocation_id="i", name="clock", args={"zone": "UTC"}, call_id="1"),
+        event("tool.returned", session, 3, invocation_id="i", name="clock", call_id="1", response={"time": 9}),
+        event("tool.called", session, 4, invocation_id="i", name="bell", call_id="2"),
+        event("tool.returned", session, 5, invocation_id="i", name="bell", call_id="2", error="no bell"),
+        event("model.called", session, 6, invocation_id="i", model="m-1", input_tokens=7, output_tokens=2),
+        event("invocation.completed", session, 8, invocation_id="i", final_response=text("No.")),
+    ]
+
+
+def test_a_session_shows_question_tools_answer_and_tokens(run: Run, tmp_path: Path) -> None:
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", *story()))
+    lines = [line.strip() for line in ended.out.splitlines()]
+    assert lines[0].startswith("session s: 1 invocation, 0 reasoning traces")
+    assert lines[2:] == [
+        r"question: Is it \x1b[31m[bold]late?",
+        'tool clock({"zone":"UTC"})',
+        'result: {"time":9}',
+        "tool bell(args missing)",
+        "error: no bell",
+        "answer: No.",
+        "tokens: 7 in, 2 out (m-1)",
+    ]
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_what_is_missing_is_said(run: Run, tmp_path: Path) -> None:
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", event("tool.called", "s", 2, invocation_id="i", name="t")))
+    assert [line.strip() for line in ended.out.splitlines()][2:] == [
+        "question: missing",
+        "tool t(args missing)",
+        "result: missing",
+        "answer: missing",
+        "tokens: missing",
+    ]
+
+
+def test_several_files_are_one_input_and_json_is_one_session_a_line(run: Run, tmp_path: Path) -> None:
+    half, rest = file_of(tmp_path / "a.jsonl", *story()[:3]), file_of(tmp_path / "b.jsonl", *story()[3:], *story("t"))
+    ended = run("sessions", half, rest, "--json")
+    found = [Session.model_validate_json(line) for line in ended.out.splitlines()]
+    assert [(each.session_id, len(each.events)) for each in found] == [("s", 7), ("t", 7)]
+
+
+def test_an_unusable_document_names_its_file_and_costs_no_other(run: Run, tmp_path: Path) -> None:
+    good, bad = file_of(tmp_path / "a.jsonl", *story()), file_of(tmp_path / "b.jsonl", {"type": "tool.called"})
+    ended = run("sessions", good, bad)
+    assert ended.out.startswith("session s")
+    assert "b.jsonl: document 1" in ended.err
+    assert ended.code == 1
+
+
+def test_one_session_can_be_chosen(run: Run, tmp_path: Path) -> None:
+    file = file_of(tmp_path / "a.jsonl", *story(), *story("t"))
+    assert run("sessions", file, "--session", "t").out.startswith("session t")
+    absent = run("sessions", file, "--session", "x")
+    assert (absent.code, absent.out) == (1, "")
+    assert "no session 'x'" in absent.err
+
+
+def test_files_and_kafka_exclude_each_other(run: Run) -> None:
+    assert [run("sessions", *each).code for each in ((), ("--from-kafka",), ("f", "--from-kafka"))] == [2, 2, 2]
+
+
+def test_a_printed_session_with_reasoning_traces_can_be_read_again(run: Run) -> None:
+    printed = run("sessions", "examples/chats.json", "--json").out
+    assert [len(Session.model_validate_json(line).traces) for line in printed.splitlines()] == [1, 1]
+    assert all("@context" in line for line in printed.splitlines())
+
+
+def test_several_files_of_otlp_are_one_input(run: Run, write_input: WriteInput) -> None:
+    first, second, third = (ROOT / "examples/otlp/spans.jsonl").read_bytes().splitlines()
+    files = write_input("a.jsonl", third + b"\n" + first), write_input("b.jsonl", second)
+    ended = run("sessions", *files, "--format", "otlp")
+    assert (ended.code, ended.err) == (0, "")
+    lines = [line.strip() for line in ended.out.splitlines()]
+    assert lines[0] == "session booking-7: 2 invocations, 2 reasoning traces, closed because idle"
+    assert 'tool search_flights({"origin":"ICN","destination":"LHR","date":"2026-03-02"})' in lines
+    assert "answer: No. KE907 is the first flight on that day." in lines
+    assert "tokens: 499 in, 55 out (gpt-5-mini)" in lines
