@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.support.cli_inputs import WriteInput
 from tests.support.command_line import Run
 from tests.support.paths import ROOT
 
