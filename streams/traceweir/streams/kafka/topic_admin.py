@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _LOOK_EVERY_S = 1.0
 _ASK_AGAIN_AFTER_S = 0.1
 _WAITING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 """Codes of a broker that does not know a new topic yet, or has not answered in time."""
+log = logging.getLogger(__name__)
 _REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _TRANSACTIONS = "__transaction_state"
 
@@ -80,12 +82,17 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
 def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> list[str]:
     """Returns a sentence for every topic that is missing or wrong: found value, expected value, and the way out.
 
-    The function checks existence, partition count and, except on an embedded broker, cleanup policy.
+    The function checks existence, partition count and, except on an embedded broker, cleanup policy. It logs a warning
+    if this user is not allowed to read the policies.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
     """
-    return list(_problems(_Cluster(settings), settings, expected_topics(settings, stages)).values())
+    cluster = _Cluster(settings)
+    problems = _problems(cluster, settings, expected_topics(settings, stages))
+    if (unchecked := cluster.unchecked()) is not None:
+        log.warning("%s", unchecked)
+    return list(problems.values())
 
 
 def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Inspection:
@@ -101,14 +108,15 @@ def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -
     expected = expected_topics(settings, stages)
     retention_days = Topics.of(settings.topic_prefix).retention_days()
     where = settings.kafka_bootstrap_servers
-    return Inspection(
-        problems=tuple(_problems(cluster, settings, expected).values()),
-        warnings=tuple(
-            warning
-            for found in cluster.found_topics(expected)
-            for warning in weaknesses(found, retention_days.get(found.name), settings.replication_factor, where)
-        ),
-    )
+    problems = tuple(_problems(cluster, settings, expected).values())
+    warnings = [
+        warning
+        for found in cluster.found_topics(expected)
+        for warning in weaknesses(found, retention_days.get(found.name), settings.replication_factor, where)
+    ]
+    if (unchecked := cluster.unchecked()) is not None:
+        warnings.append(unchecked)
+    return Inspection(problems, tuple(warnings))
 
 
 def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
@@ -217,6 +225,8 @@ class _Cluster:
         except KafkaException as error:  # an invalid TLS file, or an option that this build of librdkafka lacks
             raise KafkaUnreachableError(f"Kafka's client does not start: {error.args[0].str()}") from error
         self._embedded: bool | None = None
+        self.unreadable: set[str] = set()
+        """Names of the topics whose options this user is not allowed to read."""
 
     @property
     def embedded(self) -> bool:
@@ -269,7 +279,10 @@ class _Cluster:
         ]
 
     def topic_options(self, names: Collection[str]) -> dict[str, dict[str, str]]:
-        """Returns the options of existing topics; empty for an embedded broker, which has no options."""
+        """Returns the options of existing topics; empty for an embedded broker, which has no options.
+
+        A topic whose options this user is not allowed to read is added to `unreadable`.
+        """
         if self.embedded or not names:
             return {}
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
@@ -277,14 +290,31 @@ class _Cluster:
         while True:
             try:
                 answers = self._client.describe_configs(asked, request_timeout=REQUEST_TIMEOUT_S)
-                return {
-                    resource.name: {name: entry.value for name, entry in answer.result().items()}
-                    for resource, answer in answers.items()
-                }
+                found = {}
+                for resource, answer in answers.items():
+                    try:
+                        found[resource.name] = {name: entry.value for name, entry in answer.result().items()}
+                    except KafkaException as error:
+                        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                            raise
+                        self.unreadable.add(resource.name)
             except KafkaException as error:
                 if error.args[0].code() not in _WAITING or time.monotonic() > deadline:
                     raise self._no_answer("the configuration of the topics", error) from error
                 time.sleep(0.05)
+            else:
+                return found
+
+    def unchecked(self) -> str | None:
+        """Returns a sentence about the topics whose options this user is not allowed to read; None if there are none."""
+        if not self.unreadable:
+            return None
+        first, *others = sorted(self.unreadable)
+        more = f" and {len(others)} more" if others else ""
+        return (
+            f"the settings of topic {first!r}{more} are not checked, because this user lacks the right DescribeConfigs on them; "
+            "grant the right, or check cleanup.policy and retention.ms yourself"
+        )
 
     def broker_options(self) -> dict[str, str | None]:
         """Returns the configuration of one broker; empty if this user is not allowed to read it."""

@@ -20,7 +20,7 @@ from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
 from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.silence import Silence, SilenceLimits, activity_of
+from traceweir.streams.scoring.silence import Silence, SilenceLimits, use_of
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class ScoringProcess(asyncio.Protocol):
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[ScoringResult]] = {}
         self._closed = False
-        self._silence = Silence(activity_of(self._process.pid))
+        self._silence = Silence(use_of(self._process.pid))
         self.lost: Callable[[str], object] = lambda how: None
         """Called after an unexpected end, with its cause, when all waiting requests have failed."""
         self.paid: Callable[[Sequence[Paid]], object] = lambda paid: None

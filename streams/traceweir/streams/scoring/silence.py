@@ -28,7 +28,7 @@ class SilenceLimits:
     """Silence in seconds after which a process counts as stuck whatever CPU time it used: a scorer waits without end."""
 
 
-class Activity(NamedTuple):
+class ProcessUse(NamedTuple):
     """What a process has done so far."""
 
     cpu_s: float
@@ -44,11 +44,11 @@ class Silence:
     """Measures the silence of a process, in checks: a clock would go on while the worker itself is frozen.
 
     Args:
-        activity: Returns the activity of the process; called at each check.
+        use: Returns what the process has done so far; called at each check.
     """
 
-    def __init__(self, activity: Callable[[], Activity]) -> None:
-        self._activity = activity
+    def __init__(self, use: Callable[[], ProcessUse]) -> None:
+        self._use = use
         self._silent_s = 0.0
         self._cpu_s_before: float | None = None
 
@@ -59,7 +59,7 @@ class Silence:
 
     def check(self, interval_s: float, limits: SilenceLimits) -> str | None:
         """Counts one more interval of silence, in seconds, and returns why the process is stuck; None if it is not."""
-        activity = self._activity()
+        activity = self._use()
         if self._cpu_s_before is None:
             self._cpu_s_before = activity.cpu_s
         self._silent_s += interval_s
@@ -80,22 +80,22 @@ class Silence:
         return None
 
 
-def activity_of(pid: int) -> Callable[[], Activity]:
+def use_of(pid: int) -> Callable[[], ProcessUse]:
     """Returns a function that reads the activity of a process.
 
     The process must be a child of this process that nobody has waited for, so that its id is not used again.
     """
     process = psutil.Process(pid)
-    latest = Activity(0.0)
+    latest = ProcessUse(0.0)
 
-    def read() -> Activity:
+    def read() -> ProcessUse:
         nonlocal latest
         try:
             with process.oneshot():
                 times = process.cpu_times()
-                latest = Activity(times.user + times.system, process.status() not in _CANNOT_RUN)
+                latest = ProcessUse(times.user + times.system, process.status() not in _CANNOT_RUN)
         except psutil.Error:  # macOS gives no figures for a process that has ended
-            latest = Activity(latest.cpu_s, can_run=False)
+            latest = ProcessUse(latest.cpu_s, can_run=False)
         return latest
 
     return read

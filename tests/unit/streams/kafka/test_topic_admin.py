@@ -13,10 +13,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from traceweir.streams.kafka import topic_admin
 from traceweir.streams.kafka.topic_admin import (
+    Inspection,
     KafkaUnreachableError,
     check_topics,
     check_transactions,
     expected_topics,
+    inspect_topics,
     reach,
 )
 from traceweir.streams.settings import Settings
@@ -89,13 +91,26 @@ def test_a_cluster_that_names_no_broker_is_reported(monkeypatch: pytest.MonkeyPa
         check_transactions(Settings(), 20_000)
 
 
-@pytest.mark.parametrize("error", [TIMED_OUT, KafkaError.TOPIC_AUTHORIZATION_FAILED])
 def test_a_cluster_that_does_not_return_the_configuration_of_topics_is_reported(
-    error: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1], error))
+    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1], TIMED_OUT))
     monkeypatch.setattr(topic_admin, "METADATA_DELAY_S", 0.0)
     with pytest.raises(
         KafkaUnreachableError, match=r"did not return the configuration of the topics \(.*Failed while waiting"
     ):
         check_topics(Settings())
+
+
+def test_without_the_right_to_read_settings_the_topics_are_usable_and_one_warning_names_the_right(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1], KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert check_topics(Settings()) == []
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    warning = (
+        "the settings of topic 'traceweir.assemble-score-gate-state-changelog' and 9 more are not checked, because"
+    )
+    assert record.getMessage().startswith(f"{warning} this user lacks the right DescribeConfigs on them; ")
+    assert inspect_topics(Settings()) == Inspection((), (record.getMessage(),))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from traceweir.streams.scoring.silence import Activity, Silence, SilenceLimits, activity_of
+from traceweir.streams.scoring.silence import ProcessUse, Silence, SilenceLimits, use_of
 
 LIMITS = SilenceLimits(computing_s=10, waiting_s=120)
 INTERVAL_S = 0.5
@@ -24,12 +24,12 @@ class Process:
         self._cpu_s = 1_000.0
         """Used before the silence."""
 
-    def __call__(self) -> Activity:
+    def __call__(self) -> ProcessUse:
         self._cpu_s += self.share * INTERVAL_S
-        return Activity(self._cpu_s, self.can_run)
+        return ProcessUse(self._cpu_s, self.can_run)
 
 
-def silent_s_until_stuck(process: Callable[[], Activity], silence: Silence | None = None) -> tuple[float, str]:
+def silent_s_until_stuck(process: Callable[[], ProcessUse], silence: Silence | None = None) -> tuple[float, str]:
     silence = silence or Silence(process)
     for checks in range(1, 1_000):
         stuck = silence.check(INTERVAL_S, LIMITS)
@@ -68,12 +68,12 @@ def test_the_cpu_time_before_the_silence_does_not_count() -> None:
 
 
 @pytest.mark.slow
-def test_the_activity_of_a_process_has_its_cpu_time_and_shows_whether_it_can_run() -> None:
+def test_the_use_of_a_process_has_its_cpu_time_and_shows_whether_it_can_run() -> None:
     endless = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
     with subprocess.Popen(endless, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        read = activity_of(process.pid)
+        read = use_of(process.pid)
         first = read()
         while read().cpu_s <= first.cpu_s:
             pass
