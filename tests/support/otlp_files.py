@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -29,19 +28,19 @@ def attributes(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {item["key"]: value(item.get("value", {})) for item in items or ()}
 
 
-def spans_of(lines: Iterable[str], logs: Iterable[str] = ()) -> Iterator[Span]:
-    """Yields the spans of export requests, one request a line, with the log records that name them."""
+def spans_of(requests: Iterable[dict[str, Any]], logs: Iterable[dict[str, Any]] = ()) -> Iterator[Span]:
+    """Yields the spans of export requests, with the log records that name them."""
     records: dict[tuple[str, str], list[SpanEvent]] = {}
-    for line in logs:
-        for resource in json.loads(line).get("resourceLogs", []):
+    for request in logs:
+        for resource in request.get("resourceLogs", []):
             for scope in resource.get("scopeLogs", []):
                 for record in scope.get("logRecords", []):
                     time_ns = int(record.get("timeUnixNano", 0) or record.get("observedTimeUnixNano", 0))
                     read = attributes(record.get("attributes", []))
                     event = SpanEvent(record.get("eventName", ""), time_ns, read, value(record.get("body", {})))
                     records.setdefault((record.get("traceId", ""), record.get("spanId", "")), []).append(event)
-    for line in lines:
-        for resource in json.loads(line).get("resourceSpans", []):
+    for request in requests:
+        for resource in request.get("resourceSpans", []):
             about = attributes(resource.get("resource", {}).get("attributes", []))
             for scope in resource.get("scopeSpans", []):
                 for span in scope.get("spans", []):

@@ -1,17 +1,21 @@
 """Compares what is read from recorded spans with what really happened: a share right for each field.
 
-`python -m tests.support.otlp_recordings DIRECTORY [NAME...]` prints a table and each miss, for recordings with
-`requests.jsonl`, `logs.jsonl` (if there are log records) and `truth.json`.
+`python -m tests.support.otlp_recordings` prints a table and each miss. A cell `a+b/c` says that of c true values a are
+right and b are said to be missing.
+
+A recording is a JSON document with `truth` (what the script of the agent did), `requests` and `logs` (the export
+requests as the OpenTelemetry Collector writes them), compressed with xz.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.support.otlp_files import spans_of
 
@@ -20,6 +24,8 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.spans.reader import read_trace
 from traceweir.streams.spans.span import Span
 
+DATA = Path(__file__).parent.parent / "parity" / "data" / "otlp"
+SUFFIX = ".json.xz"
 FIELDS = (
     "sessions",
     "turns",
@@ -38,9 +44,22 @@ FIELDS = (
 Tally = dict[str, list[int]]
 
 
-def read_lines(path: Path) -> list[str]:
-    """Returns the lines of a file; none if it does not exist."""
-    return path.read_text("utf-8").splitlines() if path.exists() else []
+class Recording(NamedTuple):
+    """What an agent did, and the spans that it exported."""
+
+    truth: dict[str, Any]
+    spans: list[Span]
+
+
+def names() -> list[str]:
+    """Returns the names of the recordings."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in DATA.iterdir() if path.name.endswith(SUFFIX))
+
+
+def load(name: str) -> Recording:
+    """Returns a recording."""
+    document = json.loads(lzma.decompress((DATA / f"{name}{SUFFIX}").read_bytes()))
+    return Recording(document["truth"], list(spans_of(document["requests"], document["logs"])))
 
 
 def traces_of(spans: Iterable[Span]) -> dict[str, list[Span]]:
@@ -150,7 +169,8 @@ def _compare_turn(turn: dict[str, Any], events: list[dict[str, Any]], where: str
     models = [event for event in all_events if event["type"] == "model.called"]
     for field, key in (("input tokens", "input_tokens"), ("output tokens", "output_tokens")):
         told, true = [m.get(key) for m in models], [m[key] for m in turn["llm_calls"]]
-        count(field, told == true, False, f"{where}: {told} != {true}")
+        said = any("the tokens " in sentence for sentence in completed.get("missing", ()))
+        count(field, told == true, said, f"{where}: {told} != {true}")
     told_models = [event["model"] for event in models]
     right = all(any(each.startswith(m["model"]) for m in turn["llm_calls"]) for each in told_models) and bool(
         told_models
@@ -188,30 +208,18 @@ def _json(value: Any) -> Any:
     return value
 
 
-def recordings(directory: Path, names: Iterable[str] = ()) -> Iterator[Path]:
-    """Yields the folders of recordings."""
-    wanted = set(names)
-    return (
-        each
-        for each in sorted(directory.iterdir())
-        if (each / "truth.json").exists() and (not wanted or each.name in wanted)
-    )
-
-
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Prints the table and the misses."""
     write = sys.stdout.write
     write(f"{'recording':34}" + "".join(f"{field:>14}" for field in FIELDS) + "\n")
     missed: list[str] = []
-    for folder in recordings(Path(arguments[0]), arguments[1:]):
-        truth = json.loads((folder / "truth.json").read_text("utf-8"))
-        spans = spans_of(read_lines(folder / "requests.jsonl"), read_lines(folder / "logs.jsonl"))
-        tally, misses = compare(truth, spans)
+    for name in names():
+        tally, misses = compare(*load(name))
         cells = (f"{right}{f'+{said}' if said else ''}/{total}" for right, said, total in tally.values())
-        write(f"{folder.name:34}" + "".join(f"{cell:>14}" for cell in cells) + "\n")
-        missed += [f"{folder.name}: {miss}" for miss in misses]
+        write(f"{name:34}" + "".join(f"{cell:>14}" for cell in cells) + "\n")
+        missed += [f"{name}: {miss}" for miss in misses]
     write("".join(f"{miss}\n" for miss in missed))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

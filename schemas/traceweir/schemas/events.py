@@ -37,6 +37,11 @@ class Event(WireModel):
     """Id of the invocation's reference on the topic `references`."""
     reference: Reference | None = None
     """The reference of this invocation, inline; otherwise the reference is looked up by `reference_id` or by question."""
+    missing: list[str] | None = None
+    """Parts of the invocation that the source does not contain, a sentence for each, which begins with the part.
+
+    For example `the answer is not in the spans: ...` or `the arguments of the call of tool 'x' are not in ...`.
+    """
 
 
 class InvocationStarted(Event):

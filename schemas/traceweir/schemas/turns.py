@@ -135,6 +135,7 @@ class _OpenTurn:
     reference: Reference | None = None
     reference_id: str | None = None
     app_name: str = ""
+    missing: list[str] = field(default_factory=list)
 
     def add(self, event: InvocationEvent) -> None:
         self.began = self.began or event.occurred_at.timestamp()
@@ -142,6 +143,8 @@ class _OpenTurn:
         self.reference = event.reference or self.reference
         self.reference_id = event.reference_id or self.reference_id
         self.app_name = event.app_name or self.app_name
+        if event.missing:
+            self.missing += event.missing
         match event:
             case ToolCalled():
                 self.uses.append(FunctionCall.trusted(id=event.call_id, name=event.name, args=event.args))
@@ -190,7 +193,7 @@ class _OpenTurn:
                 latency_seconds=self._latency(),
                 duration=None,
                 inference_call_count=self.model_calls or None,
-                unread=None,
+                unread=self.missing or None,
                 labels=None,
                 derived=False,
             )

@@ -40,9 +40,41 @@ class Subject:
 
     @property
     def response(self) -> str:
-        """The text of the final response; empty if there is none."""
+        """The text of the final response; empty if there is none.
+
+        Raises:
+            MissingInput: There is none because its source was cut, or recorded no content.
+        """
         answer = self.invocation.final_response if self.invocation else None
+        if answer is None and self.invocation is not None:
+            require_read(self.invocation, "answer")
         return answer.text if answer else ""
+
+
+def require_read(invocation: Invocation, part: str) -> None:
+    """Checks that no sentence in `unread` says that a part of the invocation is missing.
+
+    Args:
+        invocation: The invocation.
+        part: The word with which the sentence begins after `the`, such as `answer` or `arguments`.
+
+    Raises:
+        MissingInput: A sentence does; without the part a value would be a guess.
+    """
+    found = [sentence for sentence in invocation.unread or () if sentence.startswith(f"the {part} ")]
+    if found:
+        more = f"; and {len(found) - 1} more" if len(found) > 1 else ""
+        raise MissingInput(f"{found[0]}{more}")
+
+
+def require_arguments(invocation: Invocation) -> None:
+    """Checks that no tool call lacks its arguments because their source was cut, or recorded no content.
+
+    Raises:
+        MissingInput: A call does; it must not be compared as a call without arguments.
+    """
+    if any(call.args is None for call in invocation.tool_uses):
+        require_read(invocation, "arguments")
 
 
 NOTHING_SPENT = Cost()

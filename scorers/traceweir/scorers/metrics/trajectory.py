@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_arguments
 from traceweir.scorers.metrics.tool_trajectory import call_key, matches, name_key
 
 
@@ -26,10 +26,12 @@ class _AgainstReference(Scorer):
         """Returns the expected calls and the calls made.
 
         Raises:
-            MissingInput: No reference lists the expected calls.
+            MissingInput: No reference lists the expected calls, or the arguments of a call are not known.
         """
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")
+        if not self.ignore_args:
+            require_arguments(subject.invocation)
         return subject.reference.tool_uses, subject.invocation.tool_uses
 
 

@@ -208,7 +208,7 @@ def _answered(value: Any, depth: int = 0) -> list[Message]:
         value = decoded(value) if value.startswith('"') else value
         if not isinstance(value, str) or not value or PYTHON_TEXT.match(value):
             return []
-        return [Message("assistant", [value], hidden=is_hidden(value))]
+        return [Message("assistant", [] if is_hidden(value) else [value], hidden=is_hidden(value))]
     if not isinstance(value, dict):
         return []
     for key in ("choices", "generations", "candidates", "messages", "outputs"):

@@ -37,7 +37,7 @@ _ROLES: dict[str, Role] = {
 }
 MAX_DEPTH = 12
 
-HIDDEN = ("__is_hidden__", "<elided>")
+HIDDEN = ("__REDACTED__", "<elided>")
 """The texts that OpenInference and ADK write in place of hidden content."""
 
 
@@ -121,7 +121,7 @@ def _collect(value: Any, role: Role, found: list[Message], depth: int) -> None:
         else:
             found.append(read_message(value, role))
     elif isinstance(value, str) and value:
-        found.append(Message(role, [value], hidden=is_hidden(value)))
+        found.append(Message(role, [] if is_hidden(value) else [value], hidden=is_hidden(value)))
 
 
 def _is_block(value: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from traceweir.streams.spans.attributes import ABSENT, plain
+from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
 from traceweir.streams.spans.content import answer_of, question_of
 from traceweir.streams.spans.identity import agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
@@ -150,7 +150,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
 
     A tool of LangChain can take a text instead of an object, which is written as `{"input": text}`.
     """
-    if call.args is ABSENT or call.args is None:
+    if call.args is ABSENT or call.args is None or is_cut(call.args):
         return None
     return plain(call.args) if isinstance(call.args, dict) else {"input": plain(call.args)}
 

@@ -44,6 +44,11 @@ def read_tool(span: Span) -> ToolRun:
     result, id_in_result, failed = _result(span)
     args, id_in_event = _args(span)
     attributes = span.attributes
+    if attributes.get("gcp.vertex.agent.tool_call_args") == "{}" == attributes.get("gcp.vertex.agent.tool_response"):
+        args, result = (
+            ABSENT,
+            ABSENT,
+        )  # what ADK writes instead of content; a tool that returns nothing has {"result": null}
     call_id = first_text(
         attributes, "gen_ai.tool.call.id", "tool.id", "tool_call_id", "tool_call.id", "ai.toolCall.id", "tool.call.id"
     )
@@ -132,7 +137,9 @@ def _result(span: Span) -> tuple[Any, str, bool]:
     if value is not ABSENT:
         value = decoded(value)
     else:
-        value = first(attributes, "tool_response", "ai.toolCall.result", "output.value", "traceloop.entity.output")
+        value = first(attributes, "tool_response", "ai.toolCall.result", "output.value")
+        if value is ABSENT:
+            value = decoded(first(attributes, "traceloop.entity.output"))
         if value is ABSENT:
             for event in named_events(span, "gen_ai.choice"):
                 value = event_fields(event).get("message", ABSENT)

@@ -1,0 +1,42 @@
+"""What is read from recorded spans equals what the recorded agents did; each difference is listed here, with its cause."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.otlp_recordings import FIELDS, compare, load, names
+
+DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
+    # Content is off, and every missing part is said so. The one answer that is right is the absent one of a failed turn.
+    "adk-2.13-default-nocontent": {
+        "questions": (0, 14, 14),
+        "answers": (1, 13, 14),
+        "args": (0, 24, 24),
+        "results": (0, 21, 21),
+        "errors": (1, 1, 2),
+    },
+    # The instrumentation writes all model calls of an agent on one span, where the last call overwrites the others.
+    "adk-2.13-openinference": {"input tokens": (2, 12, 14), "output tokens": (2, 12, 14)},
+    # No attribute has the agent's name.
+    "llama-index-openinference": {"agents": (0, 0, 13)},
+    # A bare client makes a trace of each model call, so that a turn is several traces without a common id; no span tells
+    # of an agent, or that a result is an error, and a sub-agent's calls are not in the history of the outer agent.
+    "openai-responses-openinference": {
+        "sessions": (2, 0, 14),
+        "turns": (2, 0, 14),
+        "tools": (22, 0, 24),
+        "order": (13, 0, 14),
+        "args": (22, 0, 22),
+        "results": (20, 0, 20),
+        "errors": (0, 0, 2),
+        "agents": (0, 0, 14),
+    },
+}
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_field_of_a_recording_is_read_or_said_to_be_missing(name: str) -> None:
+    tally, misses = compare(*load(name))
+    total = {field: numbers[2] for field, numbers in tally.items()}
+    expected = {field: (total[field], 0, total[field]) for field in FIELDS} | DIFFERENCES.get(name, {})
+    assert {field: tuple(numbers) for field, numbers in tally.items()} == expected, "\n".join(misses)
+    assert total["questions"] > 0

@@ -1,0 +1,56 @@
+"""A score is not computed from an invocation of which the source was cut: it is NOT_EVALUATED, and says why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.scoring import make_session
+
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
+from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import turns_of
+from traceweir.scorers.base import MissingInput, Scorer, Subject
+from traceweir.scorers.metrics.completeness import Completeness
+from traceweir.scorers.metrics.response_match import ResponseMatch
+from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
+from traceweir.scorers.metrics.trajectory import TrajectoryExactMatch, TrajectoryPrecision
+
+REFERENCE = Reference(
+    final_response=Content.of("Closed."), tool_uses=[FunctionCall(name="hours", args={"day": "Sunday"})]
+)
+NO_ARGS = "the arguments of the call of tool 'hours' are not in the spans: set CONTENT=true"
+NO_ANSWER = "the answer is not in the spans: set CONTENT=true"
+CALL = IntermediateData(tool_uses=[FunctionCall(name="hours")])
+
+
+@pytest.mark.parametrize("scorer", [ToolTrajectory(), TrajectoryExactMatch(), TrajectoryPrecision()])
+def test_calls_without_recorded_arguments_are_not_compared(scorer: Any) -> None:
+    cut = Subject(invocation=Invocation(intermediate_data=CALL, unread=[NO_ARGS]), reference=REFERENCE)
+    with pytest.raises(MissingInput, match="set CONTENT=true"):
+        scorer.score(cut)
+    names_alone = type(scorer)(ignore_args=True)
+    assert names_alone.score(cut).value == 1.0
+    whole = Subject(invocation=Invocation(intermediate_data=CALL), reference=REFERENCE)
+    assert scorer.score(whole).value == 0.0
+
+
+@pytest.mark.parametrize("scorer", [ResponseMatch(), Completeness()])
+def test_an_answer_that_was_not_recorded_is_not_an_empty_answer(scorer: Scorer) -> None:
+    question = Content.of("Which opening hours does the bakery have on Sunday?")
+    cut = Subject(invocation=Invocation(user_content=question, unread=[NO_ANSWER]), reference=REFERENCE)
+    with pytest.raises(MissingInput, match="set CONTENT=true"):
+        scorer.score(cut)
+
+
+def test_missing_parts_of_events_become_unread_parts_of_the_invocation() -> None:
+    common = {"session_id": "s", "invocation_id": "i", "occurred_at": "2026-01-01T00:00:00Z"}
+    documents = [
+        {**common, "type": "tool.called", "name": "hours", "missing": [NO_ARGS]},
+        {**common, "type": "invocation.completed", "missing": [NO_ANSWER]},
+    ]
+    events = [EVENT.validate_json(json.dumps(document)) for document in documents]
+    session = make_session("s", events=events)
+    assert turns_of(session)[0].invocation.unread == [NO_ARGS, NO_ANSWER]

@@ -1,0 +1,203 @@
+"""A trace gives the same events for any order, repetition and shape of its spans."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.support.otlp_recordings import load, names, traces_of
+
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.spans.reader import TraceRecords, read_trace
+from traceweir.streams.spans.span import Span
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+SECOND = 10**9
+
+
+def span(number: int, parent: int = 0, **fields: Any) -> Span:
+    defaults: dict[str, Any] = {
+        "trace_id": TRACE,
+        "span_id": f"{number:016x}",
+        "parent_id": f"{parent:016x}" if parent else "",
+        "name": "step",
+        "start_ns": number * SECOND,
+        "end_ns": (number + 1) * SECOND,
+        "attributes": {},
+    }
+    return Span(**(defaults | fields))
+
+
+def agent(number: int = 1, parent: int = 0, attributes: dict[str, Any] | None = None) -> Span:
+    told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk", **(attributes or {})}
+    return span(number, parent, end_ns=90 * SECOND, attributes=told)
+
+
+def chat(number: int, parent: int = 1, question: str = "Open?", answer: str = "Yes.", **attributes: Any) -> Span:
+    told = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": question}]}]),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": answer}]}]),
+        **attributes,
+    }
+    return span(number, parent, attributes=told)
+
+
+def types(records: TraceRecords) -> list[str]:
+    return [event["type"] for event in records.events]
+
+
+@pytest.mark.parametrize("name", names())
+def test_order_and_repetition_of_spans_change_nothing(name: str) -> None:
+    chance = random.Random(name)
+    for spans in traces_of(load(name).spans).values():
+        expected = read_trace(spans)
+        shuffled = [*spans, *chance.sample(spans, k=len(spans) // 2)]
+        chance.shuffle(shuffled)
+        assert read_trace(shuffled) == expected
+
+
+@pytest.mark.parametrize("name", names())
+def test_event_ids_are_unique_and_times_rise(name: str) -> None:
+    for spans in traces_of(load(name).spans).values():
+        events = read_trace(spans).events
+        assert [each for each, count in Counter(event["event_id"] for event in events).items() if count > 1] == []
+        times = [event["occurred_at"] for event in events]
+        assert times == sorted(set(times))
+
+
+def test_a_late_span_keeps_the_ids_of_the_events_that_were_read_without_it() -> None:
+    inner = [agent(2, 1), chat(3, 2)]
+    before, after = read_trace(inner), read_trace([agent(1), *inner])
+    assert (before.has_root, after.has_root) == (False, True)
+    assert {event["event_id"] for event in before.events} <= {event["event_id"] for event in after.events}
+    assert {event.get("invocation_id") for event in before.events} == {
+        event.get("invocation_id") for event in after.events
+    }
+
+
+def test_a_trace_without_a_session_is_a_session_that_ends() -> None:
+    records = read_trace([agent(), chat(2)])
+    assert records.session_ids == (TRACE,)
+    assert types(records)[-1] == "session.ended"
+
+
+def test_the_session_of_the_outermost_span_wins_and_does_not_end() -> None:
+    records = read_trace(
+        [agent(1, 0, {"session.id": '"outer"'}), agent(2, 1, {"gen_ai.conversation.id": "inner"}), chat(3, 2)]
+    )
+    assert records.session_ids == ("outer",)
+    assert "session.ended" not in types(records)
+
+
+def test_several_outermost_agents_are_several_invocations() -> None:
+    first = replace(agent(1, 9), end_ns=5 * SECOND)
+    second = replace(agent(11, 9), span_id=f"{11:016x}")
+    records = read_trace([span(9, name="POST /chat"), first, chat(2), second, chat(12, 11, "And on Sunday?", "No.")])
+    questions = [
+        event["user_content"]["parts"][0]["text"] for event in records.events if event["type"] == "invocation.started"
+    ]
+    assert questions == ["Open?", "And on Sunday?"]
+    assert len(records.traces) == 2
+
+
+def test_cyclic_parents_end() -> None:
+    records = read_trace([replace(agent(1), parent_id=f"{2:016x}"), chat(2)])
+    assert types(records)[0] == "invocation.started"
+    assert not records.has_root
+
+
+def test_a_deep_trace_of_ten_thousand_spans_is_read() -> None:
+    chain = [span(number, number - 1, name="step") for number in range(2, 10_000)]
+    records = read_trace([agent(), *chain, chat(10_000, 9_999)])
+    assert Counter(types(records))["model.called"] == 1
+
+
+def test_ten_thousand_tool_calls_are_read_once_each() -> None:
+    tools = [
+        span(number, 1, attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"})
+        for number in range(2, 10_000)
+    ]
+    assert Counter(types(read_trace([agent(), *tools])))["tool.called"] == 9_998
+
+
+def test_own_spans_and_judge_calls_are_left_out() -> None:
+    own = [replace(each, scope="traceweir") for each in (agent(), chat(2))]
+    judge = span(5, 1, attributes={"openinference.span.kind": "EVALUATOR"})
+    assert read_trace(own) == TraceRecords()
+    with_judge = read_trace([agent(), chat(2), judge, chat(6, 5, "Rate this", "5")])
+    assert Counter(types(with_judge))["model.called"] == 1
+
+
+def test_the_visibility_is_private_unless_it_is_given() -> None:
+    spans = [agent(), chat(2)]
+    assert read_trace(spans).traces[0]["metadata"]["visibility"] == "private"
+    assert read_trace(spans, visibility="network").traces[0]["metadata"]["visibility"] == "network"
+
+
+@pytest.mark.parametrize(
+    ("state", "probability"), [("ot=th:8", 0.5), ("x=1,ot=rv:1;th:c", 0.25), ("ot=th:zz", None), ("", None)]
+)
+def test_the_sampling_probability_is_kept(state: str, probability: float | None) -> None:
+    event = read_trace([replace(agent(), trace_state=state), chat(2)]).events[0]
+    assert event.get("sampling_probability") == probability
+
+
+def test_the_dimensions_are_those_that_are_known() -> None:
+    resource = {"service.name": "shop", "service.version": "2", "deployment.environment.name": "prod"}
+    event = read_trace([replace(agent(1, 0, {"user.id": "u"}), resource=resource), chat(2)]).events[0]
+    known = {
+        "app_name": "shop",
+        "agent_name": "desk",
+        "agent_version": "2",
+        "environment": "prod",
+        "model": "m",
+        "user_id": "u",
+    }
+    assert known.items() <= event.items()
+    assert event["trace_context"] == {"trace_id": TRACE, "span_id": f"{1:016x}"}
+    unnamed = read_trace([replace(agent(), resource={"service.name": "unknown_service:python"}), chat(2)]).events[0]
+    assert "app_name" not in unnamed
+    assert "user_id" not in unnamed
+
+
+HOSTILE: list[Any] = [
+    "",
+    "{",
+    "[" * 5_000,
+    '{"a":' * 3_000,
+    "\ud800\x00",
+    b"\xff",
+    2**70,
+    float("nan"),
+    [[[]]],
+    {"role": {}},
+    True,
+    None,
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: f"{type(value).__name__}-{str(value)[:6]!a}")
+def test_values_of_every_type_at_every_place_give_valid_documents(value: Any) -> None:
+    keys = {key for name in names() for each in load(name).spans[:40] for key in each.attributes}
+    kinds: list[dict[str, Any]] = [
+        {"openinference.span.kind": "AGENT"},
+        {"openinference.span.kind": "LLM"},
+        {"openinference.span.kind": "TOOL"},
+        {"openinference.span.kind": "RETRIEVER"},
+    ]
+    spans = [
+        span(number, min(number - 1, 1), attributes={**dict.fromkeys(keys, value), **kind}, start_ns=2**63 - 1)
+        for number, kind in enumerate(kinds, 1)
+    ]
+    records = read_trace(spans)
+    for event in records.events:
+        EVENT.validate_json(json.dumps(event))
+    for trace in records.traces:
+        ReasoningTrace.model_validate_json(json.dumps(trace))
