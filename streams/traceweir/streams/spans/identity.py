@@ -59,6 +59,9 @@ def user_of(nodes: Sequence[Node]) -> str:
     """Returns the id of the user from the outermost span that has one; empty if no span has one."""
     for node in nodes:
         found = _usable(first_text(node.span.attributes, *_USER)) or _in_metadata(node.span.attributes, "user_id")
+        found = found or next(
+            (u for event in node.span.events if (u := _usable(first_text(event.attributes, *_USER)))), ""
+        )
         if found:
             return found
     for node in nodes:

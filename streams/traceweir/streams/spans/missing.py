@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
@@ -75,9 +76,9 @@ class Missing:
         """Returns what is missing, and why as far as the spans tell."""
         spans = [node.span for node in turn.nodes]
         parts: dict[str, str] = {}
-        why = _reason(spans)
+        why = cache(lambda: _reason(spans))  # looks at every value, and most invocations are complete
         if not question:
-            parts["question"] = f"the question is not in the spans: {why}"
+            parts["question"] = f"the question is not in the spans: {why()}"
         if not answer and not failed:
             last = max(models, key=lambda each: each.end_ns, default=None)
             if turn.bare and last is not None and last.calls:
@@ -85,22 +86,24 @@ class Missing:
                     "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
                 )
             else:
-                parts["answer"] = f"the answer is not in the spans: {why}"
+                parts["answer"] = f"the answer is not in the spans: {why()}"
         for place, call in enumerate(calls):
-            reason = why if call.run is None else _reason([call.run.span])
+            reason = partial(_reason, [call.run.span]) if call.run is not None else why
             if call.args is ABSENT or call.args is None or is_cut(call.args):
                 parts[f"args:{place}"] = (
-                    f"the arguments of the call of tool {call.name!r} are not in the spans: {reason}"
+                    f"the arguments of the call of tool {call.name!r} are not in the spans: {reason()}"
                 )
             told = call.run.error if call.run is not None else call.error
             if told == "" and call.result is ABSENT:
                 parts[f"error:{place}"] = (
-                    f"the error message of the call of tool {call.name!r} is not in the spans: {reason}"
+                    f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
                 )
             if call.error is None and (call.result is ABSENT or is_cut(call.result)):
                 if turn.bare and call.run is None:
                     continue
-                parts[f"result:{place}"] = f"the result of the call of tool {call.name!r} is not in the spans: {reason}"
+                parts[f"result:{place}"] = (
+                    f"the result of the call of tool {call.name!r} is not in the spans: {reason()}"
+                )
         overwritten = sum(_holds_several(model) for model in models)
         if overwritten:
             parts["tokens"] = (

@@ -153,9 +153,9 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
         span = models[0].nodes[0].span
         for place, message in enumerate(newest_turn(models[0].inputs)):
             found = [
-                _Asked(call, span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
+                _Asked(_identified(call), span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
                 for index, call in enumerate(message.calls)
-                if not call.id or call.id not in seen
+                if not _identified(call).id or call.id not in seen
             ]
             seen |= {each.call.id for each in found}
             if found:
@@ -163,13 +163,17 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
     for model in models:
         span_id = model.nodes[0].span.span_id
         found = [
-            _Asked(call, model.end_ns, model.agent, f"{span_id}:{index}")
+            _Asked(_identified(call), model.end_ns, model.agent, f"{span_id}:{index}")
             for index, call in enumerate(model.calls)
-            if not call.id or call.id not in seen
+            if not _identified(call).id or call.id not in seen
         ]
         seen |= {each.call.id for each in found}
         if found:
             yield found
+
+
+def _identified(call: Call) -> Call:
+    return call._replace(id="") if has_made_up_id(call) else call
 
 
 def newest_turn(messages: Sequence[Message]) -> list[Message]:
@@ -207,14 +211,20 @@ class _Results:
 
     def __init__(self, models: Sequence[ModelCall]) -> None:
         self._by_id: dict[str, Result] = {}
+        histories: dict[str, list[Message]] = {}
         for model in models:
+            history = newest_turn(model.inputs)
+            if len(history) > len(histories.get(model.agent, ())):
+                histories[model.agent] = history
             for message in model.inputs:
                 for result in message.results:
                     if result.id:
                         self._by_id.setdefault(result.id, result)
-        longest = max((newest_turn(model.inputs) for model in models), key=len, default=[])
-        self._unnamed = [each for message in longest for each in message.results if not each.id]
-        self._asked = [each for message in longest for each in message.calls]
+        self._pairs = [pair for history in histories.values() for pair in _paired(history)]
+        for call, _ in self._pairs:
+            if has_made_up_id(call):
+                self._by_id.pop(call.id, None)
+        self._asked = [call for history in histories.values() for message in history for call in message.calls]
 
     def args_of(self, call_id: str, name: str) -> Any:
         """Returns the arguments that a later input of a model repeats; ABSENT if there are none."""
@@ -223,14 +233,39 @@ class _Results:
                 return self._asked.pop(index).args
         return ABSENT
 
-    def of(self, call_id: str, name: str) -> Result | None:
-        """Returns the result of a call; a result without an id belongs to the first call of its tool."""
-        if call_id and call_id in self._by_id:
-            return self._by_id[call_id]
-        for index, result in enumerate(self._unnamed):
-            if result.name == name:
-                return self._unnamed.pop(index)
+    def of(self, call: Call) -> Result | None:
+        """Returns the result of a call: by the id; else of the first call with the same name and arguments."""
+        if call.id and call.id in self._by_id:
+            return self._by_id[call.id]
+        args = arguments(call.args)
+        for index, (asked, result) in enumerate(self._pairs):
+            if asked.name == call.name and (args is ABSENT or arguments(asked.args) == args):
+                del self._pairs[index]
+                return result
         return None
+
+
+def has_made_up_id(call: Call) -> bool:
+    """Returns whether the id of a call is its name and a number, which ADK writes for calls without one; it repeats."""
+    return call.id.startswith(f"{call.name}_") and call.id[len(call.name) + 1 :].isdecimal()
+
+
+def _paired(history: Sequence[Message]) -> list[tuple[Call, Result]]:
+    """Returns the calls of a history with their results: by the id, by the name, or in the order of the calls."""
+    pairs: list[tuple[Call, Result]] = []
+    waiting: list[Call] = []
+    for message in history:
+        waiting += message.calls
+        for result in message.results:
+            fitting = (
+                index
+                for index, call in enumerate(waiting)
+                if (call.id == result.id if result.id and call.id else result.name in ("", call.name))
+            )
+            index = next(fitting, None)
+            if index is not None:
+                pairs.append((waiting.pop(index), result))
+    return pairs
 
 
 def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[int, int, str]) -> ToolCall:
@@ -239,10 +274,11 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
     if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.is_handoff:
         args = run.args
     call_id = call.id or (run.call_id if run else "")
-    told = results.of(call_id, call.name)
+    told = results.of(call._replace(id=call_id, args=args))
     value, failed = (run.result if run else ABSENT), False
+    adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
     if value is ABSENT and told is not None and told.value is not ABSENT:
-        value, _, failed = unwrapped_result(structure(told.value))
+        value, _, failed = unwrapped_result(structure(told.value), adk=adk)
         failed = failed or told.failed
     error = run.error if run is not None else None
     if error is None and failed:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.support.otlp_recordings import compare, load
 
 from traceweir.streams.spans.reader import read_trace
 from traceweir.streams.spans.span import Span, SpanEvent
@@ -506,3 +507,40 @@ def test_documents_of_a_retriever_are_retrieved() -> None:
     assert [each["chunks"] for each in found] == [
         [{"doc_uri": "hours.md", "content": "Closed on Sunday."}, {"doc_uri": "d2"}]
     ]
+
+
+CONTENT = ("messages", "tool.call.arguments", "tool.call.result")
+
+
+@pytest.mark.parametrize(("name", "results"), [("adk-2.13-genai-content", 20), ("openai-v2-2.4-latest", 22)])
+def test_content_in_logs_alone_tells_the_same(name: str, results: int) -> None:
+    truth, spans = load(name)
+    for each in spans:
+        told = each.attributes.items()
+        each.attributes = {key: value for key, value in told if not any(word in key for word in CONTENT)}
+    tally, misses = compare(truth, spans)
+    for field in ("questions", "answers", "tools", "order", "args"):
+        assert tally[field][0] == tally[field][2], misses
+    assert tally["results"][0] == results
+    assert sum(tally["results"][:2]) == tally["results"][2], misses
+
+
+def test_equal_calls_with_ids_that_repeat_are_all_read() -> None:
+    def call(number: int, day: str) -> dict[str, Any]:
+        part = {"type": "tool_call", "id": f"{NAME}_0", "name": NAME, "arguments": {"day": day}}
+        told = [{"role": "assistant", "parts": [part]}]
+        read = PARTS_IN
+        for earlier in ("Sunday", "Monday", "Sunday")[: number - 2]:
+            asked = {"type": "tool_call", "id": f"{NAME}_0", "name": NAME, "arguments": {"day": earlier}}
+            answer = {"type": "tool_call_response", "id": f"{NAME}_0", "response": f"{earlier}: closed"}
+            read = [*read, {"role": "assistant", "parts": [asked]}, {"role": "user", "parts": [answer]}]
+        wrote = PARTS_OUT if number == 5 else told
+        return {**CHAT, "gen_ai.input.messages": json.dumps(read), "gen_ai.output.messages": json.dumps(wrote)}
+
+    days = ["Sunday", "Monday", "Sunday"]
+    chats = [span(number, 1, "chat m", call(number, day)) for number, day in enumerate([*days, ""], 2)]
+    events = read_trace([span(1, 0, "invoke_agent desk", AGENT), *chats]).events
+    assert [event["args"]["day"] for event in events if event["type"] == "tool.called"] == days
+    responses = [event["response"] for event in events if event["type"] == "tool.returned"]
+    assert responses == [f"{day}: closed" for day in days]
+    assert len({event["event_id"] for event in events}) == len(events)
