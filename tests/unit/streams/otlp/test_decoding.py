@@ -257,7 +257,7 @@ def test_damaged_bytes_raise_nothing_but_an_otlp_error(noise: bytes, start: int,
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
         st.sampled_from(["key", "value", "values", "stringValue", "intValue", "kvlistValue", "arrayValue"]), inner, max_size=3
     ),
