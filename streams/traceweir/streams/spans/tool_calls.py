@@ -69,7 +69,17 @@ def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
         by_node[id(node)] = same
         if run.call_id:
             by_id.setdefault(run.call_id, same)
-    return runs
+    return _once_per_id(runs)
+
+
+def _once_per_id(runs: list[tuple[Node, ToolRun]]) -> list[tuple[Node, ToolRun]]:
+    """Joins the runs of which a later span has told that they are the same call."""
+    kept: dict[str, tuple[Node, ToolRun]] = {}
+    for node, run in runs:
+        first = kept.setdefault(run.call_id or f"\0{run.span.span_id}", (node, run))
+        if first[1] is not run:
+            _complete(first[1], run)
+    return list(kept.values())
 
 
 def _around(node: Node, run: ToolRun, runs: Sequence[tuple[Node, ToolRun]], by_node: dict[int, int]) -> int | None:
@@ -118,9 +128,10 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
     for index, (_, run) in free.items():
         by_name.setdefault(_handoff_name(run), []).append(index)
     results = _Results(models)
+    asked_ids = {call.id for model in models for call in model.calls}
     calls: list[ToolCall] = []
     for asked in _asked(models, bare=bare):
-        group = [(each, _matching(each.call, each.at_ns, free, by_id, by_name)) for each in asked]
+        group = [(each, _matching(each.call, each.at_ns, free, by_id, by_name, asked_ids)) for each in asked]
         starts = [found.span.start_ns for _, found in group if found is not None and found.span.start_ns]
         at_ns = min(starts, default=asked[0].at_ns)
         around = at_ns < asked[0].at_ns  # one span has the calls of several answers: only the tools tell the order
@@ -155,7 +166,7 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
             found = [
                 _Asked(_identified(call), span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
                 for index, call in enumerate(message.calls)
-                if not _identified(call).id or call.id not in seen
+                if (call.id not in seen if _identified(call).id else not _repeated(call, models))
             ]
             seen |= {each.call.id for each in found}
             if found:
@@ -170,6 +181,11 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
         seen |= {each.call.id for each in found}
         if found:
             yield found
+
+
+def _repeated(call: Call, models: Sequence[ModelCall]) -> bool:
+    """Returns whether a call of the history without an id is one that the models ask for in this trace."""
+    return any(call.name == each.name and call.args == each.args for model in models for each in model.calls)
 
 
 def _identified(call: Call) -> Call:
@@ -191,13 +207,20 @@ def _handoff_name(run: ToolRun) -> str:
 
 
 def _matching(
-    call: Call, at_ns: int, free: dict[int, tuple[Node, ToolRun]], by_id: dict[str, int], by_name: dict[str, list[int]]
+    call: Call,
+    at_ns: int,
+    free: dict[int, tuple[Node, ToolRun]],
+    by_id: dict[str, int],
+    by_name: dict[str, list[int]],
+    asked_ids: set[str],
 ) -> ToolRun | None:
     """Takes the tool's span of a call: by the id; else by name and arguments; else by name and order of start."""
     index = by_id.get(call.id) if call.id else None
     if index is None:
         names = [each for each in by_name.get(call.name, ()) if each in free][:64]
-        names = [each for each in names if not (call.id and free[each][1].call_id)]
+        names = [
+            each for each in names if not (free[each][1].call_id and (call.id or free[each][1].call_id in asked_ids))
+        ]
         later = [each for each in names if free[each][1].span.end_ns >= at_ns] or names
         equal = [each for each in later if free[each][1].args == call.args]
         index = next(iter(equal or later), None)

@@ -201,3 +201,21 @@ def test_values_of_every_type_at_every_place_give_valid_documents(value: Any) ->
         EVENT.validate_json(json.dumps(event))
     for trace in records.traces:
         ReasoningTrace.model_validate_json(json.dumps(trace))
+
+
+def test_a_call_of_the_history_does_not_take_the_span_of_a_later_call() -> None:
+    def part(day: str, call: str) -> dict[str, Any]:
+        return {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": call, "name": "look", "arguments": {"day": day}}],
+        }
+
+    history = [{"role": "user", "parts": [{"type": "text", "content": "Open?"}]}, part("Sunday", "look_0")]
+    content = {
+        "gen_ai.input.messages": json.dumps(history),
+        "gen_ai.output.messages": json.dumps([part("Monday", "c2")]),
+    }
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.call.id": "c2"}
+    bare = [chat(2, 1, **content), span(3, 1, attributes=tool)]
+    called = [event for event in read_trace(bare).events if event["type"] == "tool.called"]
+    assert [(each.get("call_id"), each["args"]["day"]) for each in called] == [(None, "Sunday"), ("c2", "Monday")]
