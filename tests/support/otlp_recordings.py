@@ -17,10 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.otlp_files import spans_of
-
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.otlp.decoding import add_logs, decode_logs, decode_spans
 from traceweir.streams.spans.reader import read_trace
 from traceweir.streams.spans.span import Span
 
@@ -59,7 +58,9 @@ def names() -> list[str]:
 def load(name: str) -> Recording:
     """Returns a recording."""
     document = json.loads(lzma.decompress((DATA / f"{name}{SUFFIX}").read_bytes()))
-    return Recording(document["truth"], list(spans_of(document["requests"], document["logs"])))
+    spans = [span for request in document["requests"] for span in decode_spans(json.dumps(request).encode()).spans]
+    add_logs(spans, (log for request in document["logs"] for log in decode_logs(json.dumps(request).encode()).logs))
+    return Recording(document["truth"], spans)
 
 
 def traces_of(spans: Iterable[Span]) -> dict[str, list[Span]]:

@@ -52,10 +52,9 @@ class _Traces:
 
     def join_logs(self) -> None:
         """Adds each log record to the events of its span; a log record of an unknown span is left out."""
-        spans = {(span.trace_id, span.span_id): span for each in self.spans.values() for span in each}
-        for trace_id, span_id, event in self._logs:
-            if (span := spans.get((trace_id, span_id))) is not None:
-                span.events.append(event)
+        from traceweir.streams.otlp.decoding import add_logs
+
+        add_logs((span for spans in self.spans.values() for span in spans), self._logs)
         self._logs.clear()
 
 

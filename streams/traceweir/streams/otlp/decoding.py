@@ -86,6 +86,22 @@ def decode_logs(request: bytes) -> DecodedLogs:
     return DecodedLogs(logs, problems, without_trace)
 
 
+def add_logs(spans: Iterable[Span], logs: Iterable[LogEvent]) -> int:
+    """Adds each log record to the events of its span.
+
+    Returns:
+        The number of log records whose span is not among the spans.
+    """
+    by_id = {(span.trace_id, span.span_id): span for span in spans}
+    without_span = 0
+    for trace_id, span_id, event in logs:
+        if (span := by_id.get((trace_id, span_id))) is not None:
+            span.events.append(event)
+        else:
+            without_span += 1
+    return without_span
+
+
 def decode_span(found: SpanSlice) -> Span:
     """Returns the span of a slice.
 
