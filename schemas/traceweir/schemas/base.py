@@ -88,6 +88,10 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 JsonObject = dict[str, JsonValue]
 
 
+_NO_KIND = "the key that names the kind of the document is missing: `type` in an event, `@type` in a trace"
+"""The rule that a document without a discriminator breaks; pydantic's own message needs knowledge of pydantic."""
+
+
 def explain(error: ValidationError) -> str:
     """Returns the problems of a document as `field.path: rule`, joined by semicolons; at most five, then their number.
 
@@ -107,7 +111,8 @@ def explain(error: ValidationError) -> str:
         path = ".".join(str(part) for part in item["loc"]) or "document"
         value = item["input"]
         got = f" (got {_json_word(value)})" if value is None or isinstance(value, bool | int | float) else ""
-        problems.append(f"{path}: {item['msg'].removeprefix('Value error, ')}{got}")
+        rule = _NO_KIND if item["type"] == "union_tag_not_found" else item["msg"].removeprefix("Value error, ")
+        problems.append(f"{path}: {rule}{got}")
     if error.error_count() > MAX_NAMED:
         problems.append(f"and {error.error_count() - MAX_NAMED} more")
     return "; ".join(problems)

@@ -25,6 +25,14 @@ class OtherDocument(NamedTuple):
     """Returns whether the document is unmistakably of this kind."""
 
 
+def _is_message(found: JsonObject) -> bool:
+    return found.get("role") in _ROLES and not found.keys().isdisjoint({"content", "tool_calls", "function_call"})
+
+
+def _is_trace_without_type(found: JsonObject) -> bool:
+    return isinstance(found.get("steps"), list) and found.keys().isdisjoint({"@type", "type"}) and "task" in found
+
+
 def _is_eval_set(found: JsonObject) -> bool:
     return "eval_cases" in found or "evalCases" in found
 
@@ -78,7 +86,8 @@ OTHER_DOCUMENTS = (
     OtherDocument(
         "a single message of a chat",
         'put all messages of a conversation into one object: {"messages": [...]}',
-        lambda found: found.get("role") in _ROLES and "content" in found,
+        _is_message,
     ),
+    OtherDocument("a trace without its `@type`", 'add "@type": "ReasoningTrace"', _is_trace_without_type),
     CONFIG,
 )

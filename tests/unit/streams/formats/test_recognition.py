@@ -77,6 +77,8 @@ def test_the_format_of_a_document_is_recognized_by_its_keys(document: dict[str, 
             "looks like an exported dead letter: `traceweir dlq replay --from FILE` sends mended dead letters",
         ),
         (user_message("Hi"), "looks like a single message of a chat: put all messages of a conversation into one"),
+        ({"role": "assistant", "tool_calls": []}, "looks like a single message of a chat: put all messages"),
+        ({"task": {"objective": "Book"}, "steps": []}, "looks like a trace without its `@type`: add"),
     ],
 )
 def test_a_document_that_no_format_reads_is_named_with_the_way_out(
