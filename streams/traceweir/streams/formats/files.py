@@ -15,11 +15,11 @@ from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.schemas.trace import Visibility
 from traceweir.streams.formats.base import DocumentRecords, InputContext, InputFormat
 from traceweir.streams.formats.documents import InputError, name_of, read_documents
-from traceweir.streams.formats.recognition import read_recognized
-from traceweir.streams.formats.tables import read_csv, read_parquet
+from traceweir.streams.formats.recognition import format_of_table, read_recognized
+from traceweir.streams.formats.tables import csv_columns, parquet_columns, read_csv, read_parquet
 
-TABLES = {".csv": read_csv, ".parquet": read_parquet}
-"""The reader of a table, by the extension of the file name."""
+TABLES = {".csv": (csv_columns, read_csv), ".parquet": (parquet_columns, read_parquet)}
+"""The readers of a table's column names and of its rows, by the extension of the file name."""
 _EARLIEST_S = datetime(2, 1, 1, tzinfo=UTC).timestamp()
 _END_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 """The range of modification times, in seconds since 1970, that leave room for the times of a whole transcript."""
@@ -134,16 +134,20 @@ def read_input(
         max_session_bytes: The largest session that can be scored, in bytes of its records.
 
     Raises:
-        InputError: the input cannot be read to its end, or the input is a table and the format has no tables.
+        InputError: the input cannot be read to its end, or the input is a table and the format has no tables, or the
+            columns of a table fit two formats.
     """
     source = name_of(stream)
     context = InputContext(source, base_time_of(stream), task_domain, max_session_bytes)
-    read_table = TABLES.get(PurePath(source).suffix.lower())
-    if read_table is None:
+    table = TABLES.get(PurePath(source).suffix.lower())
+    if table is None:
         return read_recognized(input_format, read_documents(stream), context)
     if input_format.read_rows is None:
         raise InputError(
             f"{source}: is a table, but the format {input_format.name} reads only JSON documents; "
             "choose another --format, or omit --format"
         )
-    return input_format.read_rows(read_table(stream, input_format.columns), context)
+    columns_of, read_table = table
+    found = format_of_table(input_format, columns_of(stream), source)
+    assert found.read_rows is not None  # noqa: S101  # `format_of_table` returns formats with tables
+    return found.read_rows(read_table(stream, found.columns), context)

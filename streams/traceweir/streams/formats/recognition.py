@@ -136,6 +136,32 @@ def _named(
             yield found._replace(problem=InputError(f"{found.problem}; {looks_like(kind)}"))
 
 
+def format_of_table(input_format: InputFormat, columns: Iterable[str], source: str) -> InputFormat:
+    """Returns the format in which a table is read: with the format `traceweir`, the one that the columns show.
+
+    Args:
+        input_format: The format that `--format` names, or `traceweir`.
+        columns: The names of the table's columns.
+        source: The path of the file, for the message.
+
+    Raises:
+        InputError: the columns show a format that would ignore other columns of evaluation rows.
+    """
+    if input_format.name != TRACEWEIR.name:
+        return input_format
+    header: JsonObject = dict.fromkeys(columns)
+    shown = (each for each in BUILT_IN.values() if each.read_rows and each.recognition and each is not TRACEWEIR)
+    found = next((each for each in shown if each.recognition and each.recognition.recognizes(header)), TRACEWEIR)
+    ignored = [name for name in header if name in TRACEWEIR.columns and name not in found.columns]
+    if ignored:
+        raise InputError(
+            f"{source}: each row looks like {_name_of(found)}, but has {', '.join(map(repr, ignored))} of evaluation rows: "
+            f"add --format {found.name}, which ignores {'these columns' if len(ignored) > 1 else 'this column'}, "
+            f"or --format {AGENT_EVALUATION.name}"
+        )
+    return found
+
+
 def looks_like(kind: Kind) -> str:
     """Returns what a document of the wrong kind looks like, and what to do, for the end of a message."""
     if isinstance(kind, OtherDocument):

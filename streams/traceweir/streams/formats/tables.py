@@ -88,6 +88,32 @@ def json_or_text(cell: str) -> JsonValue:
     return found
 
 
+def csv_columns(stream: BinaryIO) -> list[str]:
+    """Returns the names in the header of a CSV file, without reading on in the stream; `read_csv` checks the header.
+
+    Names that are not in the buffer of the stream (8 kB by default) are left out.
+    """
+    try:
+        head = stream.peek() if isinstance(stream, io.BufferedReader) else b""
+        cells = next(csv.reader(head.decode("utf-8-sig", "replace").splitlines()[:1]), [])
+    except (OSError, csv.Error):  # `read_csv` reports the reason
+        return []
+    return [name.strip() for name in cells]
+
+
+def parquet_columns(stream: BinaryIO) -> list[str]:
+    """Returns the names of a Parquet file's columns; none if the file cannot be read: `read_parquet` says why."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        return []
+    try:
+        return list(ParquetFile(stream).schema_arrow.names)
+    except (ArrowException, OSError, UnicodeDecodeError):
+        return []
+
+
 def read_csv(stream: BinaryIO, columns: Mapping[str, ReadCell]) -> Iterator[Row]:
     """Yields the rows of a CSV file in UTF-8 with a header, in order. A row that cannot be read has a problem.
 

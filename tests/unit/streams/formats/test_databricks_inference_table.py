@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from tests.support.mlflow import mlflow_span, mlflow_trace, usage
+from tests.support.row_files import csv_file
 from tests.support.rows import events, parquet, problems, read, score, values
+
+from traceweir.streams.formats.documents import InputError
 
 TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)))
 REQUEST = {"messages": [{"role": "user", "content": "q"}]}
@@ -240,3 +243,23 @@ def test_every_column_of_a_parquet_log_is_read(tmp_path: Path) -> None:
     [event] = events(read(parquet(tmp_path / "payload.parquet", [row]), "databricks-inference-table"))
     assert (event["session_id"], event["occurred_at"]) == ("c", "2026-01-31T12:00:00+00:00")
     assert event["row"] == {"request_id": "r1", "request": REQUEST, "response": RESPONSE, "execution_time_ms": 250}
+
+
+@pytest.mark.parametrize("name", ["payload.csv", "payload.parquet"])
+def test_a_table_of_logs_is_recognized_by_its_columns(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path = csv_file(path, LOGGED) if path.suffix == ".csv" else parquet(path, [LOGGED])
+    [event] = events(read(path))
+    assert (event["session_id"], event["row"]["request"], event["row"]["response"]) == ("r1", REQUEST, RESPONSE)
+
+
+def test_a_table_whose_columns_fit_two_formats_is_refused_with_both_names(tmp_path: Path) -> None:
+    path = csv_file(tmp_path / "joined.csv", LOGGED | {"expected_response": "a"})
+    with pytest.raises(
+        InputError,
+        match=r"joined.csv: each row looks like a row of an inference table, but has 'expected_response' of evaluation "
+        r"rows: add --format databricks-inference-table, which ignores this column, or --format databricks-agent-eval",
+    ):
+        read(path)
+    assert len(events(read(path, "databricks-inference-table"))) == 1
+    assert len(events(read(path, "databricks-agent-evaluation"))) == 1
