@@ -93,7 +93,7 @@ class Completeness(Scorer):
         return Measurement(
             value=comparison.score,
             rationale=f"{round(comparison.score * count)} of {count} elements of the input are covered; "
-            f"{missing} do not occur unchanged",
+            f"{missing} {'does' if missing == 1 else 'do'} not occur unchanged",
             details={
                 "input_elements": shown(comparison.input_elements),
                 "output_elements": shown(comparison.output_elements),
