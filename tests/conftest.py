@@ -6,9 +6,9 @@ import signal
 import hypothesis
 import pytest
 from tests.support.command_line import run
-from tests.support.kafka import certificates, embedded_broker, kafka, secured_kafka
+from tests.support.kafka import certificates, embedded_broker, kafka, restored_fetcher, secured_kafka
 
-__all__ = ["certificates", "embedded_broker", "kafka", "run", "secured_kafka"]
+__all__ = ["certificates", "embedded_broker", "kafka", "restored_fetcher", "run", "secured_kafka"]
 
 # A deadline would make speed a claim of the tests.
 hypothesis.settings.register_profile("traceweir", deadline=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.consumer import fetcher
 from tests.support.batches import rename_header
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
@@ -13,13 +12,7 @@ from traceweir.streams.kafka.fetch import read_as_parsed
 pytestmark = pytest.mark.broker
 
 
-@pytest.fixture
-def _restore_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MemoryRecords", "PartitionRecords"):
-        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
-
-
-@pytest.mark.usefixtures("_restore_fetcher")
+@pytest.mark.usefixtures("restored_fetcher")
 async def test_a_consumer_reads_past_a_header_name_that_is_not_utf8() -> None:
     with EmbeddedBroker() as broker:
         async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:

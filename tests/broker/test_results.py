@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from aiokafka.consumer import fetcher
 from tests.support.command_line import Ended, Run
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
@@ -26,18 +25,12 @@ from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.results.reader import Results, Wanted
 from traceweir.streams.settings import Settings
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("results")]
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher"), pytest.mark.xdist_group("results")]
 
 HOSTILE = "=cmd|x[red]\x1b[31m\u202e"
 
 Put = Callable[..., None]
 Show = Callable[..., Ended]
-
-
-@pytest.fixture(autouse=True)
-def _restore_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MemoryRecords", "PartitionRecords"):
-        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
 
 
 @pytest.fixture

@@ -25,3 +25,11 @@ def fleet(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Fleet]:
     config.write_text("{}")
     with Fleet(kafka, prefix, tmp_path, config) as fleet:
         yield fleet
+
+
+@pytest.fixture
+def settings(kafka: str, prefix: str) -> Settings:
+    """Returns the settings of a prefix of its own, whose topics exist."""
+    settings = Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix)
+    assert create_topics(settings).wrong == ()
+    return settings

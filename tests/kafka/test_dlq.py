@@ -6,39 +6,23 @@ import asyncio
 import os
 import subprocess
 import sys
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.consumer import fetcher
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from tests.support.dlq import Dlq, letter
 
 from traceweir.streams.dead_letters import replay as sending
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
 from traceweir.streams.dead_letters.replay import ReplayStep, replay, resend
-from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.runtime.delivery import Transaction
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
 from traceweir.streams.topics import Topics
 
-pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(autouse=True)
-def _restore_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MemoryRecords", "PartitionRecords"):
-        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
-
-
-@pytest.fixture
-def settings(kafka: str) -> Settings:
-    settings = Settings(kafka_bootstrap_servers=kafka, topic_prefix=f"dlq-{uuid.uuid4().hex[:8]}.")
-    assert create_topics(settings).wrong == ()
-    return settings
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 
 
 @pytest.fixture

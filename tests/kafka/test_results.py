@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import timedelta
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.consumer import fetcher
 from tests.support.kafka import NEEDS_NODES, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.results import make_score, put_scores
@@ -19,20 +17,7 @@ from traceweir.streams.results.reader import Results, ResultsError, Wanted
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 
-pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(autouse=True)
-def _restore_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MemoryRecords", "PartitionRecords"):
-        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
-
-
-@pytest.fixture
-def settings(kafka: str) -> Settings:
-    settings = Settings(kafka_bootstrap_servers=kafka, topic_prefix=f"results-{uuid.uuid4().hex[:8]}.")
-    assert create_topics(settings).wrong == ()
-    return settings
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 
 
 def put(settings: Settings, *session_ids: str, hours_ago: int = 0) -> None:

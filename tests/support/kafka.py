@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aiokafka.consumer import fetcher
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
@@ -54,3 +55,10 @@ def embedded_broker() -> Iterator[EmbeddedBroker]:
     """Yields an embedded broker that only this test uses."""
     with EmbeddedBroker() as broker:
         yield broker
+
+
+@pytest.fixture
+def restored_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restores the classes of aiokafka's fetcher afterwards, because readers of the product replace them."""
+    for name in ("MemoryRecords", "PartitionRecords"):
+        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))

@@ -9,6 +9,7 @@ import typer
 
 from traceweir.schemas.dead_letter import Reason
 from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.record_options import SHOWN, latest, repeated, since, until
 from traceweir.streams.cli.times import time_option
 from traceweir.streams.topics import STAGES
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from traceweir.streams.settings import Settings
 
 REASONS: tuple[str, ...] = get_args(Reason)
-SHOWN = 100
 
 dlq_app = CommandApp(help="List, show, mend and replay dead letters.", no_args_is_help=True)
 
@@ -26,34 +26,17 @@ Ids = Annotated[
     typer.Argument(metavar="ID", help="Ids of dead letters, `<partition>:<offset>`.", show_default=False),
 ]
 Reasons = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reason", metavar="REASON", help=f"Only with this reason. Can be repeated. One of {', '.join(REASONS)}."
-    ),
+    list[str] | None, repeated("--reason", "REASON", f"Only with this reason: one of {', '.join(REASONS)}.")
 ]
 StageNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stage", metavar="STAGE", help=f"Only from this stage. Can be repeated. One of {', '.join(STAGES)}."
-    ),
+    list[str] | None, repeated("--stage", "STAGE", f"Only from this stage: one of {', '.join(STAGES)}.")
 ]
 Sources = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topic",
-        metavar="TOPIC",
-        help="Only records that came from this topic, with or without the prefix. Can be repeated.",
-    ),
+    repeated("--topic", "TOPIC", "Only records that came from this topic, with or without the prefix."),
 ]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Only dead letters written at this time or later: ISO 8601, or a duration before now such as `2h` "
-        "(s, m, h, d, w).",
-    ),
-]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only dead letters written before this time.")]
+Since = Annotated[str | None, since("dead letters")]
+Until = Annotated[str | None, until("dead letters")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")]
 
 
@@ -66,10 +49,7 @@ def list_letters(
     since: Since = None,
     until: Until = None,
     open_only: Annotated[bool, typer.Option("--open", help="Only dead letters that were not replayed.")] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help=f"Only the latest N. [default: {SHOWN}; with --json all]", show_default=False),
-    ] = None,
+    limit: Annotated[int | None, latest(1)] = None,
     as_json: AsJson = False,
 ) -> None:
     """List dead letters, the latest last, with their ids and whether they were replayed.

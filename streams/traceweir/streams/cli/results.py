@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.record_options import SHOWN, latest, repeated, since
 from traceweir.streams.cli.times import time_option
 
 if TYPE_CHECKING:
     from traceweir.streams.results.reader import Wanted
-
-SHOWN = 100
 
 results_app = CommandApp(invoke_without_command=True)
 
@@ -23,9 +22,7 @@ SessionId = Annotated[
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metric", metavar="NAME", help="Only scores of this metric, by its full or short name. Can be repeated."
-    ),
+    repeated("--metric", "NAME", "Only scores of this metric, by its full or short name."),
 ]
 Failed = Annotated[
     bool,
@@ -35,14 +32,7 @@ Failed = Annotated[
     ),
 ]
 NotEvaluated = Annotated[bool, typer.Option("--not-evaluated", help="Only scores without a value.")]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Only scores written at this time or later: ISO 8601, or a duration before now such as `2h` "
-        "(s, m, h, d, w).",
-    ),
-]
+Since = Annotated[str | None, since("scores")]
 AllRevisions = Annotated[
     bool,
     typer.Option("--all-revisions", help="Also scores that a later revision or attempt has replaced."),
@@ -61,10 +51,7 @@ def results(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Then print new scores as they are written, until Ctrl-C.")
     ] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=0, help=f"Only the latest N. [default: {SHOWN}; with --json all]", show_default=False),
-    ] = None,
+    limit: Annotated[int | None, latest(0)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one Score per line, as JSON on the topic, for programs.")
     ] = False,

@@ -1,0 +1,43 @@
+"""The options of the commands that read records of a topic: the time range, repeated filters, the limit, and JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+SHOWN = 100
+"""The number of records that a command shows without `--limit` and `--json`."""
+
+
+def since(records: str) -> Any:  # as typer.Option
+    """Returns the option `--since`, the begin of the time range; `records` names what was written, in the plural."""
+    return typer.Option(
+        "--since",
+        metavar="TIME",
+        help=f"Only {records} written at this time or later: ISO 8601, or a duration before now such as `2h` "
+        "(s, m, h, d, w).",
+    )
+
+
+def until(records: str) -> Any:
+    """Returns the option `--until`, the end of the time range."""
+    return typer.Option("--until", metavar="TIME", help=f"Only {records} written before this time.")
+
+
+def repeated(option: str, metavar: str, only: str) -> Any:
+    """Returns a filter that can be repeated: a record matches if it has one of the values.
+
+    Args:
+        option: The name of the option, such as `--stage`.
+        metavar: The name of the value in the help.
+        only: What the filter leaves, as a sentence that begins with `Only`.
+    """
+    return typer.Option(option, metavar=metavar, help=f"{only} Can be repeated.")
+
+
+def latest(minimum: int) -> Any:
+    """Returns the option `--limit`: the number of the latest records that are shown, from `minimum`."""
+    return typer.Option(
+        "--limit", min=minimum, help=f"Only the latest N. [default: {SHOWN}; with --json all]", show_default=False
+    )
