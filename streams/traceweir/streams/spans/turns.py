@@ -59,10 +59,28 @@ def find_turns(roots: list[Node]) -> list[TurnSpans]:
             bare.append(node)
         else:
             waiting.extend(child for child in node.children if child.kind != "judge")
-    turns = [_turn(group, bare=False) for group in _doubles(sorted(frames, key=lambda node: node.order))]
+    frames.sort(key=lambda node: node.order)
+    groups = _doubles([node for node in frames if not _is_fragment(node)])
+    _join_fragments(groups, [node for node in frames if _is_fragment(node)])
+    turns = [_turn(group, bare=False) for group in groups]
     if not turns and any(node.kind == "llm" for node in below(bare)):
         turns.append(_turn(bare, bare=True))
     return sorted(turns, key=lambda turn: turn.roots[0].order)
+
+
+def _is_fragment(node: Node) -> bool:
+    """Returns whether a step has lost the spans above it: the trace is not complete, and the step is no invocation."""
+    return node.kind == "chain" and node.parent is None and bool(node.span.parent_id)
+
+
+def _join_fragments(groups: list[list[Node]], fragments: list[Node]) -> None:
+    """Adds each fragment to the invocation that began last before it; without an invocation, all fragments are one."""
+    if fragments and not groups:
+        groups.append(fragments)
+        return
+    for node in fragments:
+        earlier = [group for group in groups if group[0].order <= node.order]
+        (earlier[-1] if earlier else groups[0]).append(node)
 
 
 def _works(node: Node) -> bool:

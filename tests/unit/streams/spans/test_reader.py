@@ -219,3 +219,16 @@ def test_a_call_of_the_history_does_not_take_the_span_of_a_later_call() -> None:
     bare = [chat(2, 1, **content), span(3, 1, attributes=tool)]
     called = [event for event in read_trace(bare).events if event["type"] == "tool.called"]
     assert [(each.get("call_id"), each["args"]["day"]) for each in called] == [(None, "Sunday"), ("c2", "Monday")]
+
+
+def test_the_steps_of_half_a_trace_are_one_invocation() -> None:
+    """The spans above the steps have not come; the steps alone repeat the calls of each other's model."""
+    chain = {"openinference.span.kind": "CHAIN"}
+    steps = [span(2, 91, attributes=chain), chat(3, 2), span(4, 92, attributes=chain), chat(5, 4)]
+    found = read_trace(steps)
+    assert Counter(types(found))["invocation.started"] == 1
+    assert len({event["invocation_id"] for event in found.events}) == 1
+
+    found = read_trace([*steps, agent(1), chat(6, 1)])
+    assert Counter(types(found))["invocation.started"] == 1
+    assert Counter(types(found))["model.called"] == 3
