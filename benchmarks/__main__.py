@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
+    collect,
     completeness,
     cosine,
     exactly_once,
@@ -58,6 +59,7 @@ def main(names: list[str]) -> None:
             "exactly-once": lambda: exactly_once.run(servers),
             "embedded": on_embedded,
             "growth": growth.run,
+            "collect": collect.run,
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,
             "response-match": response_match.main,

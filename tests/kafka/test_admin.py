@@ -18,7 +18,7 @@ from traceweir.streams.kafka.topic_admin import (
 )
 from traceweir.streams.kafka.topic_options import DAY_MS
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, Topics
+from traceweir.streams.topics import STAGES
 
 pytestmark = pytest.mark.kafka
 
@@ -68,13 +68,13 @@ def test_created_topics_have_the_expected_partitions_and_cleanup_policies(
 
 def test_created_topics_keep_their_records_for_the_documented_time(settings: Settings, client: AdminClient) -> None:
     create_topics(settings)
-    retention_days = Topics.of(settings.topic_prefix).retention_days()
+    retention_days = settings.topics.retention_days()
     found = {name: option(client, name, "retention.ms") for name in retention_days}
     assert found == {name: str(days * DAY_MS) for name, days in retention_days.items()}
 
 
 def test_a_short_retention_is_a_warning_and_no_problem(settings: Settings, client: AdminClient) -> None:
-    name = Topics.of(settings.topic_prefix).results
+    name = settings.topics.results
     make_topic(client, name, 4, "delete", **{"retention.ms": "3600000"})
     create_topics(settings)
     inspection = inspect_topics(settings)
@@ -119,7 +119,7 @@ def test_a_check_reports_a_missing_topic_with_its_command_and_does_not_create_it
 
 
 def test_a_wrong_partition_count_is_reported_and_not_changed(settings: Settings, client: AdminClient) -> None:
-    traces = Topics.of(settings.topic_prefix).traces
+    traces = settings.topics.traces
     make_topic(client, traces, 3, "delete")
 
     creation = create_topics(settings)
@@ -138,7 +138,7 @@ def test_a_wrong_partition_count_is_reported_and_not_changed(settings: Settings,
 def test_a_wrong_cleanup_policy_is_reported_and_not_changed(
     settings: Settings, client: AdminClient, field: str, found: str, expected: str
 ) -> None:
-    name = getattr(Topics.of(settings.topic_prefix), field)
+    name = getattr(settings.topics, field)
     make_topic(client, name, 4, found)
 
     creation = create_topics(settings)

@@ -20,7 +20,6 @@ from traceweir.streams.dead_letters.replay import ReplayStep, replay, resend
 from traceweir.streams.runtime.delivery import Transaction
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
-from traceweir.streams.topics import Topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 
@@ -137,7 +136,7 @@ async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[ReplayS
     await delivery.start()
     async with DeadLetters(settings) as letters:
         found = [each async for each in letters.matching(Wanted())]
-    topics = Topics.of(settings.topic_prefix)
+    topics = settings.topics
     marks = [
         Output(topics.dead_letters, each.id.partition, None, None, [("traceweir.replayed", str(each.id).encode())])
         for each in found

@@ -29,7 +29,7 @@ from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
 from traceweir.streams.stages.work_pool import WorkPool
-from traceweir.streams.topics import StageName, Topics, application_id
+from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of
 
 TABLE = "state"
@@ -88,7 +88,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     if scoring is not None:
         app.add_dependency(scoring)
         scoring.failed = fail
-        (references,) = topics_of("score", Topics.of(settings.topic_prefix)).followed
+        (references,) = topics_of("score", settings.topics).followed
         reader = ReferenceReader(scoring, references, settings.partitions, options, beacon=app.beacon)
         reader.failed = fail
         app.add_dependency(reader)

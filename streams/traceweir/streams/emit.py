@@ -68,7 +68,7 @@ async def emit(
         InputError: the rest of the input cannot be read.
     """
     embedded = is_embedded(await asyncio.to_thread(reach, settings))
-    topics = Topics.of(settings.topic_prefix)
+    topics = settings.topics
     limits = {} if embedded else await asyncio.to_thread(_limits, settings, topics)
     producer = AIOKafkaProducer(
         **_options(settings),

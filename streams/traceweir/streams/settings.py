@@ -17,7 +17,7 @@ from traceweir.schemas.session import MOST_REVISIONS
 from traceweir.schemas.text import printable
 from traceweir.schemas.trace import Visibility
 from traceweir.streams.process_setup import LogLevel
-from traceweir.streams.topics import DEFAULT_PREFIX
+from traceweir.streams.topics import DEFAULT_OTLP_LOGS, DEFAULT_OTLP_SPANS, DEFAULT_PREFIX, Topics
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -41,6 +41,7 @@ MAX_VALUE_CHARACTERS = 3_000
 MAX_SECRET_CHARACTERS = 8_192
 """Characters of a password or key, which can be a token; messages never show one."""
 
+TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$")]
 PemFile = Annotated[FilePath, BeforeValidator(_usable_as_path)]
 
 ENV_PREFIX = "TRACEWEIR_"
@@ -167,9 +168,26 @@ class Settings(BaseSettings):
 
     # --- OpenTelemetry
 
+    otlp_spans_topic: TopicName = DEFAULT_OTLP_SPANS
+    """Topic with OTLP trace requests, which the stage `collect` reads: the name that the OpenTelemetry Collector's
+    Kafka exporter writes to. The prefix is not added."""
+    otlp_logs_topic: TopicName = DEFAULT_OTLP_LOGS
+    """Topic with OTLP log requests, which the stage `collect` reads. The prefix is not added."""
     otlp_visibility: Visibility = "private"
-    """Visibility of the traces that are made from spans: `private`, `org` or `network`. The gate publishes only
-    traces with `network`."""
+    """Visibility of the traces that are made from spans: `private`, `org` or `network`. Only with `network` can the
+    gate publish them."""
+    trace_grace_s: Seconds = 5.0
+    """Seconds from the root span of a trace, in record time, after which the trace becomes events. Spans of other
+    processes can arrive after the root span."""
+    trace_idle_s: Seconds = 60.0
+    """Seconds without a span, in record time, after which a trace without a root span becomes events."""
+    trace_max_spans: Count = 10_000
+    """Number of spans and log records of a trace, 1 or more. Further ones are dropped and counted."""
+    trace_max_bytes: Annotated[int, Field(ge=1_000)] = 16_000_000
+    """Bytes of the spans and log records of a trace, 1,000 or more. Further ones are dropped and counted."""
+    partition_max_traces: Count = 100_000
+    """Number of traces of one partition that wait for spans, and number of published traces that it remembers for late
+    spans, 1 or more. One more trace publishes, or forgets, the trace that is due first."""
 
     # --- Scoring
 
@@ -196,6 +214,11 @@ class Settings(BaseSettings):
     embedder: Annotated[str, Field(min_length=1)] = "auto"
     """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or the
     name or path of a sentence-transformers model."""
+
+    @property
+    def topics(self) -> Topics:
+        """The names of all topics."""
+        return Topics.of(self.topic_prefix, self.otlp_spans_topic, self.otlp_logs_topic)
 
     @field_validator("*")
     @classmethod

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 CleanupPolicy = Literal["delete", "compact"]
-StageName = Literal["assemble", "score", "gate"]
+StageName = Literal["collect", "assemble", "score", "gate"]
 
-STAGES: tuple[StageName, ...] = get_args(StageName)
+ALL_STAGES: tuple[StageName, ...] = get_args(StageName)
 """All stages, in the order of a trace's path."""
+STAGES: tuple[StageName, ...] = ("assemble", "score", "gate")
+"""The stages of a worker that is started without a choice. `collect` is needed for OpenTelemetry only."""
 
 DEFAULT_PREFIX = "traceweir."
+DEFAULT_OTLP_SPANS = "otlp_spans"
+"""The topic to which the OpenTelemetry Collector's Kafka exporter writes spans, as it names it."""
+DEFAULT_OTLP_LOGS = "otlp_logs"
+"""The topic to which the OpenTelemetry Collector's Kafka exporter writes log records, as it names it."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,12 @@ class Topics:
     'acme.dead-letters'
     """
 
+    otlp_spans: str
+    """OTLP trace requests, from outside; any key. The name has no prefix."""
+    otlp_logs: str
+    """OTLP log requests, from outside; any key. The name has no prefix."""
+    spans: str
+    """Internal: spans and log records that arrived on a partition that is not the home of their trace; no key."""
     traces: str
     """Reasoning traces, from outside; any key."""
     invocations: str
@@ -47,9 +59,14 @@ class Topics:
     """Records that could not be read or scored, with their original key and partition."""
 
     @classmethod
-    def of(cls, prefix: str = DEFAULT_PREFIX) -> Topics:
+    def of(
+        cls, prefix: str = DEFAULT_PREFIX, otlp_spans: str = DEFAULT_OTLP_SPANS, otlp_logs: str = DEFAULT_OTLP_LOGS
+    ) -> Topics:
         """Returns the names under `prefix`. The prefix is prepended unchanged, so it must include its dot."""
         return cls(
+            otlp_spans=otlp_spans,
+            otlp_logs=otlp_logs,
+            spans=f"{prefix}spans",
             traces=f"{prefix}traces",
             invocations=f"{prefix}invocations",
             strays=f"{prefix}strays",
@@ -61,9 +78,11 @@ class Topics:
             dead_letters=f"{prefix}dead-letters",
         )
 
-    def cleanup_policies(self) -> dict[str, CleanupPolicy]:
-        """Returns the cleanup policy of every topic, by topic name."""
+    def cleanup_policies(self, stages: Collection[StageName] = STAGES) -> dict[str, CleanupPolicy]:
+        """Returns the cleanup policy of every topic of a deployment with these stages, by topic name."""
+        collected: dict[str, CleanupPolicy] = dict.fromkeys((self.otlp_spans, self.otlp_logs, self.spans), "delete")
         return {
+            **(collected if "collect" in stages else {}),
             self.traces: "delete",
             self.invocations: "delete",
             self.strays: "delete",
@@ -82,6 +101,9 @@ class Topics:
         results are read by people, and dead letters wait for someone to replay them.
         """
         return {
+            self.otlp_spans: 7,
+            self.otlp_logs: 7,
+            self.spans: 7,
             self.traces: 7,
             self.invocations: 7,
             self.strays: 7,
@@ -106,11 +128,11 @@ def application_id(prefix: str, stages: Collection[StageName]) -> str:
     Raises:
         ValueError: `stages` is empty or names one that does not exist.
     """
-    unknown = sorted(set(stages).difference(STAGES))
+    unknown = sorted(set(stages).difference(ALL_STAGES))
     if unknown or not stages:
         what = f"unknown stage {', '.join(map(repr, unknown))}" if unknown else "no stage given"
-        raise ValueError(f"{what}; choose from {', '.join(STAGES)}")
-    path = "-".join(stage for stage in STAGES if stage in stages)
+        raise ValueError(f"{what}; choose from {', '.join(ALL_STAGES)}")
+    path = "-".join(stage for stage in ALL_STAGES if stage in stages)
     stem = prefix.rstrip(".")
     return f"{stem}.{path}" if stem else path
 

@@ -15,6 +15,8 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.stage import AssembleStage
+from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.stage import CollectStage
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.score.judge_retries import ReadRecord, RetryPolicy
@@ -117,7 +119,7 @@ class Topology:
         scoring, retries = resources.scoring, None
         if scoring is not None:
             retries = WorkPool(max(1, settings.score_concurrency // _CONCURRENCY_PER_RETRY), scoring.pool.failed)
-        topics = Topics.of(settings.topic_prefix)
+        topics = settings.topics
         return cls(settings, plan, topics, ClosingRules.of(settings), resources, retries)
 
     def spec(self, stage: StageName) -> StageSpec:
@@ -136,6 +138,15 @@ class Topology:
     def specs(self, stages: Sequence[StageName]) -> list[StageSpec]:
         """Returns the specs of several stages, in the order of `stages`."""
         return [self.spec(stage) for stage in stages]
+
+
+def _collect(topology: Topology) -> NewStage:
+    partitions, rules = topology.settings.partitions, CollectingRules.of(topology.settings)
+
+    def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
+        return CollectStage(partition, partitions, topology.topics, read, changed, rules)
+
+    return new
 
 
 def _assemble(topology: Topology) -> NewStage:
@@ -190,6 +201,13 @@ def _gate(topology: Topology) -> NewStage:
 
 
 _TABLE: Mapping[StageName, _Stage] = {
+    "collect": _Stage(
+        lambda topics: StageTopics(
+            inputs=(topics.otlp_spans, topics.otlp_logs, topics.spans),
+            outputs=(topics.spans, topics.invocations, topics.traces, topics.dead_letters),
+        ),
+        _collect,
+    ),
     "assemble": _Stage(
         lambda topics: StageTopics(
             inputs=(topics.traces, topics.invocations, topics.strays),

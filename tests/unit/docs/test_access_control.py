@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, StageName, Topics, application_id, changelog
+from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, Topics, application_id, changelog
 from traceweir.streams.topology import topics_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "access-control.md").read_text("utf-8")
@@ -29,11 +29,11 @@ ROWS = {
 
 
 def test_every_topic_has_a_row() -> None:
-    changelogs = {changelog(application_id("traceweir.", [stage])) for stage in STAGES}
+    changelogs = {changelog(application_id("traceweir.", [stage])) for stage in ALL_STAGES}
     assert set(ROWS) == set(asdict(TOPICS).values()) | changelogs
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", ALL_STAGES)
 def test_a_stage_has_the_rights_on_its_topics_and_on_no_other(stage: StageName) -> None:
     topics, own = topics_of(stage, TOPICS), changelog(application_id("traceweir.", [stage]))
     assert {topic for topic, (write, _, _) in ROWS.items() if stage in write} == {*topics.outputs, own}
@@ -41,14 +41,16 @@ def test_a_stage_has_the_rights_on_its_topics_and_on_no_other(stage: StageName) 
 
 
 def test_agents_write_only_topics_from_outside() -> None:
-    outside = {TOPICS.traces, TOPICS.invocations, TOPICS.references}
+    outside = {TOPICS.otlp_spans, TOPICS.otlp_logs, TOPICS.traces, TOPICS.invocations, TOPICS.references}
     assert {topic for topic, (write, _, _) in ROWS.items() if "agents" in write} == outside
 
 
 def test_a_replay_writes_the_inputs_and_its_marks_and_reads_the_originals() -> None:
-    inputs = {topic for stage in STAGES for topic in topics_of(stage, TOPICS).inputs}
+    inputs = {topic for stage in ALL_STAGES for topic in topics_of(stage, TOPICS).inputs}
     assert {topic for topic, (_, read, _) in ROWS.items() if "replay" in read} == inputs | {TOPICS.dead_letters}
-    written = inputs - {TOPICS.strays} | {TOPICS.dead_letters}  # a stray goes to the topic that it came from
+    written = inputs - {TOPICS.strays, TOPICS.spans} | {
+        TOPICS.dead_letters
+    }  # forwarded records go to the topic that they came from
     assert {topic for topic, (write, _, _) in ROWS.items() if "replay" in write} == written
 
 
@@ -58,10 +60,10 @@ def test_only_the_network_is_redacted() -> None:
     }
 
 
-@pytest.mark.parametrize("stages", [*((stage,) for stage in STAGES), STAGES])
+@pytest.mark.parametrize("stages", [*((stage,) for stage in ALL_STAGES), STAGES, ALL_STAGES])
 def test_groups_and_transactional_ids_are_those_of_the_application(stages: tuple[StageName, ...]) -> None:
     application = application_id(Settings.model_fields["topic_prefix"].default, stages)
     clients = {client: (group, identifier) for client, group, identifier in table("Groups and transactional ids")}
-    client = "all stages" if stages == STAGES else f"--stages {stages[0]}"
+    client = "the default stages" if stages == STAGES else f"--stages {','.join(stages)}"
     assert clients[f"worker with {client}"] == (application, f"prefixed {application}-")
     assert re.search(re.escape(changelog(application)), PAGE)

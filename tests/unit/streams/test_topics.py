@@ -6,11 +6,14 @@ from dataclasses import astuple
 
 import pytest
 
-from traceweir.streams.topics import STAGES, StageName, Topics, application_id, changelog
+from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, Topics, application_id, changelog
 
 
 def test_the_default_names_are_the_names_in_the_documentation() -> None:
     assert astuple(Topics.of()) == (
+        "otlp_spans",
+        "otlp_logs",
+        "traceweir.spans",
         "traceweir.traces",
         "traceweir.invocations",
         "traceweir.strays",
@@ -25,16 +28,28 @@ def test_the_default_names_are_the_names_in_the_documentation() -> None:
 
 def test_every_topic_has_a_policy_and_two_are_compacted() -> None:
     topics = Topics.of("acme-")
-    policies = topics.cleanup_policies()
+    policies = topics.cleanup_policies(ALL_STAGES)
 
     assert tuple(policies) == astuple(topics)
     assert [name for name, policy in policies.items() if policy == "compact"] == ["acme-references", "acme-network"]
+
+
+def test_the_topics_of_spans_are_needed_only_if_the_stage_collect_runs() -> None:
+    topics = Topics.of()
+    more = topics.cleanup_policies(ALL_STAGES).keys() - topics.cleanup_policies().keys()
+    assert more == {"otlp_spans", "otlp_logs", "traceweir.spans"}
+
+
+def test_the_topics_of_the_collector_have_configured_names_without_the_prefix() -> None:
+    topics = Topics.of("acme.", "prod_spans", "prod_logs")
+    assert (topics.otlp_spans, topics.otlp_logs, topics.spans) == ("prod_spans", "prod_logs", "acme.spans")
 
 
 @pytest.mark.parametrize(
     ("prefix", "stages", "expected"),
     [
         ("traceweir.", STAGES, "traceweir.assemble-score-gate"),
+        ("traceweir.", ALL_STAGES, "traceweir.collect-assemble-score-gate"),
         ("traceweir.", {"gate", "assemble"}, "traceweir.assemble-gate"),
         ("traceweir.", ["gate", "gate", "score"], "traceweir.score-gate"),
         ("", ["gate"], "gate"),
@@ -47,7 +62,7 @@ def test_an_application_is_named_by_its_stages_in_path_order(
 
 
 def test_an_unknown_stage_is_rejected_with_the_known_stages() -> None:
-    with pytest.raises(ValueError, match="unknown stage 'sort'; choose from assemble, score, gate"):
+    with pytest.raises(ValueError, match="unknown stage 'sort'; choose from collect, assemble, score, gate"):
         application_id("traceweir.", ["sort"])  # type: ignore[list-item]
 
 

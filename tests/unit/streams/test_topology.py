@@ -15,10 +15,10 @@ from tests.support.redaction.known_names import KnownNames
 from traceweir.scorers import read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, StageName, Topics
+from traceweir.streams.topics import ALL_STAGES, StageName, Topics
 from traceweir.streams.topology import Resources, Topology, topics_of
 
-STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in STAGES}
+STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in ALL_STAGES}
 BUILDERS = {"streams/traceweir/streams/topology.py"}
 # These modules import the classes to inspect them, and build no stage.
 READERS = {
@@ -34,6 +34,12 @@ READERS = {
 @pytest.mark.parametrize(
     ("stage", "inputs", "outputs", "followed"),
     [
+        (
+            "collect",
+            ("otlp_spans", "otlp_logs", "t.spans"),
+            ("t.spans", "t.invocations", "t.traces", "t.dead-letters"),
+            (),
+        ),
         ("assemble", ("t.traces", "t.invocations", "t.strays"), ("t.strays", "t.sessions", "t.dead-letters"), ()),
         ("score", ("t.sessions",), ("t.results", "t.candidates", "t.dead-letters"), ("t.references",)),
         ("gate", ("t.candidates",), ("t.results", "t.network", "t.dead-letters"), ()),
@@ -48,7 +54,7 @@ def test_a_stage_reads_and_writes_its_topics(
 
 def test_every_topic_belongs_to_a_stage_and_is_the_input_of_at_most_one_stage() -> None:
     topics = Topics.of()
-    found = [topics_of(stage, topics) for stage in STAGES]
+    found = [topics_of(stage, topics) for stage in ALL_STAGES]
     inputs = [name for each in found for name in each.inputs]
     assert len(inputs) == len(set(inputs))
     assert {name for each in found for name in (*each.inputs, *each.outputs, *each.followed)} == set(astuple(topics))
@@ -97,7 +103,7 @@ def test_only_the_topology_builds_stages() -> None:
             for node in ast.walk(_tree(ROOT / name))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
-        assert calls.isdisjoint({"AssembleStage", "ScoreStage", "GateStage"})
+        assert calls.isdisjoint({"CollectStage", "AssembleStage", "ScoreStage", "GateStage"})
 
 
 @pytest.mark.slow

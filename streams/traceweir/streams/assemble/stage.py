@@ -24,11 +24,11 @@ from traceweir.streams.assemble.session_rows import (
     split,
     split_chunk_key,
 )
-from traceweir.streams.assemble.watermark import Watermark
 from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.watermark import Watermark
 from traceweir.streams.topics import Topics
 
 

@@ -11,7 +11,7 @@ from traceweir.schemas.dead_letter import Reason
 from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.record_options import SHOWN, latest, repeated, since, until
 from traceweir.streams.cli.times import time_option
-from traceweir.streams.topics import STAGES
+from traceweir.streams.topics import ALL_STAGES
 
 if TYPE_CHECKING:
     from traceweir.streams.dead_letters.reader import LetterId, Wanted
@@ -29,7 +29,7 @@ Reasons = Annotated[
     list[str] | None, repeated("--reason", "REASON", f"Only with this reason: one of {', '.join(REASONS)}.")
 ]
 StageNames = Annotated[
-    list[str] | None, repeated("--stage", "STAGE", f"Only from this stage: one of {', '.join(STAGES)}.")
+    list[str] | None, repeated("--stage", "STAGE", f"Only from this stage: one of {', '.join(ALL_STAGES)}.")
 ]
 Sources = Annotated[
     list[str] | None,
@@ -183,7 +183,7 @@ def _wanted(
     return Wanted(
         ids=frozenset(_ids(ids or ())),
         reasons=_chosen(reasons, REASONS, "--reason"),
-        stages=_chosen(stages, STAGES, "--stage"),
+        stages=_chosen(stages, ALL_STAGES, "--stage"),
         topics=frozenset(_topic(settings, name) for name in topics or ()),
         since=time_option(since, "--since"),
         until=time_option(until, "--until"),
@@ -207,11 +207,10 @@ def _chosen(names: Sequence[str] | None, choices: Sequence[str], option: str) ->
 
 
 def _topic(settings: Settings, name: str) -> str:
-    from traceweir.streams.topics import Topics
     from traceweir.streams.topology import topics_of
 
-    topics = Topics.of(settings.topic_prefix)
-    inputs = [each for stage in STAGES for each in topics_of(stage, topics).inputs]
+    topics = settings.topics
+    inputs = [each for stage in ALL_STAGES for each in topics_of(stage, topics).inputs]
     for full in (name, settings.topic_prefix + name):
         if full in inputs:
             return full

@@ -17,7 +17,7 @@ from traceweir.streams.cli.input_options import DEFAULT_FORMAT, FormatName, Inpu
 from traceweir.streams.cli.results import results_app
 from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.topics import STAGES, StageName
+from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
 
 app = CommandApp(
     help="Traceweir scores what AI agents do in production, while they do it.",
@@ -39,7 +39,7 @@ Config = Annotated[
 ]
 Stages = Annotated[str, typer.Option(help="Stages that this process runs, separated by commas.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-ALL_STAGES = ",".join(STAGES)
+DEFAULT_STAGES = ",".join(STAGES)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -136,7 +136,7 @@ def broker(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def worker(stages: Stages = ALL_STAGES, config: Config = None) -> None:
+def worker(stages: Stages = DEFAULT_STAGES, config: Config = None) -> None:
     """Assemble, score and gate incoming records until SIGTERM or Ctrl-C.
 
     The worker logs its criteria at start; without `--config`, the default criteria are on. The environment
@@ -336,7 +336,7 @@ def evaluate(
 
 
 @topics_app.command()
-def create(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
+def create(stages: Stages = DEFAULT_STAGES, as_json: AsJson = False) -> None:
     """Create missing topics with the right partition count and options; existing topics stay unchanged.
 
     Exit code 1: an existing topic is misconfigured, or a topic could not be created.
@@ -349,7 +349,7 @@ def create(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
 
 
 @topics_app.command()
-def check(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
+def check(stages: Stages = DEFAULT_STAGES, as_json: AsJson = False) -> None:
     """Report topics that are missing or misconfigured, and how to fix them.
 
     Exit code 1: at least one topic is missing or misconfigured. Weak replication and short retention are warnings.
@@ -363,12 +363,13 @@ def check(stages: Stages = ALL_STAGES, as_json: AsJson = False) -> None:
 
 def _stages(text: str) -> list[StageName]:
     names = [name.strip() for name in text.split(",")]
-    unknown = [name for name in names if name not in STAGES]
+    unknown = [name for name in names if name not in ALL_STAGES]
     if unknown:
         raise typer.BadParameter(
-            f"{', '.join(map(repr, unknown))} is not a stage; choose from {', '.join(STAGES)}", param_hint="--stages"
+            f"{', '.join(map(repr, unknown))} is not a stage; choose from {', '.join(ALL_STAGES)}",
+            param_hint="--stages",
         )
-    return [stage for stage in STAGES if stage in names]
+    return [stage for stage in ALL_STAGES if stage in names]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from traceweir.streams.dead_letters.reader import Found
 from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.stages.errors import RecordUnavailable
-from traceweir.streams.topics import STAGES, Topics
+from traceweir.streams.topics import ALL_STAGES
 from traceweir.streams.topology import topics_of
 
 
@@ -21,8 +21,8 @@ class Originals:
     """Reads records from the stages' input topics within an `async with` block. Connects at the first read."""
 
     def __init__(self, settings: Settings) -> None:
-        topics = Topics.of(settings.topic_prefix)
-        self._inputs = {name for stage in STAGES for name in topics_of(stage, topics).inputs}
+        topics = settings.topics
+        self._inputs = {name for stage in ALL_STAGES for name in topics_of(stage, topics).inputs}
         self._reader = RecordReader(aiokafka_options(settings))
 
     async def __aenter__(self) -> Originals:
@@ -37,10 +37,10 @@ class Originals:
         """Returns the dead letter with the whole value if the value was cut; otherwise returns it unchanged.
 
         Also returns the dead letter unchanged if the topic no longer holds the record, or holds a record with another
-        SHA-256.
+        SHA-256, or if the offset is unknown.
         """
         letter = found.letter
-        if letter.size is None or letter.topic not in self._inputs:
+        if letter.size is None or letter.offset < 0 or letter.topic not in self._inputs:
             return found
         try:
             record = await self._reader.read(letter.topic, letter.partition, letter.offset)

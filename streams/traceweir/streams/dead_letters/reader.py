@@ -11,7 +11,6 @@ from traceweir.schemas.dead_letter import DeadLetter, marked
 from traceweir.schemas.text import printable
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import Topics
 
 
 class DeadLettersError(Exception):
@@ -100,7 +99,7 @@ class DeadLetters:
     """
 
     def __init__(self, settings: Settings, *, up_to_all: bool = False) -> None:
-        self.topic = Topics.of(settings.topic_prefix).dead_letters
+        self.topic = settings.topics.dead_letters
         self._reader = BoundedReader(settings, self.topic, DeadLettersError, up_to_all=up_to_all)
         self.foreign = 0
         """Number of records read that are not dead letters of Traceweir."""

@@ -77,7 +77,7 @@ async def replay(
             stopped answering.
     """
     embedded = is_embedded(await asyncio.to_thread(reach, settings))
-    topics = Topics.of(settings.topic_prefix)
+    topics = settings.topics
     inputs = (topics.traces, topics.invocations, topics.sessions, topics.candidates)
     if problems := await asyncio.to_thread(check_partitions, settings, inputs):
         raise DeadLettersError("\n".join(problems))
@@ -121,9 +121,9 @@ async def replay(
 def resend(found: Found, topics: Topics, partitions: int) -> Output:
     """Returns the record of a dead letter, as an output to the topic and partition that the record came from.
 
-    A record of the topic `strays` goes to the topic that it was first read from, on its home partition, because only
-    workers write strays. The new timestamp is the time of sending: with its original timestamp the record would be
-    `late` because of its age alone. A header carries the original timestamp.
+    A record of the topic `strays` or `spans` goes to the topic that it was first read from, on its home partition,
+    because only workers write to these topics. The new timestamp is the time of sending: with its original timestamp
+    the record would be `late` because of its age alone. A header carries the original timestamp.
 
     Raises:
         NotReplayable: part of the record is missing, the record would be too large, or the topic or partition is
@@ -138,13 +138,20 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     if letter.left_out is not None:
         raise NotReplayable(f"its key and headers were left out ({letter.left_out} bytes); they are at {place}")
     topic = letter.topic
-    if topic == topics.strays:
+    if topic in (topics.strays, topics.spans):
         if letter.origin is None:
             raise NotReplayable(
-                "its record comes from the topic of strays, and the header with the original topic is missing"
+                f"its record comes from the internal topic {topic!r}, and the header with the original topic is missing"
             )
         topic = letter.origin
-    if topic not in (topics.traces, topics.invocations, topics.sessions, topics.candidates):
+    if topic not in (
+        topics.otlp_spans,
+        topics.otlp_logs,
+        topics.traces,
+        topics.invocations,
+        topics.sessions,
+        topics.candidates,
+    ):
         raise NotReplayable(f"topic {topic!r} is not an input of a stage under this prefix")
     if not 0 <= letter.partition < partitions:
         raise NotReplayable(f"topic {topic!r} has no partition {letter.partition}")
@@ -185,7 +192,7 @@ class _Sender:
     """Sends records with their marks, in batches."""
 
     def __init__(self, settings: Settings, *, transactions: bool) -> None:
-        self._letters = Topics.of(settings.topic_prefix).dead_letters
+        self._letters = settings.topics.dead_letters
         self._servers, self._transactions = settings.kafka_bootstrap_servers, transactions
         options = aiokafka_options(settings)
         name = f"{settings.topic_prefix}dlq"

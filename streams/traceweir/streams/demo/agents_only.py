@@ -16,7 +16,7 @@ from traceweir.streams.demo.interruption import Interruption
 from traceweir.streams.kafka.embedded_broker import PARTITIONS
 from traceweir.streams.kafka.topic_admin import check_topics
 from traceweir.streams.settings import IDEMPOTENT, Settings, confluent_options
-from traceweir.streams.topics import STAGES, Topics
+from traceweir.streams.topics import STAGES
 from traceweir.streams.worker import NotReadyError
 
 _TURN_S = 0.05
@@ -73,7 +73,7 @@ class _Outlet:
     """Sends each record when it is due."""
 
     def __init__(self, settings: Settings) -> None:
-        self.topics = Topics.of(settings.topic_prefix)
+        self.topics = settings.topics
         self.sent = 0
         self.refused: list[str] = []
         self._producer = Producer({**confluent_options(settings), **IDEMPOTENT, "linger.ms": 5, "log_level": 0})

@@ -16,7 +16,7 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
 from traceweir.streams.assemble.session_rows import Guard, split, split_chunk_key
 from traceweir.streams.settings import Settings, confluent_options
-from traceweir.streams.topics import STAGES, Topics, application_id, changelog
+from traceweir.streams.topics import STAGES, application_id, changelog
 
 SHOWN_LETTERS = 6
 _REMEMBERED_SESSIONS = 500
@@ -112,7 +112,7 @@ class Observer:
 
     def __init__(self, settings: Settings) -> None:
         self.seen = Observed()
-        topics = Topics.of(settings.topic_prefix)
+        topics = settings.topics
         self._changelog = changelog(application_id(settings.topic_prefix, STAGES))
         self._handlers = {
             topics.results: self._result,

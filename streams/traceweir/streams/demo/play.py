@@ -25,7 +25,6 @@ from traceweir.streams.demo.worker_process import WorkerProcess
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import ENV_PREFIX, IDEMPOTENT, Settings, confluent_options
-from traceweir.streams.topics import Topics
 
 START_WITHIN_S, REST_WITHIN_S = 45.0, 20.0
 _TURN_S = 0.04
@@ -104,7 +103,7 @@ class _Performance:
     ) -> None:
         self.emitted: list[Emission] = []
         self.with_secrets: set[str] = set()
-        self._topics = Topics.of(settings.topic_prefix)
+        self._topics = settings.topics
         self._worker, self._observer, self._view = worker, observer, view
         self._interruption, self._allowed = interruption, allowed
         self._producer = Producer({**confluent_options(settings), **IDEMPOTENT, "linger.ms": 5, "log_level": 0})

@@ -14,7 +14,6 @@ from traceweir.streams.evals.recordings import Recording, SessionParts
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.topics import Topics
 
 
 class SessionsUnreadableError(Exception):
@@ -35,7 +34,7 @@ async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str
     keys = {name.encode("utf-8", "surrogatepass") for name in wanted}
     homes = {partition_of(key, settings.partitions) for key in keys}
     parts = SessionParts()
-    topic = Topics.of(settings.topic_prefix).sessions
+    topic = settings.topics.sessions
     async with BoundedReader(settings, topic, SessionsUnreadableError, partitions=homes) as reader:
         async for record in reader.records():
             if record.key in keys and record.value:

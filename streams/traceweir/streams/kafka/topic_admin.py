@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 from traceweir.streams.kafka import embedded_broker
 from traceweir.streams.kafka.topic_options import FoundTopic, options_at_creation, weaknesses
 from traceweir.streams.settings import Settings, confluent_options
-from traceweir.streams.topics import STAGES, CleanupPolicy, StageName, Topics, application_id, changelog
+from traceweir.streams.topics import STAGES, CleanupPolicy, StageName, application_id, changelog
 
 REQUEST_TIMEOUT_S = 10.0
 """Time limit for each answer of a broker, unless the caller sets one."""
@@ -106,7 +106,7 @@ def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -
     """
     cluster = _Cluster(settings)
     expected = expected_topics(settings, stages)
-    retention_days = Topics.of(settings.topic_prefix).retention_days()
+    retention_days = settings.topics.retention_days()
     where = settings.kafka_bootstrap_servers
     problems = tuple(_problems(cluster, settings, expected).values())
     warnings = [
@@ -173,9 +173,9 @@ def reach(settings: Settings, timeout_s: float | None = None) -> str | None:
 
 
 def expected_topics(settings: Settings, stages: Collection[StageName]) -> dict[str, CleanupPolicy]:
-    """Returns the names of all topics under the prefix and of the application's changelog, with their cleanup policies."""
+    """Returns the names of all topics of these stages and of the application's changelog, with their cleanup policies."""
     own: dict[str, CleanupPolicy] = {changelog(application_id(settings.topic_prefix, stages)): "compact"}
-    return Topics.of(settings.topic_prefix).cleanup_policies() | own
+    return settings.topics.cleanup_policies(stages) | own
 
 
 def _problems(cluster: _Cluster, settings: Settings, expected: Mapping[str, CleanupPolicy]) -> dict[str, str]:
@@ -342,7 +342,7 @@ class _Cluster:
                 raise self._no_answer("the topics", error) from error
             return set(), {}
         settings = self._settings
-        copies, retention_days = settings.replication_factor, Topics.of(settings.topic_prefix).retention_days()
+        copies, retention_days = settings.replication_factor, settings.topics.retention_days()
         new = [
             NewTopic(
                 name,

@@ -14,7 +14,6 @@ from traceweir.schemas.score import Score
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.topics import Topics
 
 GATE = "gate"
 """The metric of the gate's decisions. A decision is FAILED for every trace that must not be shared."""
@@ -87,7 +86,7 @@ class Results:
     """
 
     def __init__(self, settings: Settings, wanted: Wanted) -> None:
-        self.topic = Topics.of(settings.topic_prefix).results
+        self.topic = settings.topics.results
         home = None
         if wanted.session_id is not None:
             home = {partition_of(_key(wanted.session_id), settings.partitions)}

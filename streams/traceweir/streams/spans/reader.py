@@ -31,7 +31,7 @@ class TraceRecords:
     """Whether a span without a parent is there. Its arrival is a good sign that the trace is complete, but no proof."""
 
 
-def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private") -> TraceRecords:
+def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", session_id: str = "") -> TraceRecords:
     """Returns what agents did in one trace.
 
     The result depends on the set of spans only: their order and repetitions change nothing. Ids of events are derived
@@ -40,6 +40,8 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private") -> 
     Args:
         spans: The finished spans of one trace, with their log records as events.
         visibility: The visibility of the reasoning traces.
+        session_id: The session of all events, if an earlier reading of the trace has published them in one session
+            already; empty: the spans tell the session.
     """
     known = unique(spans)
     if not known:
@@ -52,13 +54,13 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private") -> 
     traces: list[dict[str, Any]] = []
     sessions: dict[str, None] = {}
     for index, turn in enumerate(find_turns(roots)):
-        session = session_of(below(turn.roots)) or common or known[0].trace_id
+        session = session_id or session_of(below(turn.roots)) or common or known[0].trace_id
         reading = Reading.of(turn, session, user, is_first=index == 0)
         if reading.is_empty:
             continue
         events += (plain(event) for event in events_of(reading))
         traces.append(plain(reasoning_trace(reading, visibility)))
         sessions.setdefault(session)
-    if events and not common:
+    if events and (session_id == known[0].trace_id or not (session_id or common)):
         events.append(end_of_session(known[0].trace_id, events[-1]["occurred_at"]))
     return TraceRecords(events, traces, tuple(sessions), any(not span.parent_id for span in known))

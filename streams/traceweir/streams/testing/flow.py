@@ -28,7 +28,7 @@ from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.testing.builders import START_S
 from traceweir.streams.testing.held_scoring import HeldScoring
 from traceweir.streams.testing.memory import MemoryTable, Message
-from traceweir.streams.topics import STAGES, StageName, Topics
+from traceweir.streams.topics import STAGES, StageName
 from traceweir.streams.topology import Resources, ScoringResources, Topology
 
 _BATCH_OVERHEAD_BYTES = 100
@@ -113,7 +113,7 @@ class Flow:
         self.settings: Settings = _IsolatedSettings(**({"partitions": 1} | settings))
         self.partitions = self.settings.partitions
         self.plan = plan if plan is not None else read_plan({})
-        self.topics = Topics.of(self.settings.topic_prefix)
+        self.topics = self.settings.topics
         self.now = START_S
         """The flow's time, in seconds since 1970."""
         self.logs: dict[tuple[str, int], list[Message]] = defaultdict(list)

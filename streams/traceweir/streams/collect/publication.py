@@ -1,0 +1,197 @@
+"""Turns the spans of a trace into records for the topics `invocations` and `traces`, or into dead letters."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+import orjson
+
+from traceweir.schemas.dead_letter import DeadLetter, Reason
+from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.open_trace import OpenTrace
+from traceweir.streams.collect.requests import joined
+from traceweir.streams.collect.span_rows import IDENTITY_BYTES, LOG, MAX_SPAN_BYTES, SPAN, Entry, published_key
+from traceweir.streams.otlp.decoding import LogEvent, decode_log, decode_span
+from traceweir.streams.otlp.errors import OtlpError
+from traceweir.streams.otlp.slices import log_slices, span_slices
+from traceweir.streams.spans.reader import read_trace
+from traceweir.streams.spans.span import Span
+from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output, Read
+from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.topics import Topics
+
+_UNKNOWN_OFFSET = -1
+"""The offset of a dead letter whose record was read long ago: a trace does not keep the offsets of its records."""
+_LENGTH = struct.Struct(">H")
+
+
+class Published(NamedTuple):
+    """What earlier publications of a trace have written."""
+
+    session_id: str = ""
+    """The session of all its documents; empty if there is none, or if there are several."""
+    identities: frozenset[bytes] = frozenset()
+    """Hashes of the ids of the documents, and of the spans that became dead letters."""
+
+    def pack(self) -> bytes:
+        """Returns the row."""
+        session = self.session_id.encode()
+        return _LENGTH.pack(len(session)) + session + b"".join(sorted(self.identities))
+
+    @classmethod
+    def unpack(cls, row: bytes | None) -> Published:
+        """Returns what a row says; nothing if there is no row."""
+        if row is None:
+            return cls()
+        (length,) = _LENGTH.unpack_from(row)
+        begin = _LENGTH.size + length
+        identities = (row[at : at + IDENTITY_BYTES] for at in range(begin, len(row), IDENTITY_BYTES))
+        return cls(row[_LENGTH.size : begin].decode(), frozenset(identities))
+
+
+class Document(NamedTuple):
+    """An event or a reasoning trace to publish."""
+
+    is_event: bool
+    session_id: str
+    value: bytes
+
+
+class Unusable(NamedTuple):
+    """A span or a log record that cannot be decoded."""
+
+    kind: bytes
+    data: bytes
+    problem: str
+
+
+@dataclass(slots=True)
+class Publication:
+    """What a trace tells that was not published before."""
+
+    documents: list[Document]
+    unusable: list[Unusable]
+    published: Published
+    """What is published with these documents and before."""
+
+    @classmethod
+    def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules) -> Publication:
+        """Reads the trace from its rows and what it has in memory.
+
+        A document whose id was published before is left out: the assemble stage would ignore an event with a known id,
+        and an invocation has one reasoning trace.
+        """
+        before = Published.unpack(read(published_key(trace.id)))
+        spans, unusable = _decoded(list(trace.entries(read)))
+        found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id)
+        known = set(before.identities)
+
+        def is_new(identity: bytes) -> bool:
+            if identity in known:
+                return False
+            known.add(identity)
+            return True
+
+        documents = [
+            Document(True, event["session_id"], orjson.dumps(event))
+            for event in found.events
+            if is_new(identity_of(b"e" + event["event_id"].encode()))
+        ]
+        documents += [
+            Document(False, document["metadata"]["session_id"], orjson.dumps(document))
+            for document in found.traces
+            if is_new(identity_of(b"t" + document["id"].encode()))
+        ]
+        unusable = [each for each in unusable if is_new(identity_of(each.data))]
+        session = before.session_id
+        if not session and not before.identities and len(found.session_ids) == 1:
+            (session,) = found.session_ids
+        return cls(documents, unusable, Published(session, frozenset(known)))
+
+    def outputs(self, topics: Topics, partition: int, partitions: int, timestamp: int) -> Iterator[Output]:
+        """Yields the documents at the homes of their sessions, and the dead letters."""
+        for is_event, session_id, value in self.documents:
+            topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
+            home = partition_of(key, partitions)
+            if len(key) + len(value) > MAX_OUTPUT_BYTES:
+                why = RecordRejected(
+                    "too_large",
+                    f"{'an event' if is_event else 'the reasoning trace'} of {len(value)} bytes was read from spans; "
+                    f"a record can have at most {MAX_OUTPUT_BYTES} bytes with its key",
+                )
+                about = _letter(why, topic, home, key, value)
+                yield Output(topics.dead_letters, partition, key, about.wire_value(), about.wire_headers())
+            else:
+                yield Output(topic, home, key, value, (), timestamp)
+        for kind, data, problem in self.unusable:
+            yield from _request_letters(topics, partition, kind, [data], RecordRejected("invalid", problem))
+
+
+def identity_of(data: bytes) -> bytes:
+    """Returns the hash by which a span or a document is recognised within its trace."""
+    return blake2b(data, digest_size=IDENTITY_BYTES).digest()
+
+
+def dead_letters(trace: OpenTrace, read: Read, topics: Topics, partition: int, why: RecordRejected) -> list[Output]:
+    """Returns dead letters with all spans and log records of a trace, as whole requests that can be replayed.
+
+    Rows that are missing or damaged are left out from there on: they can be the reason why the trace cannot be read.
+    """
+    entries: list[Entry] = []
+    with suppress(RuntimeError, struct.error):
+        for entry in trace.entries(read):
+            entries.append(entry)  # noqa: PERF402  # a comprehension would lose the entries before the damage
+    letters: list[Output] = []
+    for kind in (SPAN, LOG):
+        found = [entry.data for entry in entries if entry.kind == kind]
+        letters += _request_letters(topics, partition, kind, found, why)
+    return letters
+
+
+def _decoded(entries: list[Entry]) -> tuple[list[Span], list[Unusable]]:
+    """Returns the spans with their log records in an order that does not depend on the arrival, and what is damaged."""
+    spans: list[Span] = []
+    logs: list[tuple[int, bytes, LogEvent]] = []
+    unusable: list[Unusable] = []
+    if data := b"".join(entry.data for entry in entries if entry.kind != LOG):
+        for span_slice in span_slices(data).slices:
+            try:
+                spans.append(decode_span(span_slice))
+            except OtlpError as error:
+                unusable.append(Unusable(SPAN, span_slice.data, str(error)))
+    if data := b"".join(entry.data for entry in entries if entry.kind == LOG):
+        for log_slice in log_slices(data).slices:
+            try:
+                log = decode_log(log_slice)
+                logs.append((log.event.time_ns, log_slice.data, log))
+            except OtlpError as error:
+                unusable.append(Unusable(LOG, log_slice.data, str(error)))
+    by_id: dict[str, list[Span]] = {}
+    for span in spans:
+        by_id.setdefault(span.span_id, []).append(span)
+    for _, _, log in sorted(logs, key=lambda each: each[:2]):
+        for span in by_id.get(log.span_id, ()):  # every version of the span, because any of them can be used
+            span.events.append(log.event)
+    return spans, unusable
+
+
+def _request_letters(
+    topics: Topics, partition: int, kind: bytes, parts: list[bytes], why: RecordRejected
+) -> Iterator[Output]:
+    topic = topics.otlp_logs if kind == LOG else topics.otlp_spans
+    for value in joined(parts, MAX_SPAN_BYTES):
+        # The value is whole also above 64 kB, because a replay cannot find the record on its topic without an offset.
+        yield Output(
+            topics.dead_letters, partition, None, value, _letter(why, topic, partition, None, None).wire_headers()
+        )
+
+
+def _letter(why: RecordRejected, topic: str, partition: int, key: bytes | None, value: bytes | None) -> DeadLetter:
+    reason: Reason = why.reason
+    return DeadLetter(reason, why.detail, "collect", topic, partition, _UNKNOWN_OFFSET, key, value)

@@ -1,0 +1,318 @@
+"""Defines the collect stage, which joins the spans of a trace and publishes what the agent did as events and traces."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
+from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.open_trace import OpenTrace
+from traceweir.streams.collect.publication import Publication, dead_letters, identity_of
+from traceweir.streams.collect.requests import Part, joined, listed, read_request
+from traceweir.streams.collect.span_rows import (
+    HEADER_KEY,
+    LOG,
+    MAX_SPAN_BYTES,
+    SPAN,
+    SPANS_KEY,
+    Entry,
+    TraceHeader,
+    published_key,
+    split_spans_key,
+    unpack_row,
+)
+from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
+from traceweir.streams.stages.counters import Counters
+from traceweir.streams.stages.errors import RecordRejected, SessionFailed
+from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.watermark import Watermark
+from traceweir.streams.topics import Topics
+
+_TRACES_PER_CUT = 500
+_OUTPUTS_PER_CUT = 20_000
+_BYTES_PER_CUT = 16_000_000
+"""Limits of what one checkpoint publishes, so that a backlog does not become one transaction."""
+
+
+class CollectStage:
+    """Joins the spans of the traces of one home partition."""
+
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        topics: Topics,
+        read: Read,
+        changed: Callable[[], None],
+        rules: CollectingRules,
+    ) -> None:
+        self._partition, self._partitions, self._topics = partition, partitions, topics
+        self._read, self._changed, self._rules = read, changed, rules
+        self._traces: dict[bytes, OpenTrace] = {}
+        self._remembered: dict[bytes, OpenTrace] = {}  # in the order in which they are forgotten
+        self._due: list[tuple[int, bytes]] = []
+        self._ready: dict[bytes, OpenTrace] = {}
+        self._dirty: dict[bytes, OpenTrace] = {}
+        self._watermark = Watermark()
+        self._next: dict[str, int] = {}
+        self._rows: Rows = []
+        self._outputs: list[Output] = []
+        self.counters = Counters()
+
+    @property
+    def open_traces(self) -> int:
+        """Number of traces that wait for their publication."""
+        return len(self._traces) - len(self._remembered)
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Restores the traces and the watermark from the last finished checkpoint."""
+        self.counters.load(rows)
+        self._watermark.load(rows)
+        for key in sorted(rows):
+            kind, name = key[:1], key[1:]
+            if kind == HEADER_KEY:
+                self._loaded(name).restore(TraceHeader.unpack(rows[key]))
+            elif kind == SPANS_KEY:
+                trace_id, _ = split_spans_key(key)
+                self._loaded(trace_id).identities += b"".join(entry.identity for entry in unpack_row(rows[key]))
+        for trace in sorted(self._traces.values(), key=lambda each: each.due):
+            if trace.is_open:
+                self._plan(trace, trace.due)
+            else:
+                self._remembered[trace.id] = trace
+
+    def apply(self, topic: str, records: Sequence[Record]) -> None:
+        """Adds spans and log records to their traces, and forwards those of other partitions to their home.
+
+        A request that is no OTLP becomes a dead letter. Of a request with a few unusable spans, the others are used, and
+        the request becomes a dead letter too.
+        """
+        self._next[topic] = records[-1].offset + 1
+        now = self._watermark.now
+        latest, high = now + self._rules.max_future_ms, self._watermark.high.get(topic, 0)
+        for record in records:
+            timestamp = record.timestamp
+            try:
+                if timestamp > latest:
+                    self._refuse_future(timestamp)
+                if high < timestamp <= now:
+                    high = timestamp
+                self._collect(topic, record)
+                self._watermark.note_lateness(timestamp)
+            except RecordRejected as why:
+                self._reject(topic, record, why)
+        self._watermark.high[topic] = high
+        self.counters["consumed"] += len(records)
+
+    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input topic into a dead letter. Only its timestamp counts, as that of every dead letter."""
+        self._next[topic] = record.offset + 1
+        high = self._watermark.high.setdefault(topic, 0)
+        if high < record.timestamp <= self._watermark.now + self._rules.max_future_ms:
+            self._watermark.high[topic] = record.timestamp
+        self.counters["consumed"] += 1
+        self._reject(topic, record, why)
+
+    def set_aside(self, session: bytes, why: RecordRejected) -> None:
+        """Turns the spans of a trace into dead letters, because the stage cannot publish the trace."""
+        trace = self._traces.get(session)
+        if trace is None or not trace.is_open:
+            return
+        letters = dead_letters(trace, self._read, self._topics, self._partition, why)
+        self._outputs += letters
+        self.counters[f"dead_lettered.{why.reason}"] += len(letters)
+        self._forget(trace)
+
+    def tick(self, now: float, behind: Mapping[str, float]) -> None:
+        """Moves the watermark, plans the publication of due traces, and forgets traces that no late span can change."""
+        self._watermark.advance(now, behind)
+        while (trace := self._take_due(self._watermark.at)) is not None:
+            self._ready[trace.id] = trace
+        while self._remembered:
+            first = next(iter(self._remembered.values()))
+            if first.due >= self._watermark.at:
+                break
+            self._forget(first)
+
+    def full(self) -> bool:
+        """Returns whether too many traces wait for a checkpoint that publishes them."""
+        return len(self._ready) > _TRACES_PER_CUT
+
+    def cut(self) -> Cut:
+        """Returns new spans, published traces, forwarded spans and dead letters since the last cut."""
+        outputs, published, size = self._outputs, 0, 0
+        while self._ready and published < _TRACES_PER_CUT and len(outputs) < _OUTPUTS_PER_CUT and size < _BYTES_PER_CUT:
+            trace = next(iter(self._ready.values()))
+            outputs += self._publish(trace)
+            published += 1
+            size += trace.size
+        # Deletions come first: a forgotten trace can have begun again under the same keys.
+        rows = self._rows
+        for trace in self._dirty.values():
+            rows += trace.changed_rows()
+        rows += self.counters.rows()
+        if self._next:
+            rows += self._watermark.rows()
+        cut = Cut(rows, outputs, self._next)
+        self._rows, self._outputs, self._next, self._dirty = [], [], {}, {}
+        if self._ready:
+            self._changed()
+        return cut
+
+    def drop(self) -> None:
+        """Does nothing, because this stage has no running work."""
+
+    def _collect(self, topic: str, record: Record) -> None:
+        is_log = self._is_log(topic, record)
+        kind, found = LOG if is_log else SPAN, read_request(record.value, logs=is_log)
+        if found.other_logs:
+            self.counters["other_logs"] += found.other_logs
+        at_home = topic == self._topics.spans
+        away: dict[int, list[bytes]] = defaultdict(list)
+        over_limit: dict[bytes, int] = defaultdict(int)
+        for part in found.parts:
+            home = self._partition if at_home else partition_of(part.trace_id, self._partitions)
+            if home != self._partition:
+                away[home].append(part.data)
+            elif not self._add(part, kind, record.timestamp):
+                over_limit[part.trace_id] += 1
+        for home, parts in away.items():
+            self._forward(topic, record, home, parts)
+        if found.problems or over_limit:
+            limits = f"{self._rules.max_spans} spans and {self._rules.max_bytes} bytes"
+            problems = [
+                f"trace {trace_id.hex()}: {count} spans or log records are left out; a trace can have at most {limits}"
+                for trace_id, count in over_limit.items()
+            ]
+            raise RecordRejected("invalid" if found.problems else "too_large", listed([*found.problems, *problems]))
+
+    def _add(self, part: Part, kind: bytes, timestamp: int) -> bool:
+        """Adds a span or a log record to its trace; returns False if the trace has reached a limit."""
+        identity = identity_of(part.data)
+        trace = self._traces.get(part.trace_id)
+        if trace is not None and trace.knows(identity):
+            self.counters["duplicate"] += 1
+            return True
+        # Older timestamps come from a backlog or a slow clock; then the trace waits from now on for its other spans.
+        moment = max(timestamp, self._watermark.at)
+        if trace is None:
+            self._make_room()
+            trace = self._traces[part.trace_id] = OpenTrace(part.trace_id)
+            self.counters["traces"] += 1
+        is_over_limit = trace.count >= self._rules.max_spans or trace.size + len(part.data) > self._rules.max_bytes
+        if is_over_limit:
+            trace.dropped += 1
+            self.counters["over_trace_limit"] += 1
+        else:
+            trace.add(Entry(kind, identity, part.data))
+            self.counters["logs" if kind == LOG else "spans"] += 1
+            if not trace.is_open:
+                self._make_room()
+                trace.is_open = True
+                del self._remembered[trace.id]
+                self.counters["reopened"] += 1
+        self._dirty[trace.id] = trace
+        if trace.is_open:
+            trace.last_record = max(trace.last_record, moment)
+            if part.is_root and not trace.root_at:
+                trace.root_at = moment
+            trace.due = self._rules.due(trace.last_record, trace.root_at, trace.publications)
+            if trace.id not in self._ready and (not trace.planned or trace.due < trace.planned):
+                self._plan(trace, trace.due)
+        return not is_over_limit
+
+    def _plan(self, trace: OpenTrace, moment: int) -> None:
+        """Schedules the next check of an open trace, and replaces an earlier one."""
+        trace.planned = moment
+        heapq.heappush(self._due, (moment, trace.id))
+
+    def _take_due(self, before: float) -> OpenTrace | None:
+        """Returns the open trace that is due first, if it is due before a moment, and removes its check."""
+        while self._due and self._due[0][0] < before:
+            planned, name = heapq.heappop(self._due)
+            trace = self._traces.get(name)
+            if trace is None or trace.planned != planned:
+                continue
+            if trace.due <= planned:
+                trace.planned = 0
+                return trace
+            self._plan(trace, trace.due)
+        return None
+
+    def _make_room(self) -> None:
+        """Publishes the trace that is due first early, if the partition has as many open traces as it can have."""
+        if self.open_traces - len(self._ready) >= self._rules.max_traces:
+            trace = self._take_due(math.inf)
+            if trace is not None:
+                self.counters["trace_limit"] += 1
+                self._ready[trace.id] = trace
+
+    def _publish(self, trace: OpenTrace) -> list[Output]:
+        """Publishes what has become known of a trace since its last publication."""
+        watermark, rules = self._watermark, self._rules
+        # After a backlog the trace is due long ago. The assemble stage, which follows the clock by then, would reject
+        # events with such a timestamp as late.
+        timestamp = min(max(trace.due, watermark.now - rules.guard_ms // 2), watermark.now)
+        try:
+            found = Publication.of(trace, self._read, rules)
+            outputs = list(found.outputs(self._topics, self._partition, self._partitions, timestamp))
+        except Exception as error:  # whatever the spans cause must not stop the other traces
+            raise SessionFailed(trace.id, error) from error
+        for output in outputs:
+            self.counters[self._outcome(output)] += 1
+        self.counters["published"] += 1
+        del self._ready[trace.id]
+        trace.publications += 1
+        trace.is_open, trace.planned = False, 0
+        trace.due = watermark.at + rules.late_ms
+        self._rows.append((published_key(trace.id), found.published.pack()))
+        self._dirty[trace.id] = self._remembered[trace.id] = trace
+        if len(self._remembered) > rules.max_traces:
+            self.counters["forgotten_early"] += 1
+            self._forget(next(iter(self._remembered.values())))
+        return outputs
+
+    def _outcome(self, output: Output) -> str:
+        if output.topic == self._topics.dead_letters:
+            return f"dead_lettered.{last_header(output.headers, PREFIX + 'reason')}"
+        return "events" if output.topic == self._topics.invocations else "reasoning_traces"
+
+    def _forget(self, trace: OpenTrace) -> None:
+        self._rows += trace.deleted_rows()
+        self._dirty.pop(trace.id, None)
+        self._ready.pop(trace.id, None)
+        self._remembered.pop(trace.id, None)
+        del self._traces[trace.id]
+
+    def _forward(self, topic: str, record: Record, home: int, parts: Sequence[bytes]) -> None:
+        headers = [(ORIGIN, topic.encode())]
+        self.counters["forwarded"] += len(parts)
+        for value in joined(parts, MAX_SPAN_BYTES):
+            self._outputs.append(Output(self._topics.spans, home, None, value, headers, record.timestamp))
+
+    def _is_log(self, topic: str, record: Record) -> bool:
+        """Returns whether a record holds log records. A forwarded record carries its topic in the worker's own, last header."""
+        if topic != self._topics.spans:
+            return topic == self._topics.otlp_logs
+        return last_header(record.headers, ORIGIN) == self._topics.otlp_logs
+
+    def _refuse_future(self, timestamp: int) -> NoReturn:
+        raise RecordRejected(
+            "future_timestamp",
+            f"the record's timestamp {timestamp} is more than {self._rules.max_future_ms} ms ahead of now",
+        )
+
+    def _loaded(self, trace_id: bytes) -> OpenTrace:
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = OpenTrace(trace_id)
+        return trace
+
+    def _reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+        self.counters[f"dead_lettered.{why.reason}"] += 1
+        letters, number = self._topics.dead_letters, self._partition
+        self._outputs.append(dead_letter(letters, topic, number, record, "collect", why.reason, why.detail))
