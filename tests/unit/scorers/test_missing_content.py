@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from traceweir.schemas.invocation import Content, FunctionCall, IntermediateData
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.turns import turns_of
 from traceweir.scorers.base import MissingInput, Scorer, Subject
+from traceweir.scorers.judged.evidence import answer_of, question_of, tool_steps_of
 from traceweir.scorers.metrics.completeness import Completeness
 from traceweir.scorers.metrics.response_match import ResponseMatch
 from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
@@ -43,6 +45,20 @@ def test_an_answer_that_was_not_recorded_is_not_an_empty_answer(scorer: Scorer) 
     cut = Subject(invocation=Invocation(user_content=question, unread=[NO_ANSWER]), reference=REFERENCE)
     with pytest.raises(MissingInput, match="set CONTENT=true"):
         scorer.score(cut)
+
+
+NO_QUESTION = "the question is not in the spans: set CONTENT=true"
+
+
+@pytest.mark.parametrize(
+    ("read", "sentence"), [(answer_of, NO_ANSWER), (question_of, NO_QUESTION), (tool_steps_of, NO_ARGS)]
+)
+def test_a_judge_is_not_asked_about_content_that_was_not_recorded(
+    read: Callable[[Invocation], str], sentence: str
+) -> None:
+    with pytest.raises(MissingInput, match="set CONTENT=true"):
+        read(Invocation(intermediate_data=CALL, unread=[sentence]))
+    assert read(Invocation(intermediate_data=CALL)) is not None
 
 
 def test_missing_parts_of_events_become_unread_parts_of_the_invocation() -> None:

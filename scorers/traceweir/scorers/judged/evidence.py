@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Invocation, InvocationEvents
+from traceweir.scorers.base import require_arguments, require_read
 
 NO_STEPS = "No intermediate steps were taken."
 NO_TOOLS = "Agent has no tools."
@@ -64,12 +65,24 @@ def steps_of(invocation: Invocation) -> list[EvidenceStep]:
 
 
 def question_of(invocation: Invocation) -> str:
-    """Returns the text of the user's message; empty if there is none."""
+    """Returns the text of the user's message; empty if there is none.
+
+    Raises:
+        MissingInput: The source of the invocation did not contain the message.
+    """
+    if invocation.user_content is None:
+        require_read(invocation, "question")
     return invocation.user_content.text if invocation.user_content else ""
 
 
 def answer_of(invocation: Invocation, with_intermediate: bool = False) -> str:
-    """Returns the text of the final response; `with_intermediate` puts the intermediate responses before it."""
+    """Returns the text of the final response; `with_intermediate` puts the intermediate responses before it.
+
+    Raises:
+        MissingInput: The source of the invocation did not contain the response.
+    """
+    if invocation.final_response is None:
+        require_read(invocation, "answer")
     final = invocation.final_response.text if invocation.final_response else ""
     before = ["\n".join(step.texts) for step in steps_of(invocation)] if with_intermediate else []
     return "\n".join(text for text in [*before, final] if text)
@@ -95,7 +108,11 @@ def tool_steps_of(invocation: Invocation) -> str:
 
     A response belongs to the call with the same id. A response without an id belongs to the first call of the same
     name that has no id and no response yet.
+
+    Raises:
+        MissingInput: The source of the invocation did not contain the arguments of a call.
     """
+    require_arguments(invocation)
     steps = steps_of(invocation)
     calls = [call for step in steps for call in step.calls]
     if not calls:

@@ -43,7 +43,7 @@ def _check_format(name: str) -> str:
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="JSON Lines or a JSON array; evaluation rows also as `.csv` or `.parquet`; one file or, with `--format "
         "otlp`, several; `-` reads standard input.",
         show_default=False,

@@ -218,7 +218,7 @@ def sessions(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE]...",
+            metavar="FILE",
             help="Files as for `score`; several files are one input. `-` reads standard input.",
             show_default=False,
         ),

@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,10 @@ def _model_folder(model: str) -> Path:
     folder = Path(model)
     if os.path.isfile(folder / "config.cfg"):  # False for a path that is too long, unlike the method of a Path
         return folder
-    package = importlib.util.find_spec(model) if model.isidentifier() else None
+    package = None
+    if model.isidentifier():
+        with suppress(ValueError):  # raised for modules such as `__main__`
+            package = importlib.util.find_spec(model)
     for place in (package and package.submodule_search_locations) or ():
         for config in sorted(Path(place).glob("*/config.cfg")):
             return config.parent

@@ -35,6 +35,8 @@ class FetchTimes:
         answer = await self._send(node_id, request, **options)
         # aiokafka processes the answer next, before any other task runs.
         if isinstance(request, FetchRequest):
-            for topic, partitions in request.topics:
-                self._sent_at.update((TopicPartition(topic, partition), sent_at) for partition, *_ in partitions)
+            for topic, partitions in answer.topics:
+                for partition, error_code, *_ in partitions:
+                    if not error_code:  # after an error aiokafka keeps the earlier end
+                        self._sent_at[TopicPartition(topic, partition)] = sent_at
         return answer

@@ -71,6 +71,8 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
     # Created topics are correct, even if the next broker does not know them yet.
     known = {name: policy for name, policy in expected.items() if name not in made and name not in refusals}
     wrong = _problems(cluster, settings, known)
+    if (unchecked := cluster.unchecked()) is not None:
+        log.warning("%s", unchecked)
     bad = refusals | wrong
     return Creation(
         created=tuple(name for name in expected if name in missing and name not in bad),

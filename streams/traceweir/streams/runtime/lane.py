@@ -245,7 +245,7 @@ class Lane:
         limit = self.suspects.limit(inbox.waiting)
         if self.dead or (limit is not None and inbox.pending):
             return 0
-        topic, records = inbox.next_run(inbox.max_records if limit is None else limit)
+        topic, records = inbox.next_run(inbox.max_records if limit is None else min(limit, inbox.max_records))
         poison, records = self._without_poison(inbox, topic, records)
         if not records:
             return 0

@@ -86,12 +86,21 @@ def test_in_a_trace_names_are_redacted_in_texts_and_not_in_labels_ids_and_consta
 
 
 def test_the_texts_of_one_trace_share_the_limit_of_characters() -> None:
-    search = limited(KnownNames(max_chars=10))
-    assert len(search("Seoul")) == 1
-    assert len(search("Seoul")) == 1
+    text = "Seoul".ljust(500)
+    search = limited(KnownNames(max_chars=1_000))
+    assert len(search(text)) == 1
+    assert len(search(text)) == 1
     with pytest.raises(NotSearchedError, match="too_long_for_presidio"):
         search("x")
-    assert len(limited(KnownNames(max_chars=10))("Seoul")) == 1
+    assert len(limited(KnownNames(max_chars=1_000))(text)) == 1
+
+
+def test_a_short_text_counts_as_a_hundred_characters() -> None:
+    search = limited(KnownNames(max_chars=1_000))
+    for _ in range(10):
+        search("x")
+    with pytest.raises(NotSearchedError, match="too_long_for_presidio"):
+        search("x")
 
 
 def test_a_trace_above_the_limit_of_characters_is_not_published() -> None:

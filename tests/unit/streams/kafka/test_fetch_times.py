@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,12 +20,15 @@ class SlowClient:
     def __init__(self) -> None:
         self.now = 1_000.0
         self.is_down = False
+        self.error_code = 0
 
-    async def send(self, node_id: int, request: Any, **options: Any) -> str:
+    async def send(self, node_id: int, request: Any, **options: Any) -> Any:
         self.now += 45.0
         if self.is_down:
             raise KafkaConnectionError
-        return f"the answer of node {node_id}"
+        asked = getattr(request, "topics", None) or []
+        topics = [(topic, [(each[0], self.error_code, 7, 7) for each in parts]) for topic, parts in asked]
+        return SimpleNamespace(node=node_id, topics=topics)
 
 
 def fetch(topic: str, *partitions: int) -> FetchRequest:
@@ -40,7 +44,7 @@ def fetch(topic: str, *partitions: int) -> FetchRequest:
 async def test_a_slow_answer_has_the_time_of_its_request() -> None:
     client = SlowClient()
     times = FetchTimes(client, lambda: client.now)
-    assert await client.send(3, fetch("t", 0, 2)) == "the answer of node 3"
+    assert (await client.send(3, fetch("t", 0, 2))).node == 3
     assert [times.sent_at(TopicPartition("t", number)) for number in range(3)] == [1_000.0, 0.0, 1_000.0]
     await client.send(3, fetch("t", 2))
     assert [times.sent_at(TopicPartition("t", number)) for number in range(3)] == [1_000.0, 0.0, 1_045.0]
@@ -50,6 +54,8 @@ async def test_only_answered_fetches_count() -> None:
     client = SlowClient()
     times = FetchTimes(client, lambda: client.now)
     await client.send(3, MetadataRequest([]))
+    client.error_code = 6  # NOT_LEADER_FOR_PARTITION
+    await client.send(3, fetch("t", 0))
     client.is_down = True
     with pytest.raises(KafkaConnectionError):
         await client.send(3, fetch("t", 0))
