@@ -53,7 +53,7 @@ def test_every_problem_of_the_environment_is_reported_at_once(
 def test_an_unknown_stage_is_rejected(command: str, run: Run) -> None:
     ended = run(*command.split(), "--stages", "assemble,judge")
     assert ended.code == 2
-    assert "'judge' is not a stage; choose from assemble, score, gate" in ended.err
+    assert "'judge' is not a stage; choose from collect, assemble, score, gate" in ended.err
 
 
 @pytest.mark.parametrize("arguments", [["score", "nowhere.jsonl"], ["score", "-", "--config", "nowhere.json"]])
