@@ -119,7 +119,7 @@ async def test_secrets_and_identifiers_are_redacted_on_the_network_topic() -> No
 
 
 async def test_names_are_redacted_and_a_trace_that_cannot_be_searched_is_rejected_alone() -> None:
-    flow = gate_only({"presidio": {"model": "en_core_web_sm"}}, entities=KnownNames(max_chars=500))
+    flow = gate_only({"presidio": {"model": "en_core_web_sm"}}, entities=KnownNames(max_chars=950))
     for number, objective in enumerate(("Book Kim Minsu a seat", "Kim Minsu " * 100, "To Seoul")):
         flow.send(TOPICS.candidates, candidate(number, task={"objective": objective}))
     await flow.settle()
