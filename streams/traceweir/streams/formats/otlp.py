@@ -65,11 +65,13 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
     traces = _Traces()
     number = 0
     for stream in streams:
-        for request in _requests(stream):
+        for place, request in enumerate(_requests(stream), start=1):
             number += 1
-            if problems := traces.add(request):
+            if isinstance(request, InputError):
+                yield DocumentRecords(Document(number, b""), [], request)
+            elif problems := traces.add(request):
                 yield DocumentRecords(
-                    Document(number, b""), [], InputError(f"{name_of(stream)}: request {number}: {_listed(problems)}")
+                    Document(number, b""), [], InputError(f"{name_of(stream)}: request {place}: {_listed(problems)}")
                 )
     traces.join_logs()
     agents = 0
@@ -91,13 +93,23 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
         )
 
 
-def _requests(stream: BinaryIO) -> Iterator[bytes]:
+def _requests(stream: BinaryIO) -> Iterator[bytes | InputError]:
+    """Yields the requests of a file, and the error at which a file ends that begins with requests.
+
+    The end of a file is cut when the program that writes it was killed.
+    """
     from traceweir.streams.otlp.errors import OtlpError
     from traceweir.streams.otlp.files import requests_of
 
+    begun = False
     try:
-        yield from requests_of(stream)
+        for request in requests_of(stream):
+            yield request
+            begun = True
     except OtlpError as error:
+        if begun:
+            yield InputError(f"{name_of(stream)}: {error}; the rest of the file is not read")
+            return
         raise InputError(
             f"{name_of(stream)}: {error}. Name a file of OTLP requests, as JSON Lines or in protobuf."
         ) from None

@@ -86,6 +86,20 @@ def test_an_unusable_request_is_named_and_the_others_are_read() -> None:
     assert values(found) == values(read(EXAMPLE.read_bytes()))
 
 
+def test_the_requests_before_the_cut_end_of_a_file_are_read() -> None:
+    found = read((EXAMPLE.parent / "spans.bin").read_bytes()[:-10])
+    (problem,) = [str(each.problem) for each in found if each.problem]
+    assert problem.startswith("the input: request 3: has ")
+    assert problem.endswith(" bytes; the file is cut; the rest of the file is not read")
+    assert values(found) == values(read(b"\n".join(REQUESTS[:2])))
+
+
+def test_a_problem_has_the_number_of_the_request_in_its_own_file() -> None:
+    found = read(EXAMPLE.read_bytes(), b"\n".join([REQUESTS[0], b"{"]))
+    (problem,) = [str(each.problem) for each in found if each.problem]
+    assert problem.startswith("the input: request 2: ")
+
+
 def test_spans_without_an_agent_are_said_to_be_none() -> None:
     request = orjson.loads(REQUESTS[0])
     for span in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:
