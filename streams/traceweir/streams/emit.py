@@ -13,18 +13,15 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords
 from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.produced_topics import DEFAULT_LIMIT, batch_limits, topic_problem
 from traceweir.streams.kafka.topic_admin import reach
-from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
+from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
-DEFAULT_LIMIT = 1_048_588
-"""Kafka's default for the largest batch that a broker accepts, in bytes."""
 ANSWER_TIMEOUT_S = 30.0
 _BATCH = 65_536
 _IN_FLIGHT = 2_000
@@ -69,7 +66,8 @@ async def emit(
     """
     embedded = is_embedded(await asyncio.to_thread(reach, settings))
     topics = settings.topics
-    limits = {} if embedded else await asyncio.to_thread(_limits, settings, topics)
+    names = (topics.traces, topics.invocations)
+    limits = {} if embedded else await asyncio.to_thread(batch_limits, settings, names)
     producer = AIOKafkaProducer(
         **_options(settings),
         enable_idempotence=True,
@@ -81,7 +79,12 @@ async def emit(
     sending = _Sending(producer, settings.partitions, topics, limits)
     try:
         await producer.start()
-        await _check_topics(producer, settings, topics, embedded)
+        if (
+            problem := await topic_problem(
+                producer, settings, names, embedded=embedded, create="traceweir topics create"
+            )
+        ) is not None:
+            raise EmitError(problem)
         iterator = iter(records)
         while (found := await asyncio.to_thread(next, iterator, None)) is not None:
             await sending.document(found)
@@ -158,30 +161,3 @@ class _Sending:
 
 def _options(settings: Settings) -> dict[str, Any]:
     return dict(aiokafka_options(settings))
-
-
-def _limits(settings: Settings, topics: Topics) -> dict[str, int]:
-    """Returns the largest batch in bytes per topic. A topic is absent if the broker does not report its limit."""
-    client = AdminClient(confluent_options(settings) | {"log_level": 0})
-    names = (topics.traces, topics.invocations)
-    answers = client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names], request_timeout=10)
-    limits = {}
-    for resource, answer in answers.items():
-        with suppress(KafkaException):  # the topic is missing or we have no right to see it: Kafka's default applies
-            limits[resource.name] = int(answer.result()["max.message.bytes"].value)
-    return limits
-
-
-async def _check_topics(producer: AIOKafkaProducer, settings: Settings, topics: Topics, embedded: bool) -> None:
-    known = await producer.client.fetch_all_metadata()
-    for name in (topics.traces, topics.invocations):
-        # An embedded broker creates a topic when a client asks for its metadata by name. Apache Kafka can do so too, but with its
-        # own default number of partitions, so only the embedded broker is asked by name.
-        found = await producer.partitions_for(name) if embedded else known.partitions_for_topic(name)
-        if not found:
-            raise EmitError(f"topic {name!r} does not exist: run `traceweir topics create`")
-        if len(found) != settings.partitions:
-            raise EmitError(
-                f"topic {name!r} has {len(found)} partitions, expected {settings.partitions}: run `traceweir topics check`, "
-                f"or set TRACEWEIR_PARTITIONS={len(found)}"
-            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,6 +46,7 @@ TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-
 PemFile = Annotated[FilePath, BeforeValidator(_usable_as_path)]
 
 ENV_PREFIX = "TRACEWEIR_"
+_TOKEN = re.compile(r"[!-~]{16,}")
 
 
 class Settings(BaseSettings):
@@ -173,6 +175,31 @@ class Settings(BaseSettings):
     Kafka exporter writes to. The prefix is not added."""
     otlp_logs_topic: TopicName = DEFAULT_OTLP_LOGS
     """Topic with OTLP log requests, which the stage `collect` reads. The prefix is not added."""
+    otlp_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Address on which `traceweir otlp` receives OTLP. Any other address than one of this machine alone requires
+    `TRACEWEIR_OTLP_TOKEN`. Use `0.0.0.0` in a container."""
+    otlp_http_port: Annotated[int, Field(ge=0, le=65_535)] = 4318
+    """Port of OTLP/HTTP. 0: any free port, which `traceweir otlp` prints."""
+    otlp_grpc: Literal["auto", "on", "off"] = "auto"
+    """Whether `traceweir otlp` serves OTLP/gRPC: `auto` if grpcio is installed (the extra `[grpc]`), `on` or `off`."""
+    otlp_grpc_port: Annotated[int, Field(ge=0, le=65_535)] = 4317
+    """Port of OTLP/gRPC. 0: any free port, which `traceweir otlp` prints with `--json`."""
+    otlp_token: SecretStr | None = None
+    """Secret that clients of `traceweir otlp` send as `Authorization: Bearer`: 16 characters or more, in ASCII and
+    without spaces. Unset: no client needs one. Never printed."""
+    otlp_max_request_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 20_000_000
+    """Bytes of a request to `traceweir otlp`, as it arrives and decompressed. A larger one is refused. Requests that are
+    larger than a Kafka record are split."""
+    otlp_max_in_flight_bytes: Annotated[int, Field(ge=1_000)] = 100_000_000
+    """Bytes of all requests that `traceweir otlp` reads or that Kafka has not acknowledged yet, at least those of one
+    request. Further requests are refused with 429, and their clients send them again."""
+    otlp_concurrency: Count = 200
+    """Requests that `traceweir otlp` works on at the same time, 1 or more. Further ones are refused with 429."""
+    otlp_read_timeout_s: Seconds = 10.0
+    """Seconds in which a client of `traceweir otlp` must have sent a request."""
+    otlp_write_timeout_s: Annotated[float, Field(gt=0, le=300)] = 5.0
+    """Seconds in which Kafka must have acknowledged a request, up to 300. Then `traceweir otlp` answers 503, and the client
+    sends the request again. OpenTelemetry's SDKs wait 10 s for an answer."""
     otlp_visibility: Visibility = "private"
     """Visibility of the traces that are made from spans: `private`, `org` or `network`. Only with `network` can the
     gate publish them."""
@@ -235,6 +262,16 @@ class Settings(BaseSettings):
             )
         return value
 
+    @field_validator("otlp_token")
+    @classmethod
+    def _is_safe_in_a_header(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and not _TOKEN.fullmatch(token.get_secret_value()):
+            raise ValueError(
+                "the value (not shown) must be 16 characters or more, in ASCII and without spaces; for example the output "
+                "of `openssl rand -hex 32`"
+            )
+        return token
+
     @field_validator("kafka_bootstrap_servers")
     @classmethod
     def _name_hosts_and_ports(cls, servers: str) -> str:
@@ -287,6 +324,11 @@ class Settings(BaseSettings):
             problems.append(
                 f"{_env('grace_s')}={self.grace_s:g} is more than {_env('guard_s')}={self.guard_s:g}: a session can be reopened "
                 "only while the worker remembers it"
+            )
+        if self.otlp_max_request_bytes > self.otlp_max_in_flight_bytes:
+            problems.append(
+                f"{_env('otlp_max_request_bytes')}={self.otlp_max_request_bytes} is more than "
+                f"{_env('otlp_max_in_flight_bytes')}={self.otlp_max_in_flight_bytes}: the largest request would never fit"
             )
         if problems:
             raise ValueError("\n".join(problems))

@@ -19,6 +19,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.scorers.evaluation.plan import ConfigError
     from traceweir.streams.dead_letters.reader import DeadLettersError
     from traceweir.streams.emit import EmitError
+    from traceweir.streams.endpoint.errors import EndpointError
     from traceweir.streams.errors import WorkerError
     from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError
     from traceweir.streams.formats.documents import InputError
@@ -37,6 +38,7 @@ def exit_code(error: Exception) -> int | None:
         DeadLettersError,
         EmbedderUnavailableError,
         EmitError,
+        EndpointError,
         JudgeUnavailableError,
         KafkaUnreachableError,
         NotReadyError,

@@ -154,6 +154,21 @@ def worker(stages: Stages = DEFAULT_STAGES, config: Config = None) -> None:
     raise typer.Exit(run_worker(settings, plan, chosen, config=config))
 
 
+@app.command()
+def otlp(as_json: AsJson = False) -> None:
+    """Receive OpenTelemetry spans and log records over OTLP, and write them to Kafka, until SIGTERM or Ctrl-C.
+
+    For agents without an OpenTelemetry Collector. A request is acknowledged when Kafka has acknowledged it. The
+    environment (`TRACEWEIR_OTLP_*`) sets addresses, token and limits. Exit code 1: Kafka, a topic or a port is unsuitable.
+    2: the environment cannot be used.
+
+    Example: `traceweir otlp`; then start agents with `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318`
+    """
+    from traceweir.streams.cli.otlp import run_otlp
+
+    run_otlp(as_json=as_json)
+
+
 @app.command(cls=InputCommand)
 def emit(files: Inputs, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
     """Send recorded traces, events, evaluation rows, MLflow traces or chat transcripts to Kafka, as agents would have sent them.

@@ -32,24 +32,35 @@ def bind(host: str, port: int) -> socket.socket:
         PortTakenError: the port cannot be bound.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        taken = socket.socket(family, kind, protocol)
-        try:
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind(address)
-            taken.listen()  # before listen() another process can bind the same port
-        except OSError:
-            taken.close()
-            raise
-    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the host name is too long or empty
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return listening_socket(host, port)
+    except OSError as error:
         raise PortTakenError(
-            f"the worker's web port {port} on {host} cannot be bound ({reason}): set TRACEWEIR_WEB_PORT "
+            f"the worker's web port {port} on {host} cannot be bound ({error.strerror or error}): set TRACEWEIR_WEB_PORT "
             "to another port, or to 0 for any free port, which the log then names; several workers on one machine need "
             "one port each. TRACEWEIR_WEB_HOST is the address to listen on"
         ) from error
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Returns a socket that listens on the port; 0 is any free port.
+
+    Raises:
+        OSError: the port is taken, or the host has no address here.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except UnicodeError as error:  # a part of the host name is too long or empty
+        raise OSError(str(error)) from error
+    taken = socket.socket(family, kind, protocol)
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(address)
+        taken.listen()  # before listen() another process can bind the same port
+    except OSError:
+        taken.close()
+        raise
     return taken
 
 

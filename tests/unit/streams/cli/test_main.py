@@ -17,6 +17,7 @@ from traceweir.streams.formats.registry import BUILT_IN
 COMMANDS = [
     *("demo", "broker", "worker", "emit", "score", "topics create", "topics check"),
     *("dlq list", "dlq show", "dlq replay", "eval", "evalset add", "migrate", "results", "results export", "sessions"),
+    "otlp",
 ]
 
 

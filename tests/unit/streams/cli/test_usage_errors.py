@@ -36,7 +36,7 @@ def test_every_problem_of_a_config_is_reported_before_anything_starts(
     assert "did you mean 'weights'?" in problems[2]
 
 
-@pytest.mark.parametrize("command", ["worker", "score -", "emit -", "topics check", "topics create", "broker"])
+@pytest.mark.parametrize("command", ["worker", "score -", "emit -", "topics check", "topics create", "broker", "otlp"])
 def test_every_problem_of_the_environment_is_reported_at_once(
     command: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,61 @@
+"""Reads and decompresses the body of a request, within its limits."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterable, Callable
+
+from traceweir.streams.endpoint.refusals import Reason, Refusal
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+async def read_body(chunks: AsyncIterable[bytes], *, gzip: bool, max_bytes: int, hold: Callable[[int], None]) -> bytes:
+    """Returns the body, decompressed.
+
+    Args:
+        chunks: The body as it arrives.
+        gzip: Whether the body is compressed with gzip.
+        max_bytes: The largest body, as it arrives and decompressed. Decompression stops there.
+        hold: Called with the number of bytes before they are kept; raises if there is no room.
+
+    Raises:
+        Refusal: the body is too large, or is not gzip, or there is no room for it.
+    """
+    inflate = zlib.decompressobj(_GZIP) if gzip else None
+    parts: list[bytes] = []
+    received = size = 0
+    async for chunk in chunks:
+        received += len(chunk)
+        if received > max_bytes:
+            raise too_large(max_bytes)
+        part = chunk if inflate is None else _inflated(inflate, chunk, max_bytes - size + 1)
+        size += len(part)
+        if size > max_bytes:
+            raise too_large(max_bytes, " after decompression" if gzip else "")
+        hold(len(part))
+        parts.append(part)
+    if inflate is not None and not inflate.eof:
+        raise Refusal(Reason.BAD_DATA, "the body is not complete gzip data; it was cut")
+    return b"".join(parts)
+
+
+def too_large(max_bytes: int, when: str = "") -> Refusal:
+    """Returns the refusal of a body of more than `max_bytes`."""
+    return Refusal(
+        Reason.TOO_LARGE,
+        f"the body has more than {max_bytes} bytes{when}; send smaller batches, or raise "
+        "TRACEWEIR_OTLP_MAX_REQUEST_BYTES",
+    )
+
+
+def _inflated(inflate: zlib._Decompress, chunk: bytes, limit: int) -> bytes:
+    if inflate.eof and chunk:
+        raise Refusal(Reason.BAD_DATA, "the body has data after the end of its gzip data")
+    try:
+        part = inflate.decompress(chunk, limit)
+    except zlib.error as error:
+        raise Refusal(Reason.BAD_DATA, f"the body is not gzip data ({error})") from None
+    if inflate.unused_data:
+        raise Refusal(Reason.BAD_DATA, "the body has data after the end of its gzip data")
+    return part

@@ -1,0 +1,89 @@
+"""Tests OTLP/gRPC over a socket, with a writer in place of Kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from tests.support.collect import agent_trace, log_request, request, span, trace_id
+from tests.support.endpoint import Endpoint, MemoryWriter, endpoint
+
+GOOD = request(*agent_trace(1))
+TRACES, LOGS = (
+    f"/opentelemetry.proto.collector.{each}/Export" for each in ("trace.v1.TraceService", "logs.v1.LogsService")
+)
+METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+TOKEN = "correct-horse-battery"
+
+
+async def export(served: Endpoint, body: bytes, method: str = TRACES, **options: Any) -> bytes:
+    assert served.addresses.grpc is not None
+    async with grpc.aio.insecure_channel(served.addresses.grpc.removeprefix("http://")) as channel:
+        return bytes(await channel.unary_unary(method)(body, timeout=20, **options))
+
+
+async def refusal(served: Endpoint, body: bytes, method: str = TRACES, **options: Any) -> tuple[str, str]:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await export(served, body, method, **options)
+    return refused.value.code().name, refused.value.details()
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
+async def test_a_request_is_written_as_it_came(compression: grpc.Compression) -> None:
+    async with endpoint(otlp_grpc="on") as served:
+        assert await export(served, GOOD, compression=compression) == b""
+        assert served.writer.written == {"spans": [GOOD], "logs": []}
+
+
+async def test_log_records_go_to_their_own_topic_and_an_empty_request_to_none() -> None:
+    logs = log_request(LogRecord(time_unix_nano=1, trace_id=trace_id(1), body=AnyValue(string_value="said")))
+    async with endpoint(otlp_grpc="on") as served:
+        assert ExportLogsServiceResponse.FromString(await export(served, logs, LOGS)) == ExportLogsServiceResponse()
+        assert await export(served, b"") == b""
+        assert served.writer.written == {"spans": [], "logs": [logs]}
+
+
+async def test_one_bad_span_among_good_ones_is_a_partial_success() -> None:
+    async with endpoint(otlp_grpc="on") as served:
+        answer = ExportTraceServiceResponse.FromString(await export(served, request(span(1, 1), Span(name="no ids"))))
+        assert answer.partial_success.rejected_spans == 1
+        assert "spans[1]" in answer.partial_success.error_message
+
+
+async def test_a_body_that_cannot_be_used_is_refused_for_good() -> None:
+    async with endpoint(otlp_grpc="on") as served:
+        code, said = await refusal(served, GOOD[:-5])
+        assert code == "INVALID_ARGUMENT"
+        assert "cut" in said
+
+
+async def test_with_kafka_down_a_request_is_refused_for_now() -> None:
+    async with endpoint(MemoryWriter(is_down=True), otlp_grpc="on") as served:
+        code, said = await refusal(served, GOOD)
+        assert code == "UNAVAILABLE"
+        assert "no broker answers" in said
+
+
+async def test_without_the_token_a_request_is_refused() -> None:
+    async with endpoint(otlp_grpc="on", otlp_token=TOKEN) as served:
+        assert (await refusal(served, GOOD))[0] == "UNAUTHENTICATED"
+        assert await export(served, GOOD, metadata=[("authorization", f"Bearer {TOKEN}")]) == b""
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
+async def test_a_large_request_is_refused_also_when_it_is_compressed(compression: grpc.Compression) -> None:
+    async with endpoint(otlp_grpc="on", otlp_max_request_bytes=100_000) as served:
+        code, _ = await refusal(served, bytes(30_000_000), compression=compression)
+        assert code == "RESOURCE_EXHAUSTED"
+        assert served.receiver.counts["requests"] == 0
+
+
+async def test_metrics_are_no_method_here() -> None:
+    async with endpoint(otlp_grpc="on") as served:
+        assert (await refusal(served, b"", METRICS))[0] == "UNIMPLEMENTED"
