@@ -133,3 +133,45 @@ def test_an_unreachable_broker_is_named(run: Run, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     ended = run("evalset", "add", "chat", "--to", str(tmp_path / "new.json"))
     assert (ended.code, "127.0.0.1:1" in ended.err, "Traceback" in ended.err) == (1, True, False)
+
+
+def test_a_session_of_the_topic_is_printed_by_segments_in_their_latest_revision(run_here: Run) -> None:
+    ended = run_here("sessions", "--from-kafka", "--session", "chat")
+    assert (ended.code, ended.err) == (0, "")
+    assert [line for line in ended.out.splitlines() if line.startswith("session")] == [
+        "session chat: 1 invocation, 0 reasoning traces, closed because idle",
+        "session chat, segment 1: 1 invocation, 0 reasoning traces, closed because idle",
+    ]
+    assert [line.strip() for line in ended.out.splitlines() if "answer:" in line] == [
+        "answer: Hello there.",
+        "answer: And bye.",
+    ]
+
+
+def test_a_session_of_the_topic_as_json_is_what_the_topic_holds_and_other_commands_read_it(
+    run_here: Run, tmp_path: Path
+) -> None:
+    ended = run_here("sessions", "--from-kafka", "--session", "chat", "--json")
+    assert ended.code == 0
+    found = [Session.model_validate_json(line) for line in ended.out.splitlines()]
+    assert found == [session("chat", "Hello there.", revision=1), session("chat", "And bye.", segment=1)]
+
+    turns = [invocation("Hi", "Hello there.", FIND), invocation("Hi", "And bye.", FIND)]
+    write(tmp_path / "a.json", eval_set(case("chat", *turns)))
+    (tmp_path / "printed.jsonl").write_text(ended.out, "utf-8")
+    assert run_here("eval", "a.json", "--sessions", "printed.jsonl").code == 0
+
+
+def test_a_session_that_the_topic_does_not_have_is_named(run_here: Run) -> None:
+    ended = run_here("sessions", "--from-kafka", "--session", "lo\x1bst")
+    assert (ended.code, ended.out) == (1, "")
+    assert "does not have the session 'lo" in ended.err
+    assert "\x1b" not in ended.err
+
+
+def test_sessions_of_a_missing_topic_are_an_error(
+    run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
+    ended = run("sessions", "--from-kafka", "--session", "chat")
+    assert (ended.code, "'traceweir.sessions' does not exist" in ended.err) == (1, True)

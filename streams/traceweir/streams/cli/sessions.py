@@ -75,24 +75,24 @@ def show_files(paths: Sequence[str], format_name: str, task_domain: str, wanted:
 
 
 def show_recorded(session_id: str, *, as_json: bool) -> int:
-    """Prints a session of the sessions topic, and returns the exit code.
+    """Prints the segments of a session of the sessions topic as they are there, and returns the exit code.
 
     Raises:
         KafkaUnreachableError: no broker answers.
         SessionsUnreadableError: the topic is missing or wrong or cannot be read.
         InvalidSettingsError: the environment cannot be used.
     """
-    from traceweir.streams.evals.kafka_sessions import read_sessions
+    from traceweir.streams.evals.kafka_sessions import read_segments
     from traceweir.streams.settings import load_settings
 
     mute_clients()
-    found = asyncio.run(read_sessions(load_settings(), [session_id])).get(session_id)
-    if found is None:
+    segments = asyncio.run(read_segments(load_settings(), session_id))
+    if not segments:
         complain(
             f"the sessions topic does not have the session {printable(session_id)!r}; retention can have deleted it"
         )
         return FAILED
-    _print([found.session], as_json=as_json)
+    _print(segments, as_json=as_json)
     return 0
 
 

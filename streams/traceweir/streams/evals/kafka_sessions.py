@@ -21,25 +21,41 @@ class SessionsUnreadableError(Exception):
 
 
 async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str, Recording]:
-    """Returns the wanted sessions that the topic still holds: all segments, each in its latest revision.
-
-    Only the partitions of the wanted ids are read, from beginning to end; other sessions are discarded.
+    """Returns the wanted sessions that the topic still holds, each joined from the latest revisions of its segments.
 
     Raises:
         KafkaUnreachableError: no broker answers.
         SessionsUnreadableError: the topic is missing or wrong or cannot be read.
     """
+    return (await _read(settings, wanted)).recordings()
+
+
+async def read_segments(settings: Settings, session_id: str) -> list[Session]:
+    """Returns the segments of a session that the topic still holds, in order, each in its latest revision.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        SessionsUnreadableError: the topic is missing or wrong or cannot be read.
+    """
+    return (await _read(settings, [session_id])).segments(session_id)
+
+
+async def _read(settings: Settings, wanted: Collection[str]) -> SessionParts:
+    """Returns the parts of the wanted sessions.
+
+    Only the partitions of the wanted ids are read, from beginning to end; other sessions are discarded.
+    """
+    parts = SessionParts()
     if not wanted:
-        return {}
+        return parts
     keys = {name.encode("utf-8", "surrogatepass") for name in wanted}
     homes = {partition_of(key, settings.partitions) for key in keys}
-    parts = SessionParts()
     topic = settings.topics.sessions
     async with BoundedReader(settings, topic, SessionsUnreadableError, partitions=homes) as reader:
         async for record in reader.records():
             if record.key in keys and record.value:
                 _take(parts, record)
-    return parts.recordings()
+    return parts
 
 
 def _take(parts: SessionParts, record: Any) -> None:

@@ -107,13 +107,17 @@ class SessionParts:
         """Adds a trace; a later trace with the same id replaces the earlier trace."""
         self._traces.setdefault(session_id, {})[trace.id] = trace
 
+    def segments(self, name: str) -> list[Session]:
+        """Returns the segments of a session in order, each as it was added in its latest revision."""
+        return [session for _, session in sorted(self._segments.get(name, {}).items())]
+
     def recordings(self) -> dict[str, Recording]:
         """Returns each session in full, by its id."""
         names = dict.fromkeys([*self._segments, *self._events, *self._traces])
         return {name: _whole(self._session(name)) for name in names}
 
     def _session(self, name: str) -> Session:
-        segments = [session for _, session in sorted(self._segments.get(name, {}).items())]
+        segments = self.segments(name)
         events = [event for session in segments for event in session.events]
         traces = {trace.id: trace for session in segments for trace in session.traces} | self._traces.get(name, {})
         events += self._events.get(name, {}).values()
