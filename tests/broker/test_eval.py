@@ -125,7 +125,10 @@ def test_a_captured_session_passes_its_own_case_and_is_captured_once(run_here: R
     missing = run_here("evalset", "add", "lost", "--to", "new.evalset.json")
     assert (missing.code, missing.err) == (
         1,
-        "the sessions topic does not have the session 'lost'; retention can have deleted it\n",
+        (
+            "the sessions topic does not have the session 'lost'; it has a session when the session is closed, at the latest "
+            "300 s after the last event (TRACEWEIR_IDLE_GAP_S), and until the topic's retention deletes it\n"
+        ),
     )
 
 

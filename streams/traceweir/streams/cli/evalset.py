@@ -82,7 +82,10 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
         if sessions:
             complain(f"{', '.join(sessions)}: there is no session {session_id!r}; there are {_session_ids(sessions)}")
         else:
-            complain(f"the sessions topic does not have the session {session_id!r}; retention can have deleted it")
+            from traceweir.streams.evals.kafka_sessions import absence
+            from traceweir.streams.settings import load_settings
+
+            complain(absence(session_id, load_settings()))
         return FAILED
     outcome = add_case(to, eval_case(found, eval_id), replace=replace)
     if outcome == "refused":

@@ -82,15 +82,14 @@ def show_recorded(session_id: str, *, as_json: bool) -> int:
         SessionsUnreadableError: the topic is missing or wrong or cannot be read.
         InvalidSettingsError: the environment cannot be used.
     """
-    from traceweir.streams.evals.kafka_sessions import read_segments
+    from traceweir.streams.evals.kafka_sessions import absence, read_segments
     from traceweir.streams.settings import load_settings
 
     mute_clients()
-    segments = asyncio.run(read_segments(load_settings(), session_id))
+    settings = load_settings()
+    segments = asyncio.run(read_segments(settings, session_id))
     if not segments:
-        complain(
-            f"the sessions topic does not have the session {printable(session_id)!r}; retention can have deleted it"
-        )
+        complain(absence(session_id, settings))
         return FAILED
     _print(segments, as_json=as_json)
     return 0

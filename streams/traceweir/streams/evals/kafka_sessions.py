@@ -20,6 +20,15 @@ class SessionsUnreadableError(Exception):
     """The sessions topic cannot be read; the message names the reason and the way out."""
 
 
+def absence(session_id: str, settings: Settings) -> str:
+    """Returns the sentence about a session that the topic does not have."""
+    return (
+        f"the sessions topic does not have the session {printable(session_id)!r}; it has a session when the session is "
+        f"closed, at the latest {settings.idle_gap_s:g} s after the last event (TRACEWEIR_IDLE_GAP_S), and until the "
+        "topic's retention deletes it"
+    )
+
+
 async def read_sessions(settings: Settings, wanted: Collection[str]) -> dict[str, Recording]:
     """Returns the wanted sessions that the topic still holds, each joined from the latest revisions of its segments.
 
