@@ -17,6 +17,7 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.evals.configs import clashing, criteria_for
 from traceweir.streams.evals.evaluate import beside
 from traceweir.streams.evals.files import EvalFile, chosen_files, read_eval_file
+from traceweir.streams.evals.formatted_recordings import read_formatted_recordings
 from traceweir.streams.evals.junit import junit_xml
 from traceweir.streams.evals.recordings import Runs, read_recordings
 from traceweir.streams.evals.results import Report
@@ -24,6 +25,7 @@ from traceweir.streams.evals.scoring import ScoredFile, score_files
 from traceweir.streams.evals.text import detail_lines, failure_lines, shown, summary_lines
 from traceweir.streams.evals.writing import write_whole
 from traceweir.streams.formats.documents import InputError
+from traceweir.streams.formats.registry import input_format
 from traceweir.streams.judges.offline import judges_from_file
 from traceweir.streams.settings import Settings, load_settings
 
@@ -33,6 +35,7 @@ def eval_files(
     *,
     sessions: Sequence[str],
     from_kafka: bool,
+    format_name: str | None,
     matches: Mapping[str, str],
     config: Path | None,
     junit: Path | None,
@@ -41,6 +44,8 @@ def eval_files(
     as_json: bool,
 ) -> int:
     """Scores the cases, prints the results, and returns the exit code.
+
+    `format_name` is the input format of `sessions`; None: each document is recognized.
 
     Raises:
         InputError: a file cannot be read or written.
@@ -62,7 +67,7 @@ def eval_files(
         complain(f"{file.path}: {each.origin}")
         if file.old:
             complain(f"{file.path}: is in one of ADK's old formats; `traceweir migrate` rewrites it")
-    runs = _recorded(settings, files, sessions, matches, from_kafka=from_kafka)
+    runs = _recorded(settings, files, sessions, matches, from_kafka=from_kafka, format_name=format_name)
     with judges_from_file([each.plan for each in criteria], settings) as judges:
         scored = [
             ScoredFile(file, each.plan, found, matches, judges[each.plan.digest])
@@ -100,6 +105,7 @@ def _recorded(
     matches: Mapping[str, str],
     *,
     from_kafka: bool,
+    format_name: str | None,
 ) -> list[Runs]:
     if not sessions and not from_kafka:
         return [beside(file.path) for file in files]
@@ -112,7 +118,9 @@ def _recorded(
         )
     wanted = frozenset(matches.get(name, name) for name in known)
     if not from_kafka:
-        return [read_recordings(sessions, wanted)] * len(files)
+        if format_name is None:
+            return [read_recordings(sessions, wanted)] * len(files)
+        return [read_formatted_recordings(sessions, input_format(format_name), wanted)] * len(files)
     from traceweir.streams.evals.kafka_sessions import read_sessions
 
     mute_clients()

@@ -31,7 +31,14 @@ class InputCommand(PlainCommand):
         super().format_help(ctx, formatter)
 
 
-def _check_format(name: str) -> str:
+def check_format(name: str | None) -> str | None:
+    """Returns the name of a format, or None for none.
+
+    Raises:
+        typer.BadParameter: no usable format has this name.
+    """
+    if name is None:
+        return None
     from traceweir.streams.formats.registry import UnusableFormatError, input_format
 
     try:
@@ -49,5 +56,5 @@ Inputs = Annotated[
         show_default=False,
     ),
 ]
-FormatName = Annotated[str, typer.Option("--format", metavar="FORMAT", callback=_check_format)]
+FormatName = Annotated[str, typer.Option("--format", metavar="FORMAT", callback=check_format)]
 TaskDomain = Annotated[str, typer.Option(help="Domain of a transcript without a domain of its own.")]

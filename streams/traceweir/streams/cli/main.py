@@ -13,7 +13,14 @@ from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
-from traceweir.streams.cli.input_options import DEFAULT_FORMAT, FormatName, InputCommand, Inputs, TaskDomain
+from traceweir.streams.cli.input_options import (
+    DEFAULT_FORMAT,
+    FormatName,
+    InputCommand,
+    Inputs,
+    TaskDomain,
+    check_format,
+)
 from traceweir.streams.cli.results import results_app
 from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
@@ -288,6 +295,17 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            callback=check_format,
+            help="Input format of the files of `--sessions`; spans need `otlp`, and then all files are one run. "
+            "[default: recognized]",
+            show_default=False,
+        ),
+    ] = None,
     from_kafka: Annotated[
         bool, typer.Option("--from-kafka", help="Read the sessions from the sessions topic, by session id.")
     ] = False,
@@ -330,6 +348,8 @@ def evaluate(
         raise typer.BadParameter(
             "--sessions and --from-kafka exclude each other; remove one of them", param_hint="--from-kafka"
         )
+    if format is not None and not sessions:
+        raise typer.BadParameter("needs --sessions", param_hint="--format")
     try:
         matches = parsed_matches(match or ())
     except ValueError as error:
@@ -340,6 +360,7 @@ def evaluate(
         files,
         sessions=sessions or (),
         from_kafka=from_kafka,
+        format_name=format,
         matches=matches,
         config=config,
         junit=junit,

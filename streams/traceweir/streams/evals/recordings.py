@@ -107,6 +107,25 @@ class SessionParts:
         """Adds a trace; a later trace with the same id replaces the earlier trace."""
         self._traces.setdefault(session_id, {})[trace.id] = trace
 
+    def add_record(self, record: AgentRecord, place: str) -> None:
+        """Adds a record as an agent would have sent it.
+
+        Raises:
+            InputError: the record cannot be read; the message begins with `place`.
+        """
+        kind, session_id, raw = record
+        if kind == "trace":
+            trace = _validated(ReasoningTrace, raw, place)
+            self.add_trace(trace, session_id or trace.id)
+            return
+        try:
+            event = read_event(raw)
+        except ValidationError as error:
+            raise InputError(f"{place}: {printable(explain(error))}.") from None
+        except ValueError as error:
+            raise InputError(f"{place}: {error}.") from None
+        self.add_event(event, event.event_id or raw.decode(errors="replace"))
+
     def segments(self, name: str) -> list[Session]:
         """Returns the segments of a session in order, each as it was added in its latest revision."""
         return [session for _, session in sorted(self._segments.get(name, {}).items())]
@@ -162,7 +181,7 @@ class _Reader:
             case _:
                 for record in self._agent_records(found, document, place):
                     if self._is_wanted(record.session_id):
-                        self._record(record, place)
+                        self._parts.add_record(record, place)
 
     def _agent_records(self, found: JsonObject, document: Document, place: str) -> list[AgentRecord]:
         input_format = self._recognizer.format_of(found)
@@ -195,20 +214,6 @@ class _Reader:
         ]
         run = Recording(_session_of(eval_id, [], []), tuple(turns), *_app_and_user(case))
         self._runs.setdefault(eval_id, []).append(run)
-
-    def _record(self, record: AgentRecord, place: str) -> None:
-        kind, session_id, raw = record
-        if kind == "trace":
-            trace = _validated(ReasoningTrace, raw, place)
-            self._parts.add_trace(trace, session_id or trace.id)
-            return
-        try:
-            event = read_event(raw)
-        except ValidationError as error:
-            raise InputError(f"{place}: {printable(explain(error))}.") from None
-        except ValueError as error:
-            raise InputError(f"{place}: {error}.") from None
-        self._parts.add_event(event, event.event_id or raw.decode(errors="replace"))
 
     def _is_wanted(self, name: str | None) -> bool:
         return self._wanted is None or name in self._wanted
