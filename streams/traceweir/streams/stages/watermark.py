@@ -69,7 +69,7 @@ class Watermark:
         self.now = int(now * 1000)
         if self._restored:  # while this partition had no worker, the strays of other partitions became late too
             self._restored, self._backlog_at = False, self.now
-            self.note_lateness(max(self.at, *self.high.values()))
+            self.note_lateness(max((self.at, *self.high.values())))
         held = self._lateness if self.now < self._settled_at else 0
         if behind:
             self._read_until = int(min(behind.values()) * 1000)
