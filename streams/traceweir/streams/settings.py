@@ -7,6 +7,7 @@ import os
 import re
 import ssl
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -330,9 +331,22 @@ class Settings(BaseSettings):
                 f"{_env('otlp_max_request_bytes')}={self.otlp_max_request_bytes} is more than "
                 f"{_env('otlp_max_in_flight_bytes')}={self.otlp_max_in_flight_bytes}: the largest request would never fit"
             )
+        problems += self._shared_topics()
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def _shared_topics(self) -> list[str]:
+        """Returns a sentence for each topic that has two tasks: its records would be read in two ways."""
+        named_by = {"otlp_spans": _env("otlp_spans_topic"), "otlp_logs": _env("otlp_logs_topic")}
+        tasks: dict[str, list[str]] = {}
+        for task, topic in asdict(self.topics).items():
+            tasks.setdefault(topic, []).append(named_by.get(task, f"{_env('topic_prefix')} for {task}"))
+        return [
+            f"topic {topic!r} has two tasks, {' and '.join(f'that of {each}' for each in found)}; give each its own topic"
+            for topic, found in tasks.items()
+            if len(found) > 1
+        ]
 
 
 class InvalidSettingsError(ValueError):

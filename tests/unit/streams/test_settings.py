@@ -112,6 +112,12 @@ def test_one_message_contains_all_problems(monkeypatch: pytest.MonkeyPatch) -> N
         ({"KAFKA_SSL_CAFILE": __file__}, "TLS files are not used"),
         ({"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": __file__}, "go together"),
         ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEWEIR_HEARTBEAT_INTERVAL_S=6 is more than half"),
+        (
+            {"OTLP_SPANS_TOPIC": "otlp", "OTLP_LOGS_TOPIC": "otlp"},
+            "topic 'otlp' has two tasks, that of TRACEWEIR_OTLP_SPANS_TOPIC and that of TRACEWEIR_OTLP_LOGS_TOPIC",
+        ),
+        ({"OTLP_SPANS_TOPIC": "traceweir.spans"}, "topic 'traceweir.spans' has two tasks"),
+        ({"TOPIC_PREFIX": "otlp_", "OTLP_LOGS_TOPIC": "otlp_traces"}, "topic 'otlp_traces' has two tasks"),
     ],
 )
 def test_contradictory_settings_are_rejected(

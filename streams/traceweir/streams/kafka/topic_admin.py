@@ -207,6 +207,18 @@ def _partition_problem(name: str, found: int | None, settings: Settings, cluster
     what = f"topic {name!r} has {found} partitions, expected {settings.partitions}"
     if cluster.embedded:
         return f"{what}: every topic of an embedded broker has {found}; set TRACEWEIR_PARTITIONS={found}"
+    topics = settings.topics
+    variables = {topics.otlp_spans: "TRACEWEIR_OTLP_SPANS_TOPIC", topics.otlp_logs: "TRACEWEIR_OTLP_LOGS_TOPIC"}
+    if name in variables and found < settings.partitions:
+        return (
+            f"{what}: add partitions with `kafka-topics.sh --bootstrap-server {settings.kafka_bootstrap_servers} --alter "
+            f"--topic {name} --partitions {settings.partitions}`; the records of this topic can be on any partition"
+        )
+    if name in variables:
+        return (
+            f"{what}: name another topic with {variables[name]}, and let the Collector write to it; or set "
+            f"TRACEWEIR_PARTITIONS={found} if all topics have {found}"
+        )
     return (
         f"{what}: set TRACEWEIR_PARTITIONS={found} if all topics have {found}; otherwise, if its records are not needed, delete the "
         "topic and "

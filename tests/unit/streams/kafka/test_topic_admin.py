@@ -15,6 +15,7 @@ from traceweir.streams.kafka import topic_admin
 from traceweir.streams.kafka.topic_admin import (
     Inspection,
     KafkaUnreachableError,
+    check_partitions,
     check_topics,
     check_transactions,
     expected_topics,
@@ -22,7 +23,7 @@ from traceweir.streams.kafka.topic_admin import (
     reach,
 )
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES
+from traceweir.streams.topics import ALL_STAGES, STAGES
 
 
 @pytest.fixture
@@ -75,7 +76,8 @@ class Cluster:
         return self
 
     def list_topics(self, name: str | None = None, timeout: float = 0) -> object:
-        topics = {name: SimpleNamespace(partitions=range(4)) for name in expected_topics(Settings(), STAGES)}
+        names = {*expected_topics(Settings(), STAGES), *expected_topics(Settings(), ALL_STAGES)}
+        topics = {name: SimpleNamespace(partitions=range(4)) for name in names}
         return SimpleNamespace(brokers=dict.fromkeys(self._brokers), topics=topics, cluster_id="apache")
 
     def describe_configs(self, asked: Sequence[object], request_timeout: float) -> dict[object, Future[object]]:
@@ -89,6 +91,26 @@ def test_a_cluster_that_names_no_broker_is_reported(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(topic_admin, "REQUEST_TIMEOUT_S", 0.0)
     with pytest.raises(KafkaUnreachableError, match=r"127\.0\.0\.1:9092 answers, and has named no broker for 0 s"):
         check_transactions(Settings(), 20_000)
+
+
+@pytest.mark.parametrize(
+    ("expected", "way_out"),
+    [
+        (8, "--alter --topic otlp_spans --partitions 8"),
+        (2, "name another topic with TRACEWEIR_OTLP_SPANS_TOPIC"),
+    ],
+)
+def test_an_otlp_topic_with_another_partition_count_is_never_told_to_be_deleted(
+    monkeypatch: pytest.MonkeyPatch, expected: int, way_out: str
+) -> None:
+    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1]))
+    settings = Settings(partitions=expected)
+
+    (problem,) = check_partitions(settings, [settings.topics.otlp_spans])
+
+    assert problem.startswith(f"topic 'otlp_spans' has 4 partitions, expected {expected}: ")
+    assert way_out in problem
+    assert "delete" not in problem
 
 
 def test_a_cluster_that_does_not_return_the_configuration_of_topics_is_reported(
