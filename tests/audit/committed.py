@@ -19,7 +19,10 @@ INPUTS = ("traces", "invocations", "strays", "sessions", "candidates")
 OUTPUTS = ("results", "network", "dead-letters")
 CHANGELOG = "changelog"
 STAGES = ("assemble", "score", "gate")
+SPAN_INPUTS = ("otlp_spans", "otlp_logs", "spans")
+"""The inputs of the stage collect."""
 STAGE_OF = dict(zip(INPUTS, ("assemble", "assemble", "assemble", "score", "gate"), strict=True))
+STAGE_OF |= dict.fromkeys(SPAN_INPUTS, "collect")
 
 
 class Row(NamedTuple):
@@ -41,12 +44,20 @@ class Row(NamedTuple):
 
 
 class Committed:
-    """The committed records read so far from the topics under a prefix and from its applications' changelogs."""
+    """The committed records read so far from the topics under a prefix and from its applications' changelogs.
 
-    def __init__(self, bootstrap_servers: str, prefix: str, *applications: str) -> None:
+    With `spans`, the stage collect runs too, and the prefix is also before the names of the OTLP topics.
+    """
+
+    def __init__(self, bootstrap_servers: str, prefix: str, *applications: str, spans: bool = False) -> None:
         self._applications = applications
+        self._inputs = (*SPAN_INPUTS, *INPUTS) if spans else INPUTS
+        self.stages = ("collect", *STAGES) if spans else STAGES
+        """The stages of the workers."""
+        self.sources = ("otlp_spans", "otlp_logs") if spans else ("traces", "invocations")
+        """The topics that the load is sent to."""
         changelogs = {f"{application}-state-changelog": CHANGELOG for application in applications}
-        self._names = {f"{prefix}{topic}": topic for topic in (*INPUTS, *OUTPUTS)} | changelogs
+        self._names = {f"{prefix}{topic}": topic for topic in (*self._inputs, *OUTPUTS)} | changelogs
         self.rows: dict[str, list[Row]] = {topic: [] for topic in self._names.values()}
         self._counts: dict[tuple[str, int], Document] = {}
         self._ends: dict[tuple[str, int], int] = {}
@@ -112,7 +123,7 @@ class Committed:
         return [
             f"{topic}[{partition}]: committed {offsets.get((topic, partition))}, last record {last}"
             for (topic, partition), last in sorted(self._ends.items())
-            if topic in INPUTS and offsets.get((topic, partition), -1) <= last
+            if topic in self._inputs and offsets.get((topic, partition), -1) <= last
         ]
 
     def everything_is_read(self) -> bool:
@@ -124,7 +135,7 @@ class Committed:
 
     def counts(self) -> dict[str, Counter[str]]:
         """Returns the counts of each stage over all partitions, by stage."""
-        total: dict[str, Counter[str]] = {stage: Counter() for stage in STAGES}
+        total: dict[str, Counter[str]] = {stage: Counter() for stage in self.stages}
         for (stage, _), counted in self._counts.items():
             total[stage].update(counted)
         return total
@@ -134,14 +145,23 @@ class Committed:
         return {partition for name, partition in self._counts if name == stage}
 
     def is_at_rest(self) -> bool:
-        """Returns whether every stage has consumed all records read from its inputs, and no session is open."""
+        """Returns whether every stage has consumed all records read from its inputs, and no session or trace is open."""
         counts = self.counts()
         waiting = {
-            stage: sum(len(self.rows[topic]) for topic in INPUTS if STAGE_OF[topic] == stage) for stage in STAGES
+            stage: sum(len(self.rows[topic]) for topic in self._inputs if STAGE_OF[topic] == stage)
+            for stage in self.stages
         }
-        consumed = {stage: counts[stage]["consumed"] for stage in STAGES}
-        assemble = counts["assemble"]
-        return consumed == waiting and assemble["opened"] + assemble["reopened"] == assemble["closed"]
+        consumed = {stage: counts[stage]["consumed"] for stage in self.stages}
+        assemble, collect = counts["assemble"], counts.get("collect", Counter())
+        return (
+            consumed == waiting
+            and assemble["opened"] + assemble["reopened"] == assemble["closed"]
+            and collect["traces"] + collect["reopened"] == collect["published"]
+        )
+
+    def arrived(self) -> int:
+        """Returns how many records of the load have been read."""
+        return sum(len(self.rows[topic]) for topic in self.sources)
 
     def sessions(self) -> Iterator[Document]:
         """Returns the closed segments."""

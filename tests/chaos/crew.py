@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from tests.audit.committed import STAGES
 from tests.chaos.scenario import Drawn, Scenario
 from tests.chaos.small_disk import SmallDisk
 from tests.support.kafka_cluster import KafkaCluster
@@ -34,7 +33,7 @@ class Post:
     """A slot for a worker; a new worker fills the slot when the worker ends."""
 
     name: str
-    stages: str | None
+    stages: str
     state_dir: Path | None = None
     worker: Worker | None = None
     started_at: float = 0.0
@@ -123,8 +122,9 @@ class Crew:
 
     def _scale(self, count: int) -> None:
         """Changes the number of workers, or of workers per stage if each stage has its own processes."""
-        stages: list[str | None] = [*STAGES] if self._scenario.split else [None]
-        wanted = [(f"{stage or 'worker'}-{number}", stage) for number in range(count) for stage in stages]
+        stages = self._scenario.stages if self._scenario.split else (",".join(self._scenario.stages),)
+        split = self._scenario.split
+        wanted = [(f"{stage if split else 'worker'}-{number}", stage) for number in range(count) for stage in stages]
         names = {name for name, _ in wanted}
         for post in [post for post in self._posts if post.name not in names]:
             self._posts.remove(post)
@@ -202,11 +202,11 @@ class Crew:
             case "disk full":
                 return post.state_dir is not None and post.worker.serves
             case "scorer killed" | "scorer frozen":
-                return post.stages in (None, "score") and post.worker.serves
+                return "score" in post.stages.split(",") and post.worker.serves
             case "killed at a step":
                 return post.worker.serves
             case "stage raises":
-                return post.stages in (None, fault.stage) and post.worker.serves
+                return fault.stage in post.stages.split(",") and post.worker.serves
             case _:
                 return True
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import Protocol
 
 from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from tests.support.ledger import Ledger, Sending
+from tests.support.ledger import Sending
 
 from traceweir.streams.settings import IDEMPOTENT
 
@@ -18,10 +19,20 @@ class NotSentError(RuntimeError):
     """The broker did not accept a record, so the ledger would be wrong."""
 
 
+class Source(Protocol):
+    """A ledger of records to send. Times are in seconds since 1970."""
+
+    def records(self, count: int, now: float) -> list[Sending]:
+        """Returns the next records, at least `count`."""
+
+    def rest(self, now: float) -> list[Sending]:
+        """Returns all remaining records."""
+
+
 class Load:
     """The agents of a ledger, and their producer."""
 
-    def __init__(self, ledger: Ledger, bootstrap_servers: str, prefix: str, rate: int, *, idempotent: bool) -> None:
+    def __init__(self, ledger: Source, bootstrap_servers: str, prefix: str, rate: int, *, idempotent: bool) -> None:
         self._ledger, self._prefix, self._rate = ledger, prefix, rate
         quiet = {"log_level": 0, "error_cb": lambda _: None}
         options = {**(IDEMPOTENT if idempotent else {}), "bootstrap.servers": bootstrap_servers, "linger.ms": 5}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from tests.support.dying_worker import MOMENTS, STEPS, WITHOUT_TRANSACTIONS
-from tests.support.stumbling_stages import STAGES
+
+from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
 
 Kind = Literal[
     "killed",
@@ -78,6 +79,13 @@ class Scenario:
     rate: int
     """Records per second."""
     faults: tuple[Drawn, ...]
+    spans: bool = False
+    """Whether the load consists of OTLP requests, which the stage collect reads."""
+
+    @property
+    def stages(self) -> tuple[StageName, ...]:
+        """The stages of the workers."""
+        return ALL_STAGES if self.spans else STAGES
 
     @property
     def small_disk(self) -> bool:
@@ -92,6 +100,7 @@ class Scenario:
     def __str__(self) -> str:
         return (
             f"seed {self.seed}: {self.broker}, {self.nodes} nodes, {self.workers} workers{' a stage' * self.split}, "
+            f"{'spans, ' * self.spans}"
             f"{len(self.faults)} faults"
         )
 
@@ -109,6 +118,7 @@ def draw(
     impossible: Collection[Kind] = (),
     load_s: float = 40.0,
     rate: int = 150,
+    spans: bool = False,
 ) -> Scenario:
     """Returns the scenario of a seed.
 
@@ -118,12 +128,19 @@ def draw(
         impossible: Faults that are not possible on this machine or broker.
         load_s: Seconds of load.
         rate: Records a second.
+        spans: Whether the load consists of OTLP requests. Such a round needs Apache Kafka, and its scorers have no
+            faults.
     """
+    if spans:
+        brokers = ["kafka"]
+        impossible = [*impossible, *SCORERS]
     rnd = random.Random(f"chaos {seed}")
     embedded = "kafka" not in brokers or ("embedded" in brokers and seed % 5 == 0)
     nodes = 1 if embedded or "node killed" in impossible or rnd.random() < 0.4 else 3
     workers = rnd.choice((1, 2, 2, 4))
     split = not embedded and workers < 4 and rnd.random() < 0.25
+    if spans:  # four stages in processes of their own would be so many that starting them takes longer than the load
+        workers, split = min(workers, 2), False
     scaled = not embedded and not split and rnd.random() < 0.25
     shares = {kind: share for kind, share in SHARES.items() if kind not in impossible}
     if nodes < 3:
@@ -148,24 +165,25 @@ def draw(
             Drawn(load_s * rnd.uniform(0.1, 0.3), "scaled", 0, workers=4),
             Drawn(load_s * rnd.uniform(0.6, 0.8), "scaled", 0, workers=2),
         ]
-    faults += _stumbles(random.Random(f"stumbles {seed}"), load_s)
+    faults += _stumbles(random.Random(f"stumbles {seed}"), load_s, ("collect", *ALL_STAGES) if spans else STAGES)
     return Scenario(
         seed=seed,
         broker="embedded" if embedded else "kafka",
         nodes=nodes,
         workers=workers,
         split=split,
-        poisonous=0 if seen else rnd.choice((0, 0, 1)),
+        poisonous=0 if seen or spans else rnd.choice((0, 0, 1)),
         load_s=load_s,
         rate=rate,
         faults=tuple(sorted(faults)),
+        spans=spans,
     )
 
 
-def _stumbles(rnd: random.Random, load_s: float) -> list[Drawn]:
+def _stumbles(rnd: random.Random, load_s: float, stages: Sequence[str]) -> list[Drawn]:
     """Draws when stages raise. They have random numbers of their own, so that the other faults of a seed stay."""
     return [
-        Drawn(rnd.uniform(1, load_s), "stage raises", rnd.random(), stage=rnd.choice(STAGES))
+        Drawn(rnd.uniform(1, load_s), "stage raises", rnd.random(), stage=rnd.choice(stages))
         for _ in range(round(load_s / 8))
     ]
 

@@ -15,6 +15,7 @@ from tests.audit.claims import HEADINGS
 from tests.chaos.ground import Ground
 from tests.chaos.round import play
 from tests.chaos.scenario import Scenario, draw
+from tests.chaos.span_round import play_spans
 from tests.support.kafka import NEEDS_KAFKA
 
 SEEDS = (7, 36, 44, 10)
@@ -24,6 +25,11 @@ Two workers that are frozen and killed at drawn steps; each stage in its own pro
 with one, then four, then two workers; and the embedded broker.
 """
 LOAD_S = 25.0
+SPANS_SEED, SPANS_LOAD_S = 14, 45.0
+"""Two workers with the stage collect; state is lost, and workers are killed, frozen and replaced.
+
+The faults come while spans arrive, and while traces are published.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +57,23 @@ def test_no_record_is_lost_doubled_or_changed_under_faults(seed: int, ground: Gr
     assert line["found"] == {}
     assert sum(line["faults"].values()) >= 3, f"fewer than 3 faults happened: {line['faults']}"
     assert {heading: line[heading] for heading in HEADINGS} == dict.fromkeys(HEADINGS, 0)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(400)
+def test_spans_give_the_documents_and_scores_of_the_offline_reading_under_faults(
+    ground: Ground, tmp_path: Path
+) -> None:
+    if "kafka" not in ground.brokers:
+        pytest.skip(NEEDS_KAFKA)
+    scenario = draw(SPANS_SEED, impossible=["disk full"], load_s=SPANS_LOAD_S, spans=True)
+
+    line = play_spans(scenario, *ground.of(scenario), tmp_path).line()
+
+    sys.stdout.write(json.dumps(line, indent=1, ensure_ascii=False))
+    assert line["found"] == {}
+    assert sum(line["faults"].values()) >= 3, f"fewer than 3 faults happened: {line['faults']}"
+    assert line["committed"]["traces"] > 100
 
 
 @pytest.mark.chaos

@@ -81,13 +81,22 @@ def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Map
     for each in sorted(found, key=lambda each: (int(each["revision"]), int(each["attempt"]))):
         if each["level"] == "trace" or each["revision"] == revisions[each["session_id"], each["segment"]]:
             last[each["result_id"]] = each
-    return {result_id: _comparable(each, ledger) for result_id, each in last.items()}
+    return {
+        result_id: comparable(each, has_time=each["session_id"] not in ledger.doubled)
+        for result_id, each in last.items()
+    }
 
 
-def _comparable(score: Document, ledger: Ledger) -> Document:
+def comparable(score: Document, *, has_time: bool) -> Document:
+    """Returns a score without the fields that depend on the order of the records.
+
+    Args:
+        score: The score.
+        has_time: Whether `occurred_at` is the same in every order.
+    """
     kept = {name: content for name, content in score.items() if name not in LATER}
     # The time of a trace's value is the time of the revision that changed the trace last.
-    if score["session_id"] in ledger.doubled or score["metric"] == "trace_value":
+    if not has_time or score["metric"] == "trace_value":
         del kept["occurred_at"]
     if score["metric"] == "trace_value":
         kept["details"] = {name: content for name, content in score["details"].items() if name not in BY_ORDER}

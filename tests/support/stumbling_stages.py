@@ -12,7 +12,6 @@ from typing import Any
 
 from traceweir.streams.stages.base import Record
 
-STAGES = ("assemble", "score", "gate")
 VARIABLE = "TRACEWEIR_TESTS_STUMBLE"
 
 
