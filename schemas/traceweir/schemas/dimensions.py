@@ -1,0 +1,118 @@
+"""Defines Dimensions: whose work a score judges, by app, agent, version, environment, model, user and labels."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from traceweir.schemas.base import WireModel
+
+MAX_SHORT_CHARS = 256
+MAX_LABELS = 8
+_USER_ID_DOMAIN = b"traceweir user id\x00"
+
+ShortText = Annotated[str, Field(min_length=1, max_length=MAX_SHORT_CHARS)]
+"""A text of 1 to 256 characters, by which scores are grouped."""
+
+
+def _not_zeros(value: str) -> str:
+    if not value.strip("0"):
+        raise ValueError("an id of zeros is not valid in OpenTelemetry; leave the key out")
+    return value
+
+
+TraceId = Annotated[str, Field(pattern=r"\A[0-9a-f]{32}\z"), AfterValidator(_not_zeros)]
+"""A trace id of OpenTelemetry: 32 hexadecimal digits in lower case, not all zeros."""
+SpanId = Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\z"), AfterValidator(_not_zeros)]
+"""A span id of OpenTelemetry: 16 hexadecimal digits in lower case, not all zeros."""
+
+
+class TraceContext(WireModel):
+    """The span of OpenTelemetry that a judged invocation belongs to."""
+
+    trace_id: TraceId
+    """Id of the trace, 32 hexadecimal digits."""
+    span_id: SpanId | None = None
+    """Id of the invocation's span, 16 hexadecimal digits; null if unknown."""
+
+
+class Dimensions(WireModel):
+    """What scores are grouped by. An unknown dimension is null; no default takes its place."""
+
+    app_name: ShortText | None = None
+    """Name of the agent's app."""
+    agent_name: ShortText | None = None
+    """Name of the agent."""
+    agent_version: ShortText | None = None
+    """Version of the agent, as its team writes versions."""
+    environment: ShortText | None = None
+    """Where the agent runs, for example `production`."""
+    model: ShortText | None = None
+    """The model that answered."""
+    user_id: ShortText | None = None
+    """Id of the user, in the form that `hashed_user_id` returns unless configured otherwise."""
+    labels: Annotated[dict[ShortText, ShortText], Field(min_length=1, max_length=MAX_LABELS)] | None = None
+    """From 1 to 8 labels, each a short name and a short value."""
+    trace_context: TraceContext | None = None
+    """The span of the judged invocation."""
+    sampling_probability: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Probability with which the invocation was recorded, above 0 and at most 1."""
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The dimensions that are not null, as keys of a document."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+UNKNOWN = Dimensions()
+"""The dimensions of a subject about which nothing is known."""
+_ABOUT_ONE_INVOCATION = ("trace_context", "sampling_probability")
+
+
+def invocation_dimensions(events: Iterable[Dimensions]) -> Dimensions:
+    """Returns the dimensions of an invocation from those of its events, in the order of the events.
+
+    The last known value counts. An agent can thus send a dimension once, or with every event. Labels are replaced as a
+    whole, so that an invocation has at most 8.
+    """
+    found: dict[str, Any] = {}
+    for event in events:
+        found.update((name, value) for name, value in event.__dict__.items() if value is not None)
+    return UNKNOWN.model_copy(update=found)
+
+
+def session_dimensions(invocations: Sequence[Dimensions]) -> Dimensions:
+    """Returns the dimensions of a session from those of its invocations, in their order.
+
+    The last known value counts. `trace_context` and `sampling_probability` describe a single invocation, so that the
+    session has them only if all its invocations have the same value.
+    """
+    last = invocation_dimensions(invocations)
+    differing = {
+        name: None
+        for name in _ABOUT_ONE_INVOCATION
+        if any(getattr(each, name) != getattr(last, name) for each in invocations)
+    }
+    return last.model_copy(update=differing) if differing else last
+
+
+def hashed_user_id(user_id: str, key: bytes = b"") -> str:
+    """Returns a text of fixed length that stands for a user id; equal ids with equal keys give equal texts.
+
+    With a key, the text is an HMAC-SHA-256, and only the owner of the key can test a guess. Without a key, the text is
+    a SHA-256: whoever can list the possible ids, for example e-mail addresses, finds the id by trying them all. The
+    prefix tells the two apart.
+
+    >>> hashed_user_id("ada@example.com") == hashed_user_id("ada@example.com")
+    True
+    >>> hashed_user_id("ada@example.com", b"secret").split(":")[0]
+    'hmac-sha256'
+    """
+    message = _USER_ID_DOMAIN + user_id.encode("utf-8", "surrogatepass")
+    if key:
+        return f"hmac-sha256:{hmac.new(key, message, hashlib.sha256).hexdigest()}"
+    return f"sha256:{hashlib.sha256(message).hexdigest()}"
