@@ -41,6 +41,11 @@ WRONG_EVENTS = {
     "no name": ({**event("tool.called"), "name": None}, "name"),
     "naive": ({**event(), "occurred_at": "2026-01-01T00:00:00"}, "occurred_at"),
     "negative tokens": (event(input_tokens=-1), "input_tokens"),
+    "an app of 400,000": (event(app_name="x" * 400_000), "app_name"),
+    "9 labels": (event(labels={str(number): "x" for number in range(9)}), "labels"),
+    "a label of 10,000": (event(labels={"team": "x" * 10_000}), "labels.team"),
+    "a trace id of zeros": (event(trace_context={"trace_id": "0" * 32}), "trace_context.trace_id"),
+    "a probability of 2": (event(sampling_probability=2), "sampling_probability"),
 }
 WRONG_TRACES = {
     "confidence 1.5": (trace(outcome={"confidence": 1.5}), "outcome.confidence"),

@@ -21,6 +21,13 @@ ENVELOPE = {
     "invocation_id": "i",
     "app_name": "app",
     "user_id": "u",
+    "agent_name": "planner",
+    "agent_version": "1",
+    "environment": "test",
+    "model": "m",
+    "labels": {"team": "search", "tier": "gold"},
+    "trace_context": {"trace_id": "0" * 31 + "a", "span_id": "b" * 16},
+    "sampling_probability": 0.5,
     "occurred_at": "2026-01-31T11:00:00.123456+09:00",
     "reference_id": "r",
     "reference": {
@@ -133,6 +140,8 @@ VALUES = st.one_of(
     ),
     st.text(max_size=3),
     st.just("x" * 1_025),
+    st.sampled_from(["x" * 257, "0" * 32, "0" * 16, "a" * 16 + "\n", "A" * 16, "a" * 32]),
+    st.builds(lambda: {str(number): "x" for number in range(9)}),
     st.builds(lambda value: [value], st.sampled_from([None, 1, "a", {}, []])),
     st.builds(lambda value: {"text": value}, st.sampled_from([None, 1, "a", {}, []])),
 )

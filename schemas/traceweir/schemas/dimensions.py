@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from traceweir.schemas.base import WireModel
+from traceweir.schemas.base import Identifier, WireModel
 
 MAX_SHORT_CHARS = 256
 MAX_LABELS = 8
@@ -19,25 +20,28 @@ ShortText = Annotated[str, Field(min_length=1, max_length=MAX_SHORT_CHARS)]
 """A text of 1 to 256 characters, by which scores are grouped."""
 
 
-def _not_zeros(value: str) -> str:
-    if not value.strip("0"):
-        raise ValueError("an id of zeros is not valid in OpenTelemetry; leave the key out")
-    return value
+MaybeText = Annotated[str, Field(max_length=MAX_SHORT_CHARS)]
+"""A text of at most 256 characters, as an event has it; an empty text is unknown."""
+MaybeLabels = Annotated[dict[ShortText, ShortText], Field(max_length=MAX_LABELS)]
+"""At most 8 labels, as an event has them."""
 
-
-TraceId = Annotated[str, Field(pattern=r"\A[0-9a-f]{32}\z"), AfterValidator(_not_zeros)]
+# A pattern for "not all zeros" that has the same meaning in Rust and in Python, with the number of digits as a length.
+_NOT_ZEROS = r"^0*[1-9a-f][0-9a-f]*$"
+TraceId = Annotated[str, Field(pattern=_NOT_ZEROS, min_length=32, max_length=32)]
 """A trace id of OpenTelemetry: 32 hexadecimal digits in lower case, not all zeros."""
-SpanId = Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\z"), AfterValidator(_not_zeros)]
+SpanId = Annotated[str, Field(pattern=_NOT_ZEROS, min_length=16, max_length=16)]
 """A span id of OpenTelemetry: 16 hexadecimal digits in lower case, not all zeros."""
+Probability = Annotated[float, Field(gt=0, le=1)]
+"""A probability above 0 and at most 1."""
 
 
 class TraceContext(WireModel):
     """The span of OpenTelemetry that a judged invocation belongs to."""
 
     trace_id: TraceId
-    """Id of the trace, 32 hexadecimal digits."""
+    """Id of the trace: 32 hexadecimal digits in lower case, not all zeros."""
     span_id: SpanId | None = None
-    """Id of the invocation's span, 16 hexadecimal digits; null if unknown."""
+    """Id of the span: 16 hexadecimal digits in lower case, not all zeros; null if unknown."""
 
 
 class Dimensions(WireModel):
@@ -52,14 +56,14 @@ class Dimensions(WireModel):
     environment: ShortText | None = None
     """Where the agent runs, for example `production`."""
     model: ShortText | None = None
-    """The model that answered."""
-    user_id: ShortText | None = None
-    """Id of the user, in the form that `hashed_user_id` returns unless configured otherwise."""
+    """Name of the model."""
+    user_id: Identifier | None = None
+    """Id of the user: a hash of the id, unless plain ids are configured."""
     labels: Annotated[dict[ShortText, ShortText], Field(min_length=1, max_length=MAX_LABELS)] | None = None
     """From 1 to 8 labels, each a short name and a short value."""
     trace_context: TraceContext | None = None
-    """The span of the judged invocation."""
-    sampling_probability: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The span of the judged invocation in OpenTelemetry."""
+    sampling_probability: Probability | None = None
     """Probability with which the invocation was recorded, above 0 and at most 1."""
 
     @property
@@ -70,19 +74,34 @@ class Dimensions(WireModel):
 
 UNKNOWN = Dimensions()
 """The dimensions of a subject about which nothing is known."""
+UNKNOWN_MODEL = "unknown"
+"""The model of a `model.called` event whose source names no model; it is no dimension."""
 _ABOUT_ONE_INVOCATION = ("trace_context", "sampling_probability")
+_NAMES = tuple(Dimensions.model_fields)
+_values = attrgetter(*_NAMES)
 
 
-def invocation_dimensions(events: Iterable[Dimensions]) -> Dimensions:
+def invocation_dimensions(events: Iterable[object]) -> Dimensions:
     """Returns the dimensions of an invocation from those of its events, in the order of the events.
 
     The last known value counts. An agent can thus send a dimension once, or with every event. Labels are replaced as a
     whole, so that an invocation has at most 8.
+
+    Args:
+        events: Objects with the attributes of `Dimensions`; an empty text is unknown.
     """
     found: dict[str, Any] = {}
+    before: tuple[Any, ...] | None = None
     for event in events:
-        found.update((name, value) for name, value in event.__dict__.items() if value is not None)
-    return UNKNOWN.model_copy(update=found)
+        values = _values(event)
+        if values != before:  # most agents send the same dimensions with every event
+            found.update(
+                (name, value)
+                for name, value in zip(_NAMES, values, strict=True)
+                if value and (name != "model" or value != UNKNOWN_MODEL)
+            )
+            before = values
+    return UNKNOWN.model_copy(update=found) if found else UNKNOWN
 
 
 def session_dimensions(invocations: Sequence[Dimensions]) -> Dimensions:

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
-from traceweir.schemas.base import Identifier, JsonObject, Timestamp, WireModel
+from traceweir.schemas.base import MAX_IDENTIFIER_CHARS, Identifier, JsonObject, Timestamp, WireModel
+from traceweir.schemas.dimensions import MaybeLabels, MaybeText, Probability, TraceContext
 from traceweir.schemas.evaluation_row import EvaluationRow
 from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk
 from traceweir.schemas.reference import Reference
@@ -27,10 +28,28 @@ class Event(WireModel):
     """The session of the event."""
     invocation_id: str = ""
     """The invocation of the event; empty: the invocation of the event before."""
-    app_name: str = ""
-    """Name of the agent's app."""
-    user_id: str | None = None
-    """Id of the user."""
+    app_name: MaybeText = ""
+    """Name of the agent's app; this and the next seven fields are dimensions, by which scores are grouped.
+
+    Each text has at most 256 characters, and an empty text is unknown. The last known value of an invocation counts, so
+    that one event, or every event, can have the dimensions.
+    """
+    agent_name: MaybeText | None = None
+    """Name of the agent."""
+    agent_version: MaybeText | None = None
+    """Version of the agent, as its team writes versions."""
+    environment: MaybeText | None = None
+    """Where the agent runs, for example `production`."""
+    model: MaybeText | None = None
+    """Name of the model."""
+    labels: MaybeLabels | None = None
+    """At most 8 labels, each a name and a value of 1 to 256 characters."""
+    trace_context: TraceContext | None = None
+    """The span of the invocation in OpenTelemetry."""
+    sampling_probability: Probability | None = None
+    """Probability with which the invocation was recorded, above 0 and at most 1."""
+    user_id: Annotated[str, Field(max_length=MAX_IDENTIFIER_CHARS)] | None = None
+    """Id of the user, a dimension too; at most 1,024 characters. Scores have a hash of the id unless configured."""
     occurred_at: Timestamp
     """When the event occurred, as a date-time with its zone; orders the events of a session."""
     reference_id: str | None = None
@@ -106,8 +125,8 @@ class ModelCalled(Event):
 
     type: Literal["model.called"]
     """The type of the event."""
-    model: str
-    """Name of the model."""
+    model: MaybeText
+    """Name of the model, at most 256 characters; `unknown` if the source does not name it."""
     input_tokens: Tokens | None = None
     """Number of input tokens; null if unknown."""
     output_tokens: Tokens | None = None

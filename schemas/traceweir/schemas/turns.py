@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pydantic import JsonValue
 
+from traceweir.schemas.dimensions import (
+    MAX_SHORT_CHARS,
+    UNKNOWN,
+    Dimensions,
+    invocation_dimensions,
+    session_dimensions,
+)
 from traceweir.schemas.evaluation_row_turn import read_row
 from traceweir.schemas.events import (
     InvocationCompleted,
@@ -49,6 +57,8 @@ class Turn:
     app_name: str = ""
     started_at: datetime | None = None
     """The earliest known `occurred_at` of the invocation's events, in UTC; None if no time is known."""
+    dimensions: Dimensions = UNKNOWN
+    """The dimensions of the invocation, with the user id as the agent sent it."""
 
 
 def turns_of(session: Session) -> list[Turn]:
@@ -75,7 +85,7 @@ def turns_of(session: Session) -> list[Turn]:
             turn = open_turns[key] = _OpenTurn(event.invocation_id)
         turn.add(event)
     if not open_turns:
-        return [Turn(derived_invocation(trace), started_at=known_time(trace.created_at)) for trace in session.traces]
+        return [_derived_turn(trace) for trace in session.traces]
     return _with_unique_ids([turn.close(index) for index, turn in enumerate(open_turns.values())])
 
 
@@ -90,6 +100,25 @@ def _with_unique_ids(turns: list[Turn]) -> list[Turn]:
         if name != turn.invocation.invocation_id:
             turns[index] = replace(turn, invocation=turn.invocation.model_copy(update={"invocation_id": name}))
     return turns
+
+
+def trace_dimensions(trace: ReasoningTrace, turns: Sequence[Turn]) -> Dimensions:
+    """Returns the dimensions of the invocation that a trace tells of, else those that the session's invocations share.
+
+    A trace tells of an invocation if the invocation was derived from it, or if both were read from the same span.
+    """
+    for turn in turns:
+        context = turn.dimensions.trace_context
+        of_span = f"kp:trace:{context.trace_id}:{context.span_id}" if context is not None else None
+        if trace.id in (turn.invocation.invocation_id, of_span):
+            return turn.dimensions
+    return session_dimensions([turn.dimensions for turn in turns])
+
+
+def _derived_turn(trace: ReasoningTrace) -> Turn:
+    agent = trace.metadata.agent_id
+    known = Dimensions(agent_name=agent) if agent and len(agent) <= MAX_SHORT_CHARS else UNKNOWN
+    return Turn(derived_invocation(trace), started_at=known_time(trace.created_at), dimensions=known)
 
 
 def derived_invocation(trace: ReasoningTrace) -> Invocation:
@@ -136,8 +165,10 @@ class _OpenTurn:
     reference_id: str | None = None
     app_name: str = ""
     missing: list[str] = field(default_factory=list)
+    events: list[InvocationEvent] = field(default_factory=list)
 
     def add(self, event: InvocationEvent) -> None:
+        self.events.append(event)
         self.began = self.began or event.occurred_at.timestamp()
         self.first = self.first or known_time(event.occurred_at)  # the events of a session are in the order of time
         self.reference = event.reference or self.reference
@@ -197,7 +228,8 @@ class _OpenTurn:
                 labels=None,
                 derived=False,
             )
-        return Turn(invocation, self.reference, self.reference_id, self.app_name, self.first)
+        known = invocation_dimensions(self.events)
+        return Turn(invocation, self.reference, self.reference_id, self.app_name, self.first, known)
 
     def _latency(self) -> float | None:
         if self.started is None or self.completed is None or self.completed < self.started:

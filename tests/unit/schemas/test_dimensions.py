@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
+from traceweir.schemas.base import explain
 from traceweir.schemas.dimensions import (
     UNKNOWN,
     Dimensions,
@@ -13,8 +16,14 @@ from traceweir.schemas.dimensions import (
     invocation_dimensions,
     session_dimensions,
 )
+from traceweir.schemas.events import EVENT, InvocationEvent
 
 TRACE, SPAN = "a" * 32, "b" * 16
+
+
+def event(fields: dict[str, object]) -> InvocationEvent:
+    """Returns an event with these fields."""
+    return EVENT.validate_json(json.dumps({"session_id": "s", "occurred_at": "2026-01-31T12:00:00Z"} | fields))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,43 @@ def test_values_at_their_bounds_are_accepted_and_unknown_ones_left_out() -> None
 def test_the_last_known_value_of_an_invocations_events_counts() -> None:
     events = [Dimensions(model="small", agent_name="travel"), Dimensions(model="large"), UNKNOWN]
     assert invocation_dimensions(events) == Dimensions(model="large", agent_name="travel")
+
+
+def test_an_unnamed_model_and_an_empty_text_are_unknown() -> None:
+    started: dict[str, object] = {
+        "type": "invocation.started",
+        "model": "large",
+        "agent_name": "travel",
+        "app_name": "",
+    }
+    called: dict[str, object] = {"type": "model.called", "model": "unknown", "agent_name": "", "labels": {}}
+    assert invocation_dimensions([event(started), event(called)]) == Dimensions(model="large", agent_name="travel")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("app_name", "a" * 400_000, "String should have at most 256 characters"),
+        ("model", "a" * 257, "String should have at most 256 characters"),
+        ("user_id", "a" * 1_025, "String should have at most 1024 characters"),
+        ("environment", 7, "Input should be a valid string"),
+        ("labels", {str(number): "x" for number in range(9)}, "Dictionary should have at most 8 items"),
+        ("labels", {"team": "x" * 10_000}, "String should have at most 256 characters"),
+        ("labels", ["team"], "Input should be an object"),
+        ("trace_context", {"trace_id": "0" * 32}, "String should match pattern"),
+        ("trace_context", "00-" + TRACE, "Input should be an object"),
+        ("sampling_probability", 0, "Input should be greater than 0"),
+    ],
+)
+def test_an_event_with_an_unusable_dimension_is_refused_with_the_field_and_the_rule(
+    field: str, value: object, rule: str
+) -> None:
+    with pytest.raises(ValidationError) as refused:
+        event({"type": "model.called", "model": "m", field: value})
+    message = explain(refused.value)
+    assert field in message
+    assert rule in message
+    assert len(message) < 300
 
 
 def test_a_session_has_a_trace_context_only_if_all_its_invocations_share_it() -> None:

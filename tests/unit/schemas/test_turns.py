@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.support.scoring import NOW, make_session, make_trace
 
+from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.invocation import (
     Content,
@@ -17,7 +18,7 @@ from traceweir.schemas.invocation import (
     TokenUsage,
 )
 from traceweir.schemas.reference import Reference
-from traceweir.schemas.turns import Turn, turns_of
+from traceweir.schemas.turns import Turn, trace_dimensions, turns_of
 
 
 def turns(*events: dict[str, Any], traces: Any = ()) -> list[Turn]:
@@ -180,3 +181,30 @@ def test_two_recorded_invocations_with_the_same_id_get_different_ids() -> None:
 def test_a_given_id_in_the_form_of_a_generated_id_stays_unique() -> None:
     recorded = {"type": "invocation.recorded", "invocation": {}}
     assert ids(turns({"type": "invocation.started", "invocation_id": "#1"}, recorded)) == ["#1", "#1#1"]
+
+
+def test_a_turn_has_the_dimensions_of_its_own_events() -> None:
+    first, second = turns(
+        event("invocation.started", "i", agent_name="travel", environment="test", user_id="u"),
+        event("invocation.started", "j", agent_name="billing"),
+        event("model.called", "i", model="large"),
+        event("session.ended", agent_name="other"),
+    )
+    assert first.dimensions == Dimensions(agent_name="travel", environment="test", model="large", user_id="u")
+    assert second.dimensions == Dimensions(agent_name="billing")
+
+
+def test_a_turn_that_is_derived_from_a_trace_has_the_agent_of_the_trace() -> None:
+    traces = [make_trace(metadata={"agent_id": name}) for name in ("travel", "a" * 257)]
+    assert [turn.dimensions.agent_name for turn in turns(traces=traces)] == ["travel", None]
+
+
+def test_a_trace_has_the_dimensions_of_the_invocation_that_was_read_from_the_same_span() -> None:
+    context = {"trace_id": "a" * 32, "span_id": "b" * 16}
+    found = turns(
+        event("invocation.started", "i", agent_name="travel", environment="test", trace_context=context),
+        event("invocation.started", "j", agent_name="billing", environment="test"),
+    )
+    of_span = make_trace(id=f"kp:trace:{'a' * 32}:{'b' * 16}")
+    assert trace_dimensions(of_span, found) == found[0].dimensions
+    assert trace_dimensions(make_trace(), found) == Dimensions(agent_name="billing", environment="test")

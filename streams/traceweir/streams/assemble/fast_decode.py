@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origi
 
 import msgspec
 import orjson
-from annotated_types import Ge, Le, MaxLen, MinLen
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, JsonValue
 from pydantic.fields import FieldInfo
 
@@ -32,7 +32,7 @@ TAG = "type"
 SHORT = 4_000
 """Length in bytes above which a document can contain a number with more digits than pydantic reads, in any key."""
 
-_LIMITS = ((Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
+_LIMITS = ((Gt, "gt"), (Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
 
 
 class NeedsFullValidation(Exception):  # noqa: N818  # an outcome that the caller handles
