@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, model_validator
 
 from traceweir.schemas.base import Identifier, NonEmpty, Timestamp, WireModel
+from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS
 from traceweir.schemas.trace import PipelineTrace
@@ -58,12 +59,8 @@ class Verdict(WireModel):
     """The reason of NOT_EVALUATED; null for the other statuses."""
 
 
-class Candidate(WireModel):
-    """A trace for the gate, on the topic `candidates`; the record's key is the novelty scope.
-
-    Among the candidates of a trace, the one with the highest (`segment`, `revision`, `attempt`) counts. Without an
-    embedding, `novelty_missing` contains the reason: there is no embedder, or the embedder failed on this text.
-    """
+class _Question(WireModel):
+    """The part of a candidate that the gate decides on. It is a class of its own so that its fields come first."""
 
     candidate_id: str
     """Id of the candidate, derived from its session and trace, so that a repeated run gives the same id."""
@@ -89,6 +86,15 @@ class Candidate(WireModel):
     occurred_at: Timestamp
     """Timestamp of the session's last record."""
 
+
+class Candidate(Dimensions, _Question):
+    """A trace for the gate, on the topic `candidates`; the record's key is the novelty scope.
+
+    Among the candidates of a trace, the one with the highest (`segment`, `revision`, `attempt`) counts. Without an
+    embedding, `novelty_missing` contains the reason: there is no embedder, or the embedder failed on this text. The
+    dimensions become those of the gate's Scores, and do not influence its decision.
+    """
+
     def wire(self) -> bytes:
         """Returns the candidate as JSON, as on the topic `candidates`."""
         return _CANDIDATE.dump_json(self, by_alias=True, exclude_unset=True)
@@ -101,9 +107,9 @@ def decisive_part(wire: bytes) -> bytes:
     """Returns the inputs of the gate's decision: the fields `scope`, `trace` and `required` of a candidate, as JSON.
 
     The function cuts these fields out of the serialised candidate, because a second serialisation of the trace costs
-    as much as the first. JSON escapes quotation marks inside strings. So the first `,"scope":` and the last
-    `,"embedding":` are the candidate's own fields: only strings and numbers precede the first, and no field after the
-    last has the same name.
+    as much as the first. JSON escapes quotation marks inside strings. So the first `,"scope":`, and the last
+    `,"embedding":` before an object or null, are the candidate's own fields: only strings and numbers precede the
+    first, and after the last only a label can have the same name, whose value is a string.
 
     Args:
         wire: The candidate as written by `Candidate.wire`, with every field set.
@@ -111,5 +117,8 @@ def decisive_part(wire: bytes) -> bytes:
     Raises:
         ValueError: The candidate lacks these fields.
     """
-    start, end = wire.index(b',"scope":') + 1, wire.rindex(b',"embedding":')
+    start = wire.index(b',"scope":') + 1
+    end = max(wire.rfind(b',"embedding":{'), wire.rfind(b',"embedding":null'))
+    if end < start:
+        raise ValueError("the field embedding is not found after the field scope")
     return b"{" + wire[start:end] + b"}"

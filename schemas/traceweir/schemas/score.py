@@ -9,10 +9,12 @@ import orjson
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from traceweir.schemas.base import Identifier, Timestamp, WireModel
+from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.invocation import Level
 
 Status = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
 NotEvaluated = Literal["missing_input", "sampled_out", "budget", "timeout", "error", "unsupported"]
+Source = Literal["code", "model", "human"]
 Count = Annotated[int, Field(ge=0)]
 
 NAMESPACE = bytes.fromhex("5fca0bcb2d9f5c6a8f3a1b7e4d2c9e10")
@@ -32,7 +34,7 @@ class Cost(WireModel):
     """Whether a stored verdict was used, so that nothing was paid."""
 
 
-class Score(WireModel):
+class Score(Dimensions):
     """One measurement, on the `results` topic.
 
     `value` is null exactly when `status` is NOT_EVALUATED; `not_evaluated_because` then contains the reason.
@@ -40,6 +42,9 @@ class Score(WireModel):
     (`result_id`, `revision`, `attempt`) is unique unless dead letters are replayed. Among the scores with the same
     `result_id`, the one with the highest (`revision`, `attempt`) counts: a later revision of a session has the same ids
     and a higher revision, and a retry after a judge was unavailable has the same revision and a higher attempt.
+
+    The dimensions are those of the measured invocation, of the invocation that a trace tells of, or those that the
+    invocations of a session share. A dimension that is null is left out of the JSON.
     """
 
     result_id: str
@@ -78,6 +83,8 @@ class Score(WireModel):
     """Version of the scorer; values of different versions cannot be compared."""
     config_digest: str
     """Digest of the whole config; equal for equivalent configs."""
+    source: Source | None = None
+    """What measured the value: `code`, a `model` that judges, or a `human`; null if nothing could measure it."""
     occurred_at: Timestamp
     """The timestamp of the session's last record: when the data was complete, by the clock of Kafka."""
     started_at: Timestamp | None = None
@@ -91,10 +98,13 @@ class Score(WireModel):
 
     def wire(self) -> bytes:
         """Returns the Score as JSON, as on the topic `results`."""
+        document = {
+            name: value for name, value in self.__dict__.items() if value is not None or name not in _LEFT_OUT_IF_NULL
+        }
         try:
-            return orjson.dumps(self.__dict__, default=_fields, option=orjson.OPT_UTC_Z)
+            return orjson.dumps(document, default=_fields, option=orjson.OPT_UTC_Z)
         except TypeError:  # an integer of more than 64 bits in `details`
-            return self.model_dump_json().encode()
+            return self.model_dump_json(include=set(document)).encode()
 
     @model_validator(mode="after")
     def _check_value_matches_status(self) -> Score:
@@ -105,6 +115,9 @@ class Score(WireModel):
                 "value must be null and a reason must be present exactly when the status is NOT_EVALUATED"
             )
         return self
+
+
+_LEFT_OUT_IF_NULL = frozenset(("source", *Dimensions.model_fields))
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Invocation, Level
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Cost
@@ -37,6 +38,8 @@ class Subject:
     """The judge that the scorer can ask; always set for a scorer that is `judged`."""
     started_at: datetime | None = None
     """When the subject began, by the agents' own clock, in UTC; None if unknown."""
+    dimensions: Dimensions = UNKNOWN
+    """Whose work the subject is: app, agent, version, environment, model, user and labels."""
 
     @property
     def response(self) -> str:

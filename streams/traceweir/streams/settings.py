@@ -217,6 +217,16 @@ class Settings(BaseSettings):
     """Number of traces of one partition that wait for spans, and number of published traces that it remembers for late
     spans, 1 or more. One more trace publishes, or forgets, the trace that is due first."""
 
+    # --- Privacy
+
+    user_ids: Literal["hashed", "plain"] = "hashed"
+    """`hashed`: scores and candidates have a hash of the user's id. `plain`: they have the id as the agent sends it.
+    Sessions always keep the events as the agent sends them."""
+    user_id_key: Annotated[SecretStr, Field(min_length=16)] | None = None
+    """Secret key of the hashes of user ids, 16 characters or more. Unset: a hash without a key, which anyone who
+    can list the possible ids can reverse by trying them. All workers need the same key, and with another key a user
+    has another hash. Never printed."""
+
     # --- Scoring
 
     score_concurrency: Count = 64
@@ -309,6 +319,10 @@ class Settings(BaseSettings):
         if (self.kafka_ssl_certfile is None) != (self.kafka_ssl_keyfile is None):
             problems.append(
                 f"{_env('kafka_ssl_certfile')} and {_env('kafka_ssl_keyfile')} go together; one is missing, set both or none"
+            )
+        if self.user_ids == "plain" and self.user_id_key is not None:
+            problems.append(
+                f"{_env('user_id_key')} is not used with {_env('user_ids')}=plain; unset the key, or set the ids to hashed"
             )
         if self.heartbeat_interval_s * 2 > self.session_timeout_s:
             problems.append(

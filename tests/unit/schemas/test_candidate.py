@@ -42,6 +42,8 @@ def candidate(text: str = "a", given: dict[str, Any] | None = None, *, embedded:
         embedding=Embedding.of(text, np.ones(3, np.float32)) if embedded else None,
         novelty_missing=None if embedded else text,
         occurred_at=NOW,
+        labels={"a": "b", "scope": text, "embedding": text},
+        agent_name=text,
     )
 
 
@@ -52,6 +54,12 @@ def test_the_decisive_part_equals_the_json_of_the_decisive_fields(
     record = candidate(text, given, embedded=embedded)
     decisive_fields = record.model_dump_json(by_alias=True, exclude_unset=True, include={"scope", "trace", "required"})
     assert decisive_part(record.wire()) == decisive_fields.encode()
+
+
+def test_dimensions_do_not_change_the_decisive_part() -> None:
+    record = candidate()
+    other = record.model_copy(update={"agent_version": "2", "labels": {"embedding": "null", "scope": "{"}})
+    assert decisive_part(other.wire()) == decisive_part(record.wire())
 
 
 def test_the_digest_of_a_candidate_equals_the_digest_in_rows_of_earlier_versions() -> None:

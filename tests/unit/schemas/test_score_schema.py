@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from tests.support.scoring import NOW
 
+from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.score import NAMESPACE, Score, result_id, uuid5
 
 PASSED: dict[str, Any] = {
@@ -70,12 +71,25 @@ def test_times_without_a_zone_are_rejected() -> None:
         Score(**{**PASSED, "occurred_at": NOW.replace(tzinfo=None)})
 
 
-def test_a_score_on_the_wire_has_every_field_and_reads_back() -> None:
+def test_a_score_on_the_wire_has_every_field_but_unknown_dimensions_and_reads_back() -> None:
     score = Score(**PASSED)
-    document = json.loads(score.model_dump_json())
-    assert document.keys() == Score.model_fields.keys()
+    document = json.loads(score.wire())
+    assert document.keys() == Score.model_fields.keys() - Dimensions.model_fields.keys() - {"source"}
     assert document["occurred_at"] == "2026-01-31T12:00:00Z"
     assert Score.model_validate_json(json.dumps(document | {"a later field": 1})) == score
+
+
+@pytest.mark.parametrize("details", [{}, {"more than 64 bits": 2**70}])
+def test_a_score_on_the_wire_has_its_known_dimensions(details: dict[str, Any]) -> None:
+    known: dict[str, Any] = {
+        "agent_name": "travel",
+        "labels": {"team": "search"},
+        "trace_context": {"trace_id": "a" * 32},
+    }
+    score = Score(**PASSED, **known, source="code", details=details)
+    document = json.loads(score.wire())
+    assert document.keys() & {*Dimensions.model_fields, "source"} == {*known, "source"}
+    assert Score.model_validate_json(score.wire()) == score
 
 
 def test_an_id_is_a_uuid_of_version_5() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.results import make_score
 
+from traceweir.schemas.dimensions import TraceContext
 from traceweir.schemas.score import Cost, Score
 from traceweir.streams.results.reader import FoundScore
 from traceweir.streams.results.table import COLUMNS, csv_table
@@ -19,7 +20,9 @@ PAGE = ROOT / "docs" / "results.md"
 
 
 def test_every_field_of_a_score_has_a_column() -> None:
-    fields = {*Score.model_fields} - {"cost"} | {f"cost_{name}" for name in Cost.model_fields}
+    inner = {f"cost_{name}" for name in Cost.model_fields}
+    inner |= {f"trace_context_{name}" for name in TraceContext.model_fields}
+    fields = {*Score.model_fields} - {"cost", "trace_context"} | inner
     assert {column.name for column in COLUMNS} == fields | {"written_at", "partition", "offset"}
 
 
@@ -33,6 +36,24 @@ def test_a_cell_with_line_breaks_and_quotes_is_one_cell_of_one_row(hostile: str)
     header, row = csv.reader(io.StringIO(stream.getvalue().decode(), newline=""))
     cells = dict(zip(header, row, strict=True))
     assert {cells[name].removeprefix("'") for name in TEXTS} == {hostile}
+
+
+def test_a_row_has_the_dimensions_of_its_score() -> None:
+    context = TraceContext(trace_id="a" * 32, span_id="b" * 16)
+    score = make_score(agent_name="=travel", labels={"team": "search"}, trace_context=context, sampling_probability=0.5)
+    stream = io.BytesIO()
+    with csv_table(stream) as table:
+        table.add(FoundScore(0, 0, 0, score, score.wire()))
+
+    header, row = csv.reader(io.StringIO(stream.getvalue().decode(), newline=""))
+    cells = dict(zip(header, row, strict=True))
+    assert (cells["agent_name"], cells["labels"], cells["sampling_probability"]) == (
+        "'=travel",
+        '{"team":"search"}',
+        "0.5",
+    )
+    assert (cells["trace_context_trace_id"], cells["trace_context_span_id"]) == ("a" * 32, "b" * 16)
+    assert (cells["model"], cells["source"]) == ("", "")
 
 
 def test_the_page_documents_every_column_with_its_type_in_order() -> None:

@@ -242,3 +242,14 @@ def test_a_long_address_that_is_no_address_leaves_room_for_the_way_out(monkeypat
     said = refusal(monkeypatch, {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": "x" * 3_000})
     assert said.endswith("…' is not host:port; for example 127.0.0.1:9092")
     assert len(said) < 250
+
+
+def test_a_key_for_user_ids_is_refused_if_it_is_short_or_not_used_and_never_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = refusal(monkeypatch, {"TRACEWEIR_USER_ID_KEY": "hunter2"})
+    assert "TRACEWEIR_USER_ID_KEY" in said
+    assert "hunter2" not in said
+    said = refusal(monkeypatch, {"TRACEWEIR_USER_ID_KEY": "hunter2" * 3, "TRACEWEIR_USER_IDS": "plain"})
+    assert "TRACEWEIR_USER_ID_KEY is not used with TRACEWEIR_USER_IDS=plain" in said
+    assert "hunter2" not in said

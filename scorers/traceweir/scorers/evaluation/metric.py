@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.score import Source
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import Expected, expected_of
@@ -50,6 +51,13 @@ class Metric:
     def version(self) -> str:
         """The scorer's version; empty if there is no scorer."""
         return self.scorer.version if self.scorer else ""
+
+    @property
+    def source(self) -> Source | None:
+        """What measures the value; None if there is no scorer."""
+        if self.scorer is None:
+            return None
+        return "model" if self.scorer.judged else "code"
 
 
 def digest_of(name: str, scorer: Scorer) -> str:

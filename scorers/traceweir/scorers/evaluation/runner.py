@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dimensions import Dimensions, session_dimensions
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import NotEvaluated, Score
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
-from traceweir.schemas.turns import Turn
+from traceweir.schemas.turns import Turn, trace_dimensions
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.labels import with_labels
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
@@ -63,6 +64,7 @@ async def evaluate(
     measured: list[list[Subject]] = []
     point = sampling_point(session.session_id)
     began = _start_of(session, turns)
+    shared = session_dimensions([turn.dimensions for turn in turns])
     started: list[list[Outcome | Awaitable[Measurement]]] = []
     timeouts_s: list[float] = []
     for metric in plan.metrics:
@@ -74,7 +76,7 @@ async def evaluate(
             measured.append([])
             continue
         if scorer.level not in subjects:
-            subjects[scorer.level] = _subjects(scorer.level, session, turns, judge, began)
+            subjects[scorer.level] = _subjects(scorer.level, session, turns, judge, began, shared)
         measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
         started.append([_start(scorer, subject) for subject in measured[-1]])
     outcomes = await _await_all(started, timeouts_s)
@@ -84,23 +86,24 @@ async def evaluate(
     for metric, metric_subjects, metric_outcomes in zip(plan.metrics, measured, outcomes, strict=True):
         if metric.scorer is None:
             reason = Unmeasured("unsupported", metric.unsupported_because)
-            scores.append(write.score(metric, "session", session.session_id, reason, began))
+            scores.append(write.score(metric, "session", session.session_id, reason, began, shared))
         elif point >= plan.sampling[metric.name]:
             reason = Unmeasured("sampled_out", f"{plan.sampling[metric.name]:g} of all sessions are measured")
-            scores.append(write.score(metric, "session", session.session_id, reason, began))
+            scores.append(write.score(metric, "session", session.session_id, reason, began, shared))
         else:
             level = metric.scorer.level
             for subject, outcome in zip(metric_subjects, metric_outcomes, strict=True):
                 if metric.needs_input and _lacks_input(outcome):
                     continue
                 labelled = with_labels(outcome, subject.invocation, metric.name)
-                scores.append(write.score(metric, level, _id_of(subject), labelled, subject.started_at))
+                about = _id_of(subject), labelled, subject.started_at, subject.dimensions
+                scores.append(write.score(metric, level, *about))
             if level == "invocation" and (metric_subjects or metric.runs_on is None):
                 ids = [_id_of(subject) for subject in metric_subjects]
                 total = _aggregated(metric.scorer, ids, metric_outcomes)
                 if metric.needs_input and _lacks_input(total):
                     continue
-                scores.append(write.score(metric, "session", session.session_id, total, began))
+                scores.append(write.score(metric, "session", session.session_id, total, began, shared))
     return scores
 
 
@@ -123,7 +126,12 @@ def _start_of(session: Session, turns: Sequence[Turn]) -> datetime | None:
 
 
 def _subjects(
-    level: Level, session: Session, turns: Sequence[Turn], judge: Judge | None, began: datetime | None
+    level: Level,
+    session: Session,
+    turns: Sequence[Turn],
+    judge: Judge | None,
+    began: datetime | None,
+    shared: Dimensions,
 ) -> list[Subject]:
     if level == "invocation":
         return [
@@ -133,15 +141,22 @@ def _subjects(
                 reference=turn.reference,
                 judge=judge,
                 started_at=turn.started_at,
+                dimensions=turn.dimensions,
             )
             for turn in turns
         ]
     if level == "trace":
         return [
-            Subject(session=session, trace=trace, judge=judge, started_at=known_time(trace.created_at))
+            Subject(
+                session=session,
+                trace=trace,
+                judge=judge,
+                started_at=known_time(trace.created_at),
+                dimensions=trace_dimensions(trace, turns),
+            )
             for trace in session.traces
         ]
-    return [Subject(session=session, judge=judge, started_at=began)]
+    return [Subject(session=session, judge=judge, started_at=began, dimensions=shared)]
 
 
 def _id_of(subject: Subject) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 import orjson
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
+from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Score, Status, result_id
 from traceweir.schemas.session import Session
@@ -26,7 +28,8 @@ def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement
     """Returns the Score of a trace value, with the gate's threshold."""
     metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(_embedder(candidate)))
     writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
-    return writer.score(metric, "trace", candidate.trace.id, measurement, known_time(candidate.trace.created_at))
+    began = known_time(candidate.trace.created_at)
+    return writer.score(metric, "trace", candidate.trace.id, measurement, began, candidate)
 
 
 def decision_score(
@@ -50,7 +53,7 @@ def decision_score(
     )
     writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
     began = known_time(candidate.trace.created_at)
-    return writer.score(metric, "trace", candidate.trace.id, measured, began, version=GATE_VERSION)
+    return writer.score(metric, "trace", candidate.trace.id, measured, began, candidate, version=GATE_VERSION)
 
 
 def _embedder(candidate: Candidate) -> str | None:
@@ -75,23 +78,25 @@ class ScoreWriter:
         subject_id: str,
         outcome: Outcome,
         started_at: datetime | None,
+        dimensions: Dimensions,
         version: str = "",
     ) -> Score:
-        """Returns the Score of an outcome, for a subject that began at `started_at`.
+        """Returns the Score of an outcome, for a subject with these dimensions that began at `started_at`.
 
         The status is PASSED if the value is at least the threshold or there is no threshold, FAILED if the value is
         less, and NOT_EVALUATED without a value. A measurement that violates the Score's schema becomes NOT_EVALUATED
         `error`.
         """
+        write = partial(self._score, metric, level, subject_id, started_at, dimensions, version)
         if isinstance(outcome, Unmeasured):
-            return self._score(metric, level, subject_id, started_at, version, None, "NOT_EVALUATED", outcome)
+            return write(value=None, status="NOT_EVALUATED", outcome=outcome)
         passed = metric.threshold is None or outcome.value >= metric.threshold
         try:
             status: Status = "PASSED" if passed else "FAILED"
-            return self._score(metric, level, subject_id, started_at, version, float(outcome.value), status, outcome)
+            return write(value=float(outcome.value), status=status, outcome=outcome)
         except ValidationError as error:
             failed = Unmeasured("error", printable(f"the scorer's measurement cannot be published: {explain(error)}"))
-            return self._score(metric, level, subject_id, started_at, version, None, "NOT_EVALUATED", failed)
+            return write(value=None, status="NOT_EVALUATED", outcome=failed)
 
     def _score(
         self,
@@ -99,6 +104,7 @@ class ScoreWriter:
         level: Level,
         subject_id: str,
         started_at: datetime | None,
+        dimensions: Dimensions,
         version: str,
         value: float | None,
         status: Status,
@@ -125,9 +131,11 @@ class ScoreWriter:
             cost=outcome.cost,
             scorer_version=version or metric.version,
             config_digest=self.config_digest,
+            source="code" if version else metric.source,  # the gate has a version and no scorer
             occurred_at=self.occurred_at,
             started_at=started_at,
             evaluated_at=self.now,
+            **{name: getattr(dimensions, name) for name in Dimensions.model_fields},
         )
 
 

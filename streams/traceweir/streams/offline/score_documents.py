@@ -18,6 +18,7 @@ from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
+from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output, Stage
 from traceweir.streams.stages.counters import COUNTERS_ROW
@@ -97,6 +98,7 @@ async def score_offline(
         timeout_s=settings.score_timeout_s,
         judging=judging,
         judge_timeout_s=settings.judge_timeout_s,
+        user_ids=UserIds.of(settings),
         encode_score=encoder,
     )
     # No earlier state is restored and the clock does not advance, so there is no earlier spending and no rescoring.

@@ -56,8 +56,19 @@ COLUMNS = (
     Column("config_digest", "text"),
     Column("partition", "integer"),
     Column("offset", "integer"),
+    Column("app_name", "text", nullable=True),
+    Column("agent_name", "text", nullable=True),
+    Column("agent_version", "text", nullable=True),
+    Column("environment", "text", nullable=True),
+    Column("model", "text", nullable=True),
+    Column("user_id", "text", nullable=True),
+    Column("labels", "text", nullable=True),
+    Column("trace_context_trace_id", "text", nullable=True),
+    Column("trace_context_span_id", "text", nullable=True),
+    Column("sampling_probability", "number", nullable=True),
+    Column("source", "text", nullable=True),
 )
-"""The columns of an exported table, in their order."""
+"""The columns of an exported table, in their order; new columns come last."""
 
 
 class UnwritableScoreError(ValueError):
@@ -119,16 +130,19 @@ def parquet_table(stream: BinaryIO) -> Iterator[Table]:
 
 
 def row_of(found: FoundScore) -> tuple[Any, ...]:
-    """Returns the cells of a score, in the order of `COLUMNS`; times are in UTC, `details` is JSON.
+    """Returns the cells of a score, in the order of `COLUMNS`; times are in UTC, `details` and `labels` are JSON.
 
     Raises:
         UnwritableScoreError: an integer has more than 64 bits, or a time is outside the years 1 to 9999.
     """
-    score = found.score
+    score, context = found.score, found.score.trace_context
     document: dict[str, Any] = {
         **{name: getattr(score, name) for name in type(score).model_fields},
         **{f"cost_{name}": getattr(score.cost, name) for name in type(score.cost).model_fields},
         "details": to_json(score.details).decode(),
+        "labels": None if score.labels is None else to_json(score.labels).decode(),
+        "trace_context_trace_id": context and context.trace_id,
+        "trace_context_span_id": context and context.span_id,
         "partition": found.partition,
         "offset": found.offset,
     }

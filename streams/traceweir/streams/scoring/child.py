@@ -165,6 +165,7 @@ def main() -> None:
             references=references,
             judging=judging,
             judge_timeout_s=setup.judge_timeout_s,
+            user_ids=setup.user_ids,
         )
     )
     budget = judging.budget if judging is not None else None

@@ -18,6 +18,7 @@ from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.process_setup import LogLevel
 from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.user_ids import HASHED, UserIds
 
 if TYPE_CHECKING:  # the scoring process reads no settings, and starts earlier without the import
     from traceweir.streams.settings import Settings
@@ -36,6 +37,7 @@ class Setup:
     access: Access = field(default_factory=Access)
     judge_timeout_s: float | None = None
     log_level: LogLevel = "info"
+    user_ids: UserIds = HASHED
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan) -> Setup:
@@ -48,6 +50,7 @@ class Setup:
             Access(settings.judge_api_base, settings.judge_api_key),
             settings.judge_timeout_s,
             settings.log_level,
+            UserIds.of(settings),
         )
 
 

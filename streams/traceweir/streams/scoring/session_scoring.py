@@ -12,11 +12,12 @@ from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
 from traceweir.schemas.candidate import Candidate, Embedding, Verdict, decisive_part
+from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import Score, uuid5
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.schemas.turns import turns_of
+from traceweir.schemas.turns import Turn, trace_dimensions, turns_of
 from traceweir.scorers.embedding import Embedder, embedded_text
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
@@ -25,6 +26,7 @@ from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
 from traceweir.streams.scoring.embedders import Batching
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
+from traceweir.streams.scoring.user_ids import HASHED, UserIds, with_user_ids
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
 from traceweir.streams.stages.errors import SessionRejected
 
@@ -91,8 +93,10 @@ class SessionScoring:
         references: References | None = None,
         judging: Judging | None = None,
         judge_timeout_s: float | None = None,
+        user_ids: UserIds = HASHED,
         encode_score: Callable[[Score], bytes] = Score.wire,
     ) -> None:
+        self._user_ids = user_ids
         self._encode_score = encode_score
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
         self._judging, self._judge_timeout_s = judging, judge_timeout_s
@@ -108,7 +112,7 @@ class SessionScoring:
             known: Stored verdicts of judges on this session.
             attempt: The attempt number of its scores and candidates.
         """
-        turns = self._references.resolve(turns_of(session))
+        turns = self._references.resolve(with_user_ids(turns_of(session), self._user_ids))
         judge = self._judging.session(known) if self._judging is not None else None
         scores = await evaluate(
             self._plan,
@@ -130,16 +134,21 @@ class SessionScoring:
             attempt,
             int(session.last_record_at.timestamp() * 1000),
             [self._encode_score(each) for each in scores],
-            [_offered(each) for each in await self._candidates(session, scores, attempt)],
+            [_offered(each) for each in await self._candidates(session, turns, scores, attempt)],
             dict(Counter(map(_outcome, scores))),
             judged,
             unanswered,
         )
 
-    async def _candidates(self, session: Session, scores: Sequence[Score], attempt: int) -> Sequence[Candidate]:
+    async def _candidates(
+        self, session: Session, turns: Sequence[Turn], scores: Sequence[Score], attempt: int
+    ) -> Sequence[Candidate]:
         if not session.traces:
             return ()
-        waiting = [self._candidate(session, trace, self._required(scores, trace), attempt) for trace in session.traces]
+        waiting = [
+            self._candidate(session, trace, trace_dimensions(trace, turns), self._required(scores, trace), attempt)
+            for trace in session.traces
+        ]
         # Concurrently, so that the timeout of one embedding is also the timeout of the session.
         return [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
 
@@ -154,7 +163,12 @@ class SessionScoring:
         return required
 
     async def _candidate(
-        self, session: Session, trace: ReasoningTrace, required: dict[str, Verdict], attempt: int
+        self,
+        session: Session,
+        trace: ReasoningTrace,
+        dimensions: Dimensions,
+        required: dict[str, Verdict],
+        attempt: int,
     ) -> Candidate:
         embedding: Embedding | None = None
         missing: str | None = "no_embedder"
@@ -178,6 +192,7 @@ class SessionScoring:
             embedding=embedding,
             novelty_missing=missing,
             occurred_at=session.last_record_at,
+            **{name: value for name, value in dimensions.__dict__.items() if value is not None},
         )
 
     def _scope(self, trace: ReasoningTrace) -> str:

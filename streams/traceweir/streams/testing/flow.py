@@ -21,6 +21,7 @@ from traceweir.streams.judges.service import Judging
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed, Suspects
 from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
+from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Cut, End, Output, StageSpec
 from traceweir.streams.stages.counters import COUNTERS_ROW
@@ -133,6 +134,7 @@ class Flow:
             timeout_s=self.settings.score_timeout_s,
             judging=self._judging,
             judge_timeout_s=self.settings.judge_timeout_s,
+            user_ids=UserIds.of(self.settings),
         )
         self.scoring = hold(scoring) if hold is not None else scoring
         """The scoring of a session."""

@@ -65,6 +65,23 @@ def test_a_decision_is_a_score_with_its_reasons() -> None:
     assert yes.result_id == no.result_id
 
 
+def test_the_scores_of_the_gate_have_the_dimensions_of_the_candidate() -> None:
+    plan = read_plan({})
+    known: dict[str, Any] = {"agent_name": "travel", "labels": {"team": "search"}}
+    asked = make_candidate(**known)
+    scores = [
+        trace_value_score(plan, asked, Measurement(value=1.0), NOW),
+        decision_score(plan, asked, True, [], {}, NOW),
+    ]
+    assert [(each.agent_name, each.labels, each.source) for each in scores] == [(*known.values(), "code")] * 2
+
+
+async def test_a_score_says_whether_code_or_a_model_measured_it() -> None:
+    criteria: dict[str, Any] = {"response_match_score": 0.8, "safety_v1": 0.8, "multi_turn_task_success_v1": 0.5}
+    scores = await scores_of(read_plan({"criteria": criteria}), TURNS[:1])
+    assert {score.metric: score.source for score in scores} == dict(zip(criteria, ("code", "model", None), strict=True))
+
+
 @pytest.mark.parametrize("value", [True, 1, np.float32(1), np.float64(1)])
 async def test_a_number_of_any_python_or_numpy_type_is_a_json_number_on_the_wire(value: Any) -> None:
     class This(Returns):
