@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from traceweir.schemas.dimensions import MAX_SHORT_CHARS
 from traceweir.streams.spans.attributes import decoded, first_text
+from traceweir.streams.spans.labels import labels_of
 from traceweir.streams.spans.span import Attributes, Span
 from traceweir.streams.spans.tree import Node
 
@@ -34,7 +37,8 @@ _USER = (
 _AGENT = ("gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "recipient_agent_name")
 _LANGCHAIN_AGENT = ("langsmith.metadata.lc_agent_name", "traceloop.association.properties.lc_agent_name")
 MAX_ID_CHARS = 1_024
-MAX_NAME_CHARS = 256
+MAX_NAME_CHARS = MAX_SHORT_CHARS
+_THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
 
 
 def session_of(nodes: Sequence[Node]) -> str:
@@ -133,6 +137,8 @@ def dimensions(root: Span, nodes: Iterable[Node], agent: str, model: str, user: 
         "user_id": user,
     }
     known: dict[str, Any] = {name: value for name, value in fields.items() if value}
+    if labels := labels_of(root):
+        known["labels"] = labels
     known["trace_context"] = {"trace_id": root.trace_id, "span_id": root.span_id}
     probability = sampling_probability(root)
     if probability is not None:
@@ -150,15 +156,14 @@ def sampling_probability(span: Span) -> float | None:
         if name == "ot":
             for part in value.split(";"):
                 key, _, digits = part.partition(":")
-                if key == "th" and 0 < len(digits) <= 14:
-                    try:
-                        return 1.0 - int(digits, 16) / float(1 << 4 * len(digits))
-                    except ValueError:
-                        continue
+                if key == "th" and _THRESHOLD.fullmatch(digits):
+                    probability = 1.0 - int(digits, 16) / float(1 << 4 * len(digits))
+                    if probability > 0:  # the smallest probabilities are rounded to 0
+                        return probability
     for key in ("sampling.probability", "sampling_probability", "sampler.probability", "SampleRate"):
         rate = span.attributes.get(key)
         if isinstance(rate, int | float) and not isinstance(rate, bool) and math.isfinite(rate) and rate > 0:
             probability = 1.0 / rate if key == "SampleRate" else float(rate)
-            if probability <= 1:
+            if 0 < probability <= 1:
                 return probability
     return None

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
 from traceweir.streams.spans.content import answer_of, question_of
-from traceweir.streams.spans.identity import agent_name, dimensions, own_agent_name
+from traceweir.streams.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
 from traceweir.streams.spans.model_calls import ModelCall, read_model_calls
 from traceweir.streams.spans.retrieval import Retrieval, read_retrievals
@@ -89,7 +90,7 @@ def events_of(reading: Reading) -> list[dict[str, Any]]:
         where = (max(each.end_ns, turn.start_ns), 0, 0, span.span_id)
         tokens = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
         told = {name: value for name, value in tokens.items() if value is not None}
-        document = {"type": "model.called", "model": each.model or "unknown", **told}
+        document = {"type": "model.called", "model": each.model[:MAX_NAME_CHARS] or UNKNOWN_MODEL, **told}
         found.append((where, {"id": f"{span.span_id}:model", **document}))
         text = each.text
         if text and (each.calls or text.strip() != reading.answer.strip()):

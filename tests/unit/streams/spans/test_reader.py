@@ -142,7 +142,15 @@ def test_the_visibility_is_private_unless_it_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "probability"), [("ot=th:8", 0.5), ("x=1,ot=rv:1;th:c", 0.25), ("ot=th:zz", None), ("", None)]
+    ("state", "probability"),
+    [
+        ("ot=th:8", 0.5),
+        ("x=1,ot=rv:1;th:c", 0.25),
+        ("ot=th:zz", None),
+        ("ot=th:-8", None),
+        ("ot=th:ffffffffffffff", None),
+        ("", None),
+    ],
 )
 def test_the_sampling_probability_is_kept(state: str, probability: float | None) -> None:
     event = read_trace([replace(agent(), trace_state=state), chat(2)]).events[0]
@@ -165,6 +173,30 @@ def test_the_dimensions_are_those_that_are_known() -> None:
     unnamed = read_trace([replace(agent(), resource={"service.name": "unknown_service:python"}), chat(2)]).events[0]
     assert "app_name" not in unnamed
     assert "user_id" not in unnamed
+
+
+def test_the_labels_are_those_of_span_and_resource_and_the_tags() -> None:
+    resource = {"traceweir.label.team": "search", "traceweir.label.tier": "gold"}
+    told = {"traceweir.label.tier": 2, "tag.tags": ["beta", "x" * 257, 7], "langsmith.span.tags": "beta, slow"}
+    event = read_trace([replace(agent(1, 0, told), resource=resource), chat(2)]).events[0]
+    assert event["labels"] == {"team": "search", "tier": "2", "beta": "true", "slow": "true"}
+    many = {f"traceweir.label.{number}": "x" for number in range(9)}
+    event = read_trace([agent(1, 0, many), chat(2)]).events[0]
+    assert list(event["labels"]) == [str(number) for number in range(8)]
+    assert "labels" not in read_trace([agent(), chat(2)]).events[0]
+
+
+def test_a_name_that_is_too_long_is_cut_so_that_no_event_is_lost() -> None:
+    long = "x" * 400_000
+    resource = {"service.name": long, "service.version": long, "deployment.environment": long}
+    told = {"gen_ai.agent.name": long, "traceweir.label.team": long, "traceweir.label.tier": "gold", "user.id": long}
+    models: dict[str, Any] = {"gen_ai.request.model": long, "gen_ai.response.model": long}
+    asked = chat(2, **models)
+    for document in read_trace([replace(agent(1, 0, told), resource=resource), asked]).events[:-1]:
+        event = EVENT.validate_json(json.dumps(document))
+        assert {event.app_name, event.agent_name, event.agent_version, event.environment, event.model} == {long[:256]}
+        assert event.labels == {"tier": "gold"}
+        assert event.user_id is None
 
 
 HOSTILE: list[Any] = [
