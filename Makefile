@@ -14,9 +14,9 @@ $(VENV)/.runs: pyproject.toml constraints.txt # only the packages that Traceweir
 	$(BIN)/pip install --quiet -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.runs
+$(VENV)/.installed: $(VENV)/.runs client/pyproject.toml
 	@echo "Installing the packages for development into $(VENV): a minute or two, without output."
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]' -e ./client
 	@touch $@
 
 setup: $(VENV)/.installed ## Create the virtual environment and install Traceweir into it
@@ -52,6 +52,7 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	cd client && $(abspath $(BIN))/deptry .
 	$(BIN)/codespell
 	$(BIN)/python -m traceweir.schemas.export --check
 	$(BIN)/python -m traceweir.streams.settings_doc --check

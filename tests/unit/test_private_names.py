@@ -10,7 +10,7 @@ from tests.support.paths import ROOT
 
 BY_NAME = {"setattr", "getattr", "delattr", "hasattr", "attrgetter", "methodcaller", "patch", "object"}
 """Functions that take the name of an attribute as a string; `object` is `mock.patch.object`."""
-FILES = sorted(path for folder in ("tests", "examples") for path in (ROOT / folder).rglob("*.py"))
+FILES = sorted(path for folder in ("tests", "client/tests", "examples") for path in (ROOT / folder).rglob("*.py"))
 PUBLIC = {"_replace", "_asdict", "_make", "_fields"}
 """Public methods of named tuples, which start with an underscore so that no field has the same name."""
 

@@ -18,7 +18,9 @@ from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.scorers.redaction.secret_formats import secret_formats
 from traceweir.streams import settings_doc
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("k8s/*.md"), *ROOT.glob("examples/**/*.md")])
+PAGES = sorted(
+    path for each in ("*.md", "docs/**/*.md", "k8s/*.md", "examples/**/*.md", "client/*.md") for path in ROOT.glob(each)
+)
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WIDTH = 119

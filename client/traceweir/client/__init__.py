@@ -1,0 +1,10 @@
+"""Records what AI agents do, and sends it to Traceweir through Kafka; imports nothing else of Traceweir.
+
+Begin at `recorder`. `otel` sends the spans of the OpenTelemetry SDK, and `adk` is a plugin of Google ADK; each needs an
+extra of this distribution.
+"""
+
+from traceweir.client.delivery import Counts
+from traceweir.client.recorder import Recorder
+
+__all__ = ["Counts", "Recorder"]

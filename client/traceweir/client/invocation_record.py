@@ -1,0 +1,203 @@
+"""Writes one invocation as Traceweir's events: question, tool calls, model calls, answer. Knows no context managers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from traceweir.client.clock import Clock, RisingClock
+from traceweir.client.dimensions import Dimensions, short
+from traceweir.client.json_values import encode, plain, short_text
+from traceweir.client.reasoning import Reasoning
+from traceweir.client.sink import Sink
+
+MAX_ID_CHARS = 1_024
+MAX_ERROR_CHARS = 10_000
+_MAX_CHUNKS = 100
+UNSET: Any = object()
+"""Stands for a value that nobody has set; None is a value."""
+
+
+class InvocationRecord:
+    """Writes the events of one invocation, each when it happens. A value that is not complete is said to be missing.
+
+    Question, answer and arguments are left out if a part of them is lost, because a score of the rest would be wrong. Of
+    a result, the rest is kept.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        session_id: str,
+        *,
+        invocation_id: str = "",
+        dimensions: Dimensions | None = None,
+        reference_id: str = "",
+        reasoning: Reasoning | None = None,
+        wall_ns: Clock | None = None,
+    ) -> None:
+        """Prepares the fields that all events of the invocation have; writes nothing.
+
+        Args:
+            sink: Takes the events.
+            session_id: The session.
+            invocation_id: Id of the invocation; a new one if empty.
+            dimensions: Whose work it is.
+            reference_id: Id of the expected answer on the topic `references`.
+            reasoning: Collects the reasoning trace; None: no trace is written.
+            wall_ns: Returns nanoseconds since 1970.
+        """
+        self._sink, self._reasoning = sink, reasoning
+        self._clock = RisingClock(wall_ns) if wall_ns else RisingClock()
+        self.session_id, self.id = identifier(session_id), identifier(invocation_id) or sink.new_id()
+        self._key = self.session_id.encode("utf-8", "replace")
+        span = sink.active_span()
+        self._started_at = self._clock.text()
+        fields = {
+            "session_id": self.session_id,
+            "invocation_id": self.id,
+            "started_at": self._started_at,
+            **(dimensions or Dimensions()).known(),
+            **({"reference_id": short(reference_id)} if reference_id else {}),
+            **({"trace_context": {"trace_id": span[0], "span_id": span[1]}} if span else {}),
+        }
+        self._envelope = encode(fields)[:-1]
+        self._model = ""
+        self._numbers = 0
+
+    def started(self, question: Any = UNSET) -> None:
+        """Writes that the user sent a message: a text, or any value, which is written as JSON."""
+        text, missing = _text_of(question, "the question", "pass it to `invocation`")
+        content = {} if missing else {"user_content": _content(text, "user")}
+        self._put("invocation.started", content, missing)
+        if self._reasoning is not None:
+            self._reasoning.begin(self._started_at, text)
+
+    def tool_called(self, name: str, args: Any = None, call_id: str = "") -> str:
+        """Writes the call of a tool, and returns its id.
+
+        Args:
+            name: Name of the tool.
+            args: The arguments by name; None if there are none.
+            call_id: Id of the call; a new one if empty.
+        """
+        name = short(name)
+        call_id = identifier(call_id) or self._next_call_id()
+        known, lost = plain({} if args is None else args)
+        if not isinstance(known, dict):
+            known = {"input": known}  # as for tools that take a text instead of an object
+        missing = f"the arguments of the call of tool {name!r} are not recorded: {lost}" if lost else ""
+        self._put("tool.called", {"name": name, "call_id": call_id, "args": None if lost else known}, missing)
+        if self._reasoning is not None:
+            self._reasoning.called(name, None if lost else known)
+        return call_id
+
+    def tool_returned(self, name: str, call_id: str, response: Any = UNSET, error: str | None = None) -> None:
+        """Writes the result of a call, or the message of its error."""
+        name, missing, fields = short(name), "", {"name": short(name), "call_id": call_id}
+        if error is not None:
+            fields["error"] = error[:MAX_ERROR_CHARS] or "the tool failed without a message"
+        elif response is UNSET:
+            missing = f"the result of the call of tool {name!r} is not recorded: set `result` of the tool"
+        else:
+            fields["response"], lost = plain(response)
+            missing = f"the result of the call of tool {name!r} is not complete: {lost}" if lost else ""
+        self._put("tool.returned", fields, missing)
+        if self._reasoning is not None:
+            self._reasoning.observed(name, fields.get("error", fields.get("response")), failed=error is not None)
+
+    def model_called(self, model: str, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
+        """Writes the call of a model. Tokens that are no number, or negative, are unknown."""
+        self._model = short(model) or "unknown"
+        tokens = {"input_tokens": _count(input_tokens), "output_tokens": _count(output_tokens)}
+        told = {name: count for name, count in tokens.items() if count is not None}
+        self._put("model.called", {"model": self._model, **told})
+
+    def said(self, content: Any, author: str = "") -> None:
+        """Writes an intermediate response of the agent or of a sub-agent."""
+        text, missing = _text_of(content, "an intermediate response", "pass it to `said`")
+        self._put("response.intermediate", {"author": short(author), "content": _content(text, "model")}, missing)
+        if self._reasoning is not None:
+            self._reasoning.thought(text)
+
+    def retrieved(self, chunks: Iterable[Any]) -> None:
+        """Writes what a retriever returned.
+
+        Args:
+            chunks: At most 100 texts, or mappings with `content` and `doc_uri`.
+        """
+        found: list[dict[str, str | None]] = []
+        lost = ""
+        for number, chunk in enumerate(chunks):
+            if number == _MAX_CHUNKS:
+                lost = f"there are more than {_MAX_CHUNKS}"
+                break
+            parts = chunk if isinstance(chunk, Mapping) else {"content": chunk}
+            content, cut = plain(parts.get("content"), 4_000)
+            lost = lost or cut
+            if content is not None and not isinstance(content, str):
+                content = encode(content).decode()
+            found.append({"doc_uri": short_text(parts.get("doc_uri"), MAX_ID_CHARS) or None, "content": content})
+        missing = f"the retrieved context is not complete: {lost}" if lost else ""
+        self._put("retrieval.returned", {"chunks": found}, missing)
+
+    def completed(self, answer: Any = UNSET, *, failed: bool = False) -> None:
+        """Writes the end of the invocation.
+
+        Args:
+            answer: The final answer: a text, or any value, which is written as JSON.
+            failed: Whether the agent ended by an exception, so that it gave no answer.
+        """
+        fields: dict[str, Any] = {}
+        text, missing = (
+            ("", "")
+            if failed and answer in (UNSET, None)
+            else _text_of(answer, "the answer", "set `answer` of the invocation")
+        )
+        if text and not missing:
+            fields["final_response"] = _content(text, "model")
+        if self._model:
+            fields["model"] = self._model
+        self._put("invocation.completed", fields, missing)
+        if self._reasoning is not None:
+            self._sink.put_trace(
+                self._key,
+                self._reasoning.document(f"kp:trace:{self._sink.new_id()}", self.session_id, text, failed=failed),
+            )
+
+    def session_ended(self) -> None:
+        """Writes that the session ended. The event belongs to the session alone."""
+        envelope = encode({"session_id": self.session_id})[:-1]
+        self._sink.put_event(self._key, envelope, {"type": "session.ended"}, self._clock.text())
+
+    def _put(self, kind: str, fields: dict[str, Any], missing: str = "") -> None:
+        document = {"type": kind, **fields}
+        if missing:
+            document["missing"] = [missing]
+        self._sink.put_event(self._key, self._envelope, document, self._clock.text())
+
+    def _next_call_id(self) -> str:
+        self._numbers += 1
+        return f"{self.id}:{self._numbers}"
+
+
+def identifier(value: object) -> str:
+    """Returns an id as a text of at most 1,024 characters; None is empty."""
+    return short_text(value, MAX_ID_CHARS)
+
+
+def _text_of(value: Any, part: str, remedy: str) -> tuple[str, str]:
+    """Returns a message as text, and the sentence that says what is missing."""
+    if value is UNSET or value is None:
+        return "", f"{part} is not recorded: {remedy}"
+    known, lost = plain(value)
+    text = known if isinstance(known, str) else encode(known).decode()
+    return text, f"{part} is not complete: {lost}" if lost else ""
+
+
+def _content(text: str, role: str) -> dict[str, Any]:
+    return {"parts": [{"text": text}], "role": role}
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None

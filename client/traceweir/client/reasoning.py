@@ -1,0 +1,95 @@
+"""Collects the steps of an invocation for its ReasoningTrace, bounded."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from traceweir.client.json_values import encode, plain
+
+Visibility = Literal["private", "org", "network"]
+VISIBILITIES = ("private", "org", "network")
+
+MAX_STEPS = 200
+"""Maximum number of steps; further ones are left out."""
+MAX_CHARS = 80_000
+"""Maximum number of characters of all steps together, after which they have no content."""
+_MAX_TEXT_CHARS = 4_000
+_MAX_SUMMARY_CHARS = 10_000
+
+
+class Reasoning:
+    """Holds the steps of one invocation. Tools and threads can add steps at the same time."""
+
+    def __init__(self, task_domain: str, visibility: Visibility, agent_id: str) -> None:
+        """Begins without steps.
+
+        Args:
+            task_domain: Traces of the same domain are compared for novelty.
+            visibility: Who may see the trace.
+            agent_id: Name of the agent; can be empty.
+        """
+        self._domain, self._visibility, self._agent_id = task_domain, visibility, agent_id
+        self._created_at, self._objective = "", ""
+        self._steps: list[dict[str, Any]] = []
+        self._chars = MAX_CHARS
+        self._failed_before: set[str] = set()
+
+    def begin(self, created_at: str, objective: str) -> None:
+        """Sets the time and the question."""
+        self._created_at, self._objective = created_at, objective[:_MAX_SUMMARY_CHARS]
+
+    def thought(self, text: str) -> None:
+        """Adds a text of the agent."""
+        self._add({"type": "thought", "content": self._cut(text)})
+
+    def called(self, name: str, args: dict[str, Any] | None) -> None:
+        """Adds a tool call; a call after an error of the same tool recovers from it."""
+        step: dict[str, Any] = {
+            "type": "error_recovery" if name in self._failed_before else "tool_call",
+            "tool": {"name": name},
+        }
+        self._failed_before.discard(name)
+        if args is not None:
+            known, lost = plain(args, min(self._chars, _MAX_TEXT_CHARS))
+            if not lost:
+                step["input"] = known
+                self._chars -= len(encode(known))
+        self._add(step)
+
+    def observed(self, name: str, output: Any, *, failed: bool) -> None:
+        """Adds the result or the error message of a tool."""
+        if failed:
+            self._failed_before.add(name)
+        text = output if isinstance(output, str) else encode(output).decode()
+        self._add({"type": "observation", "tool": {"name": name}, "output_summary": self._cut(text)})
+
+    def document(self, trace_id: str, session_id: str, answer: str, *, failed: bool) -> dict[str, Any]:
+        """Returns the trace. The recorder knows neither confidence nor quality: confidence is 1 unless the agent failed."""
+        steps = self._steps or [{"type": "thought", "content": answer[:_MAX_TEXT_CHARS] or "No step was recorded."}]
+        return {
+            "@context": "https://openknowledgepulse.org/schema/v1",
+            "@type": "ReasoningTrace",
+            "id": trace_id,
+            "metadata": {
+                "created_at": self._created_at,
+                **({"agent_id": self._agent_id} if self._agent_id else {}),
+                "task_domain": self._domain,
+                "success": not failed,
+                "quality_score": 0.0,
+                "visibility": self._visibility,
+                "privacy_level": "private" if self._visibility == "private" else "aggregated",
+                "session_id": session_id,
+            },
+            "task": {"objective": self._objective or "The question was not recorded."},
+            "steps": [{"step_id": number, **step} for number, step in enumerate(steps, 1)],
+            "outcome": {"result_summary": answer[:_MAX_SUMMARY_CHARS], "confidence": 0.0 if failed else 1.0},
+        }
+
+    def _add(self, step: dict[str, Any]) -> None:
+        if len(self._steps) < MAX_STEPS:
+            self._steps.append(step)
+
+    def _cut(self, text: str) -> str:
+        kept = text[: max(min(self._chars, _MAX_TEXT_CHARS), 0)]
+        self._chars -= len(kept)
+        return kept

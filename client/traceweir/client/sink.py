@@ -1,0 +1,55 @@
+"""Gives each event its id, and queues it for the topic that it belongs to."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from traceweir.client.delivery import Delivery
+from traceweir.client.json_values import encode
+from traceweir.client.problems import Problems
+from traceweir.client.trace_context import active_span_reader
+
+
+class Sink:
+    """Writes events and reasoning traces of all sessions to the two topics that Traceweir reads from agents."""
+
+    def __init__(self, delivery: Delivery, problems: Problems, topic_prefix: str) -> None:
+        """Stores the arguments.
+
+        Args:
+            delivery: The queue.
+            problems: Where problems of the recording are logged.
+            topic_prefix: What the names of the topics begin with, its dot included.
+        """
+        self.delivery, self.problems = delivery, problems
+        self.active_span = active_span_reader()
+        self._invocations, self._traces = f"{topic_prefix}invocations", f"{topic_prefix}traces"
+        self._process = -1
+        self._prefix = ""
+        self._numbers = itertools.count()
+
+    def new_id(self) -> str:
+        """Returns an id that no other process and no other recorder has: 128 random bits and a number."""
+        if self._process != os.getpid():  # a fork would repeat the ids of its parent
+            self._prefix, self._numbers, self._process = secrets.token_hex(16), itertools.count(), os.getpid()
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    def put_event(self, key: bytes, envelope: bytes, fields: Mapping[str, Any], occurred_at: str) -> None:
+        """Queues an event.
+
+        Args:
+            key: The session id; events of a session are written to one partition.
+            envelope: The JSON of the fields that all events of the invocation have, without its closing brace.
+            fields: The other fields of the event.
+            occurred_at: When the event occurred, as a date-time in UTC.
+        """
+        head = b'%b,"event_id":"%b","occurred_at":"%b",' % (envelope, self.new_id().encode(), occurred_at.encode())
+        self.delivery.put(self._invocations, key, head + encode(fields)[1:])
+
+    def put_trace(self, key: bytes, document: Mapping[str, Any]) -> None:
+        """Queues a reasoning trace."""
+        self.delivery.put(self._traces, key, encode(document))
