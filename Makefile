@@ -25,10 +25,10 @@ demo: $(VENV)/.runs ## Run the whole path on the embedded broker for about 30 se
 	$(BIN)/traceweir demo
 
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
-	$(BIN)/pytest -n 3 --dist loadgroup -m "not kafka and not embeddings and not chaos"
+	$(BIN)/pytest -n 3 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos" --durations 5 tests/unit tests/flow
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks" --durations 5 tests/unit tests/flow
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS)
 	$(BIN)/pytest -n 2 --dist loadfile --timeout 300 -m kafka tests/kafka
@@ -45,6 +45,21 @@ test-presidio: $(VENV)/.installed ## Run the tests with Presidio (installs the [
 	@echo "Installing Presidio and spaCy into $(VENV): about a minute, without output."
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[presidio]'
 	$(BIN)/pytest -m presidio tests
+
+FRAMEWORKS := $(patsubst tests/frameworks/%.txt,$(VENV)/frameworks/%/.installed,$(wildcard tests/frameworks/*.txt))
+
+$(VENV)/frameworks/%/.installed: tests/frameworks/%.txt # an environment for each, because frameworks exclude each other's versions
+	@echo "Installing tests/frameworks/$*.txt: about half a minute, without output."
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet -r $<
+	@touch $@
+
+frameworks: $(FRAMEWORKS) ## Install the agent frameworks of tests/frameworks, each into an environment of its own
+
+test-frameworks: $(VENV)/.installed ## Run agents of the frameworks with scripted models, and read their spans
+	$(MAKE) --jobs 2 --no-print-directory frameworks
+	TRACEWEIR_FRAMEWORKS=$(abspath $(VENV))/frameworks $(BIN)/pytest -n 2 -m frameworks tests/frameworks
 
 check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling, generated files
 	$(BIN)/ruff format --check --quiet .
@@ -93,4 +108,4 @@ build: ## Build sdist and wheel into dist/, and try the wheel with the example p
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings test-presidio check format bench docs build clean
+.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings test-presidio frameworks test-frameworks check format bench docs build clean
