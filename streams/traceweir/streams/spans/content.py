@@ -32,7 +32,7 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 found = _question(structure(node.span.attributes.get("gen_ai.prompt")), 0)
                 if found:
                     return found
-            if "gen_ai.input.messages" in node.span.attributes:
+            if "gen_ai.input.messages" in node.span.attributes or (node.kind == "workflow" and node.span.events):
                 found = newest_user_text(input_messages(node.span))
                 if found:
                     return found
@@ -51,8 +51,13 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     return ""
 
 
-def _outermost(turn: TurnSpans) -> Iterable[Node]:
-    """Yields the outermost spans, and below them the first agents or workflows: the frames of the same request."""
+def _outermost(turn: TurnSpans, *, last: bool = False) -> Iterable[Node]:
+    """Yields the outermost spans, and below them the first agents or workflows: the frames of the same request.
+
+    Args:
+        turn: The spans of the invocation.
+        last: Whether to take those that end last: of several agents one after the other, the last one answers.
+    """
     for root in turn.roots:
         node: Node | None = root
         for _ in range(4):
@@ -60,7 +65,11 @@ def _outermost(turn: TurnSpans) -> Iterable[Node]:
                 break
             yield node
             inner = [child for child in node.children if child.kind in ("agent", "workflow", "chain")]
-            node = min(inner, key=lambda each: each.order, default=None) if _is_frame(node) else None
+            inner = inner if _is_frame(node) else []
+            if last:
+                node = max(inner, key=lambda each: (each.span.end_ns, each.order), default=None)
+            else:
+                node = min(inner, key=lambda each: each.order, default=None)
 
 
 def _is_frame(node: Node) -> bool:
@@ -113,7 +122,7 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     if any(root.span.status == "ERROR" for root in turn.roots):
         return ""
     if not turn.bare:
-        for node in _outermost(turn):
+        for node in _outermost(turn, last=True):
             for key in (
                 "final_result",
                 "output.value",
@@ -131,19 +140,25 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             if "gen_ai.output.messages" in node.span.attributes:
                 messages = read_messages(node.span.attributes["gen_ai.output.messages"], "assistant")
                 if messages and messages[-1].text and not messages[-1].calls:
-                    return messages[-1].text
+                    return _as_written(messages[-1].text, models)
     last = max(models, key=lambda model: (model.end_ns, model.start_ns), default=None)
     if last is not None and turn.bare and last.calls:
         return ""
     answering = [model for model in models if model.text and not model.calls]
     if answering:
         return max(answering, key=lambda model: (model.end_ns, model.start_ns)).text
-    for node in _outermost(turn):
+    for node in _outermost(turn, last=True):
         for event in named_events(node.span, "gen_ai.choice"):
             text = read_message({**event_fields(event), "event.name": "gen_ai.choice"}, "assistant").text
             if text:
                 return text.rstrip("\n")
     return ""
+
+
+def _as_written(text: str, models: Sequence[ModelCall]) -> str:
+    """Returns the text of the model that the text of an agent ends in line breaks: Strands adds one to each part."""
+    bare = text.rstrip("\n")
+    return bare if any(model.text == bare for model in models) else text
 
 
 def _answer(value: Any, depth: int) -> str:

@@ -84,6 +84,8 @@ def _by_attribute(span: Span) -> Kind | None:
         return _MLFLOW.get(word, "other")
     if operation:
         found = _OPERATIONS.get(operation)
+        if found is None and operation.startswith("invoke_"):  # Strands: a swarm, a graph
+            found = "workflow"
         traceloop = _TRACELOOP.get(first_text(attributes, "traceloop.span.kind").lower())
         if found == "agent" and traceloop == "workflow":
             return "workflow"

@@ -37,8 +37,8 @@ _ROLES: dict[str, Role] = {
 }
 MAX_DEPTH = 12
 
-HIDDEN = ("__REDACTED__", "<elided>")
-"""The texts that OpenInference and ADK write in place of hidden content."""
+HIDDEN = ("__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm")
+"""The texts that OpenInference, ADK, Strands and LiteLLM write in place of hidden content."""
 
 
 class Call(NamedTuple):

@@ -50,6 +50,8 @@ def switch_of(spans: Sequence[Span]) -> str:
         return "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"
     if any(scope.startswith("agent_framework") for scope in scopes):
         return "ENABLE_SENSITIVE_DATA=true"
+    if any(scope.startswith("strands.") for scope in scopes):
+        return "gen_ai_unredacted_attributes=gen_ai.* in OTEL_SEMCONV_STABILITY_OPT_IN, or leave that word out of it"
     if any(scope.startswith("azure.") for scope in scopes):
         return "AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"
     return f"{_GENAI}=SPAN_AND_EVENT (instrumentations before util-genai 1.0: true)"

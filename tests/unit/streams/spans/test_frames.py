@@ -1,0 +1,66 @@
+"""The question and the answer of an invocation whose spans have frames around the agents, or hide what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.streams.spans.test_conventions import AGENT, ANSWER, CHAT, NAME, QUESTION, TOOL, event, span
+
+from traceweir.streams.spans.reader import read_trace
+from traceweir.streams.spans.span import Span
+
+
+def events_of(spans: list[Span], kind: str) -> list[dict[str, Any]]:
+    return [each for each in read_trace(spans).events if each["type"] == kind]
+
+
+def text_of(content: dict[str, Any]) -> str:
+    return "\n".join(part["text"] for part in content["parts"])
+
+
+@pytest.mark.parametrize("operation", ["invoke_swarm", "invoke_graph"])
+def test_the_agents_of_a_swarm_are_one_invocation_with_the_question_of_the_swarm(operation: str) -> None:
+    task, told = f"Context:\nUser Request: {QUESTION}", [{"role": "assistant", "content": "My colleague takes over.\n"}]
+    spans = [
+        span(1, 0, operation, {"gen_ai.operation.name": operation}, event("gen_ai.user.message", content=QUESTION)),
+        span(2, 1, "invoke_agent", {**AGENT, "gen_ai.output.messages": told}),
+        span(3, 2, "chat", CHAT, event("gen_ai.user.message", content=task), event("gen_ai.choice", message="Wait.")),
+        span(4, 1, "invoke_agent", {**AGENT, "gen_ai.output.messages": [{"role": "assistant", "content": ANSWER}]}),
+        span(5, 4, "chat", CHAT, event("gen_ai.user.message", content=task), event("gen_ai.choice", message=ANSWER)),
+    ]
+    started, completed = events_of(spans, "invocation.started"), events_of(spans, "invocation.completed")
+    assert [text_of(each["user_content"]) for each in started] == [QUESTION]
+    assert [text_of(each["final_response"]) for each in completed] == [ANSWER]
+
+
+def test_a_line_break_that_the_agent_adds_to_the_text_of_its_model_is_no_part_of_the_answer() -> None:
+    output = [{"role": "assistant", "parts": [{"type": "text", "content": f"{ANSWER}\n"}]}]
+    spans = [
+        span(1, 0, "invoke_agent", {**AGENT, "gen_ai.output.messages": output}),
+        span(
+            2, 1, "chat", CHAT, event("gen_ai.user.message", content=QUESTION), event("gen_ai.choice", message=ANSWER)
+        ),
+    ]
+    assert text_of(events_of(spans, "invocation.completed")[0]["final_response"]) == ANSWER
+    assert not events_of(spans, "response.intermediate")
+
+
+@pytest.mark.parametrize("marker", ["[REDACTED]", "__REDACTED__", "<elided>", "redacted-by-litellm"])
+def test_a_text_in_place_of_hidden_content_is_missing_content(marker: str) -> None:
+    spans = [
+        span(1, 0, "invoke_agent", AGENT, event("gen_ai.user.message", content=marker)),
+        span(2, 1, "chat", CHAT, event("gen_ai.user.message", content=marker), event("gen_ai.choice", message=marker)),
+        span(3, 1, "tool", {**TOOL, "gen_ai.tool.call.arguments": marker, "gen_ai.tool.call.result": marker}),
+    ]
+    started, completed = events_of(spans, "invocation.started")[0], events_of(spans, "invocation.completed")[0]
+    called, returned = events_of(spans, "tool.called")[0], events_of(spans, "tool.returned")[0]
+    assert not {"user_content", "final_response", "args", "response"} & {*started, *completed, *called, *returned}
+    assert all(each["missing"] for each in (started, completed, called, returned))
+    assert called["name"] == NAME
+
+
+def test_the_switch_of_strands_is_named() -> None:
+    scope = "strands.telemetry.tracer"
+    spans = [span(1, 0, "invoke_agent x", AGENT, scope=scope), span(2, 1, "chat", CHAT, scope=scope)]
+    assert "OTEL_SEMCONV_STABILITY_OPT_IN" in events_of(spans, "invocation.started")[0]["missing"][0]
