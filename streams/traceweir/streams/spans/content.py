@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ _NESTED_KEYS = ("inputs", "input", "kwargs", "messages", "contents", "prompt", "
 _ANSWER_KEYS = ("final_answer", "answer", "raw", "output", "outputs", "result", "response", "text", "final_output")
 _CONTEXT = "For context:"
 _NEW_TASK = "New task:\n"
+_REACT = re.compile(r"\s*Thought:.*?\n(?:Final )?Answer:(.*)\Z", re.DOTALL)
 _MAX_DEPTH = 6
 
 
@@ -146,13 +148,23 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
         return ""
     answering = [model for model in models if model.text and not model.calls]
     if answering:
-        return max(answering, key=lambda model: (model.end_ns, model.start_ns)).text
+        return without_thought(max(answering, key=lambda model: (model.end_ns, model.start_ns)).text)
     for node in _outermost(turn, last=True):
         for event in named_events(node.span, "gen_ai.choice"):
             text = read_message({**event_fields(event), "event.name": "gen_ai.choice"}, "assistant").text
             if text:
                 return text.rstrip("\n")
     return ""
+
+
+def without_thought(text: str) -> str:
+    """Returns the answer in a text that thinks aloud as the prompt of a ReAct agent demands; any other text unchanged.
+
+    >>> without_thought("Thought: I know it.\\nFinal Answer: 42"), without_thought("The answer: 42")
+    ('42', 'The answer: 42')
+    """
+    found = _REACT.match(text)
+    return found[1].strip() if found else text
 
 
 def _as_written(text: str, models: Sequence[ModelCall]) -> str:

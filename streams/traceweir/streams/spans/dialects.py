@@ -83,7 +83,10 @@ def _outputs(span: Span) -> Iterator[list[Message]]:
     yield [_event_message(event) for event in span.events if event_name(event) in _CHOICES]
     for event in named_events(span, "gen_ai.content.completion"):
         yield _answered(_field(event, "gen_ai.completion"))
-    yield _answered(attributes.get("output.value"))
+    value = attributes.get("output.value")
+    if isinstance(value, str) and value.startswith("assistant: ") and "llama_index" in span.scope:
+        yield [Message("assistant", [value.removeprefix("assistant: ")])]  # LlamaIndex's text of a message
+    yield _answered(value)
     yield _answered(attributes.get("traceloop.entity.output"))
 
 

@@ -36,6 +36,8 @@ _USER = (
 )
 _AGENT = ("gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "recipient_agent_name")
 _LANGCHAIN_AGENT = ("langsmith.metadata.lc_agent_name", "traceloop.association.properties.lc_agent_name")
+_EVENT_AGENT = re.compile(r"""current_agent_name='([^'"\\]{1,256})'\)"\}\Z""")
+"""The end of a step's input in a workflow of LlamaIndex: Python's text of the event, whose last field is the agent."""
 MAX_ID_CHARS = 1_024
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
@@ -104,6 +106,10 @@ def own_agent_name(node: Node) -> str:
     attributes = node.span.attributes
     name = first_text(attributes, *_AGENT) or first_text(attributes, *_LANGCHAIN_AGENT)
     name = name or _in_metadata(attributes, "lc_agent_name")
+    if not name and node.kind == "chain":
+        step = attributes.get("input.value")
+        found = _EVENT_AGENT.search(step, max(len(step) - 512, 0)) if isinstance(step, str) else None
+        name = found[1] if found else ""
     if not name and node.kind == "agent":
         text = node.span.name
         while text.startswith("invoke_agent "):

@@ -76,6 +76,8 @@ def kind_of(span: Span) -> Kind:
 def _by_attribute(span: Span) -> Kind | None:
     attributes = span.attributes
     word = first_text(attributes, "openinference.span.kind").upper()
+    if word == "LLM" and "._prepare_" in span.name:
+        return "other"  # LlamaIndex's preparation of a call, which calls no model
     if word:
         return _OPENINFERENCE.get(word, "other")
     word = first_text(attributes, "mlflow.spanType").upper()

@@ -9,7 +9,7 @@ from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
-from traceweir.streams.spans.content import answer_of, question_of
+from traceweir.streams.spans.content import answer_of, question_of, without_thought
 from traceweir.streams.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
 from traceweir.streams.spans.model_calls import ModelCall, read_model_calls
@@ -93,7 +93,7 @@ def events_of(reading: Reading) -> list[dict[str, Any]]:
         document = {"type": "model.called", "model": each.model[:MAX_NAME_CHARS] or UNKNOWN_MODEL, **told}
         found.append((where, {"id": f"{span.span_id}:model", **document}))
         text = each.text
-        if text and (each.calls or text.strip() != reading.answer.strip()):
+        if text and (each.calls or without_thought(text).strip() != reading.answer.strip()):
             said = {"type": "response.intermediate", "author": each.agent, "content": _content(text, "model")}
             found.append(((where[0], 1, 0, span.span_id), {"id": f"{span.span_id}:text", **said}))
     for retrieval in reading.retrievals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ MERGED = "(merged tools)"
 HANDOFF = "handoff to "
 _AGENTS_SDK_ERROR = "An error occurred while running the tool"
 """What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
+_OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 _MAX_LITERAL = 65_536
 
 
@@ -123,10 +125,15 @@ def unwrapped_args(value: Any) -> Any:
     if "inputs" in value and set(value) <= {"inputs", "tags", "metadata", "kwargs", "input_str"}:
         return unwrapped_args(value["inputs"])
     if isinstance(value.get("kwargs"), dict) and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs"}:
-        return value["kwargs"]
+        return {name: each for name, each in value["kwargs"].items() if not _is_object(each)}
     if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
         return value["args"]
     return value
+
+
+def _is_object(value: Any) -> bool:
+    """Returns whether a value is Python's text of an object, such as a context that the framework adds to a call."""
+    return isinstance(value, str) and _OBJECT.fullmatch(value) is not None
 
 
 def _result(span: Span) -> tuple[Any, str, bool]:

@@ -1,14 +1,19 @@
-"""The question and the answer of an invocation whose spans have frames around the agents, or hide what they say."""
+"""What is read of agents with frames around them, with hidden content, or with texts that the framework writes."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from tests.unit.streams.spans.test_conventions import AGENT, ANSWER, CHAT, NAME, QUESTION, TOOL, event, span
+from tests.unit.streams.spans.test_conventions import AGENT, ANSWER, ARGS, CHAT, NAME, QUESTION, TOOL, event, span
 
 from traceweir.streams.spans.reader import read_trace
 from traceweir.streams.spans.span import Span
+
+STEP: dict[str, Any] = {"openinference.span.kind": "CHAIN"}
+MODEL_CALL: dict[str, Any] = {"openinference.span.kind": "LLM", "llm.model_name": "m"}
+QUESTIONED = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": QUESTION}
 
 
 def events_of(spans: list[Span], kind: str) -> list[dict[str, Any]]:
@@ -64,3 +69,51 @@ def test_the_switch_of_strands_is_named() -> None:
     scope = "strands.telemetry.tracer"
     spans = [span(1, 0, "invoke_agent x", AGENT, scope=scope), span(2, 1, "chat", CHAT, scope=scope)]
     assert "OTEL_SEMCONV_STABILITY_OPT_IN" in events_of(spans, "invocation.started")[0]["missing"][0]
+
+
+def test_the_agent_of_a_step_is_the_one_that_ends_the_text_of_its_input() -> None:
+    said = "AgentInput(input=[TextBlock(text=\\\"current_agent_name='mallory')\\\")], current_agent_name='desk')"
+    spans = [
+        span(1, 0, "AgentWorkflow.run", STEP),
+        span(2, 1, "AgentWorkflow.run_agent_step", {**STEP, "input.value": f'{{"ctx": "<C>", "ev": "{said}"}}'}),
+        span(3, 2, "Model.achat", {**MODEL_CALL, **QUESTIONED, "output.value": f"assistant: {ANSWER}"}),
+    ]
+    assert [each["agent_name"] for each in events_of(spans, "invocation.started")] == ["desk"]
+
+
+@pytest.mark.parametrize("answer", [ANSWER, '{"open": false}'])
+def test_the_role_before_the_text_of_a_message_of_llama_index_is_no_part_of_it(answer: str) -> None:
+    attributes = {**MODEL_CALL, "output.value": f"assistant: {answer}"}
+    spans = [
+        span(1, 0, "AgentWorkflow.run", STEP),
+        span(2, 1, "Model.achat", attributes, scope="openinference.instrumentation.llama_index"),
+    ]
+    assert text_of(events_of(spans, "invocation.completed")[0]["final_response"]) == answer
+
+
+def test_the_preparation_of_a_call_is_no_call_even_if_its_content_is_hidden() -> None:
+    hidden = {**MODEL_CALL, "input.value": "__REDACTED__", "output.value": "__REDACTED__"}
+    spans = [
+        span(1, 0, "AgentWorkflow.run", STEP),
+        span(2, 1, "OpenAI._prepare_chat_with_tools", hidden),
+        span(3, 1, "OpenAI.achat", {**hidden, "llm.token_count.prompt": 7}),
+    ]
+    assert [each.get("input_tokens") for each in events_of(spans, "model.called")] == [7]
+
+
+def test_an_object_that_the_framework_adds_to_a_call_is_no_argument() -> None:
+    given = json.dumps({"kwargs": {**ARGS, "ctx": "<workflows.context.context.Context object at 0x7f88742866>"}})
+    tool = {"openinference.span.kind": "TOOL", "tool.name": NAME, "input.value": given, "output.value": "closed"}
+    spans = [span(1, 0, "run", STEP), span(2, 1, "FunctionTool.acall", tool)]
+    assert [each["args"] for each in events_of(spans, "tool.called")] == [ARGS]
+
+
+@pytest.mark.parametrize("label", ["Answer", "Final Answer"])
+def test_the_thought_before_the_answer_of_a_react_agent_is_no_part_of_it(label: str) -> None:
+    output = {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": f"Thought: I know.\n{label}: {ANSWER}",
+    }
+    spans = [span(1, 0, "run", STEP), span(2, 1, "Model.achat", {**MODEL_CALL, **QUESTIONED, **output})]
+    assert text_of(events_of(spans, "invocation.completed")[0]["final_response"]) == ANSWER
+    assert not events_of(spans, "response.intermediate")
