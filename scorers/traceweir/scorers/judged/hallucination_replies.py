@@ -52,13 +52,13 @@ def read_sentences(reply: str) -> list[str]:
 
     Objects that disagree are no answer.
     """
-    objects, is_malformed, text_after = verdict_objects(reply, "sentences")
+    objects, is_malformed, text_around = verdict_objects(reply, "sentences")
     if is_malformed:
         return []
     if not objects:
         return _tagged_sentences(reply)
     first, *others = (_sentences_of(answer) for answer in objects)
-    if in_text := _tagged_sentences(text_after):
+    if in_text := _tagged_sentences(text_around):
         others.append(in_text)
     return first if all(other == first for other in others) else []
 
@@ -85,12 +85,12 @@ def read_labels(reply: str, sentences: Sequence[str]) -> list[LabelledSentence]:
     ADK. If there are more blocks than sentences and some blocks repeat a given sentence, only those blocks count, and
     blocks for the same sentence are joined in the same way.
     """
-    objects, is_malformed, text_after = verdict_objects(reply, "results")
+    objects, is_malformed, text_around = verdict_objects(reply, "results")
     if is_malformed:
         return []
     if objects:
         first, *others = (_labels_of(answer, sentences) for answer in objects)
-        if in_text := _blocks(text_after.strip()):
+        if in_text := _blocks(text_around.strip()):
             others.append(in_text)
         return first if all(_labels(other) == _labels(first) for other in others) else []
     blocks = _blocks(reply.strip())

@@ -35,13 +35,13 @@ def read_rubrics(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
     An object names a rubric by its id, a text by its id or its property. Votes on a rubric that disagree do not count;
     ADK instead counts both. Objects that disagree are no answer.
     """
-    objects, is_malformed, text_after = verdict_objects(reply, "verdicts")
+    objects, is_malformed, text_around = verdict_objects(reply, "verdicts")
     if is_malformed:
         return {}
     if not objects:
         return _of_text(reply, rubrics)
     votes, *others = (_of_object(answer, rubrics) for answer in objects)
-    if in_text := _of_text(text_after, rubrics):
+    if in_text := _of_text(text_around, rubrics):
         others.append(in_text)
     return votes if all(_verdicts(other) == _verdicts(votes) for other in others) else {}
 

@@ -117,14 +117,14 @@ def read_rating(reply: str) -> Vote | None:
     >>> read_rating('{"rationale": "r", "result": "Yes"}'), read_rating('{"result": "perhaps"}'), read_rating("Well.")
     (Vote(verdict=True, rationale='r'), Vote(verdict=None, rationale=''), None)
     """
-    objects, is_malformed, text_after = verdict_objects(reply, "result")
+    objects, is_malformed, text_around = verdict_objects(reply, "result")
     if is_malformed:
         return None
     if not objects:
         last = last_verdict(reply)
         return last if last.verdict is not None else None
     results = [answer.get("result", []) for answer in objects]
-    verdicts = {_yes_or_no(result) for result in results} | {each.verdict for each in text_verdicts(text_after)}
+    verdicts = {_yes_or_no(result) for result in results} | {each.verdict for each in text_verdicts(text_around)}
     if len(verdicts) > 1 or any(isinstance(result, dict | list) for result in results):
         return None
     return Vote(verdicts.pop(), text_at(objects[0], "rationale"))
