@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from traceweir.schemas.figures import counted
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.session_text import lines_of
 from traceweir.streams.cli.terminal import complain, mute_clients
 
@@ -66,6 +66,9 @@ def show_files(paths: Sequence[str], format_name: str, task_domain: str, wanted:
             if problem.reason is None
             else f"{places[problem.document - 1]}: {problem.reason}: {problem.detail}"
         )
+    if not places and not assembled.problems:
+        complain(NO_DOCUMENT.format(", ".join(paths)))
+        return FAILED
     if wanted is not None and not chosen:
         complain(
             f"{', '.join(paths)}: there is no session {printable(wanted)!r} among {counted(len(sessions), 'session')}"

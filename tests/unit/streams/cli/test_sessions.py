@@ -104,3 +104,13 @@ def test_several_files_of_otlp_are_one_input(run: Run, write_input: WriteInput) 
     assert 'tool search_flights({"origin":"ICN","destination":"LHR","date":"2026-03-02"})' in lines
     assert "answer: No. KE907 is the first flight on that day." in lines
     assert "tokens: 499 in, 55 out (gpt-5-mini)" in lines
+
+
+def test_an_empty_file_is_a_failure_with_a_sentence(run: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+
+    done = run("sessions", str(empty))
+
+    assert done.code == 1
+    assert "contains no document" in done.err
