@@ -47,9 +47,14 @@ def run(arguments: list[str]) -> object:
     return ended.value.code
 
 
-def test_there_are_kafka_topics_a_worker_and_a_fleet() -> None:
-    assert SERVICES.keys() == {"kafka", "topics", "worker", "sample", "fleet"}
-    assert OURS == ["fleet", "sample", "topics", "worker"]
+def test_there_are_kafka_topics_a_worker_and_a_fleet_and_with_a_profile_a_collector() -> None:
+    by_profile = {name: service.get("profiles") for name, service in SERVICES.items()}
+    always, otel = None, ["otel"]
+    assert by_profile == {
+        **dict.fromkeys(("kafka", "topics", "worker", "sample", "fleet"), always),
+        **dict.fromkeys(("collector", "collect-topics", "collect"), otel),
+    }
+    assert OURS == ["collect", "collect-topics", "fleet", "sample", "topics", "worker"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -91,6 +96,8 @@ def test_the_sample_shows_both_decisions_and_has_no_problem(capsys: pytest.Captu
 def test_records_are_sent_and_read_only_once_the_topics_are_there() -> None:
     for name in ("worker", "sample", "fleet"):
         assert SERVICES[name]["depends_on"] == {"topics": {"condition": "service_completed_successfully"}}
+    for name in ("collector", "collect"):
+        assert SERVICES[name]["depends_on"] == {"collect-topics": {"condition": "service_completed_successfully"}}
     assert SERVICES["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
     assert "healthcheck" in SERVICES["kafka"]
 
@@ -113,8 +120,10 @@ def test_every_named_volume_is_declared() -> None:
 
 
 def test_the_workers_state_is_on_its_volume() -> None:
-    targets = [mount.split(":")[1] for mount in SERVICES["worker"]["volumes"]]
-    assert re.findall(r"TRACEWEIR_STATE_DIR=(\S+)", DOCKERFILE) == targets
+    for name in ("worker", "collect"):
+        targets = [mount.split(":")[1] for mount in SERVICES[name]["volumes"]]
+        assert re.findall(r"TRACEWEIR_STATE_DIR=(\S+)", DOCKERFILE) == targets
+    assert SERVICES["worker"]["volumes"] != SERVICES["collect"]["volumes"]
 
 
 def test_every_listener_of_kafka_is_mapped() -> None:

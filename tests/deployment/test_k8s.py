@@ -19,15 +19,17 @@ from tests.support.paths import ROOT
 from traceweir.scorers import read_plan
 from traceweir.streams.kafka.topic_options import options_at_creation
 from traceweir.streams.settings import Settings, load_settings
-from traceweir.streams.topics import STAGES
+from traceweir.streams.topics import ALL_STAGES, STAGES
 from traceweir.streams.worker import STOP_WITHIN_S
 
 K8S = ROOT / "k8s"
-KUSTOMIZATIONS = ["base", "overlays/dev", "overlays/one-deployment-per-stage"]
+KUSTOMIZATIONS = ["base", "overlays/dev", "overlays/one-deployment-per-stage", "overlays/opentelemetry"]
+OTHERS = {"kafka", "collector"}
+"""The containers that run images of other projects."""
 VERSIONS = ["1.29", kubernetes_validate.latest_version()]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
-HASHED = re.compile(r"^(traceweir-(?:settings|eval))-[a-z0-9]{10}$")
+HASHED = re.compile(r"^(traceweir-(?:settings|eval|collector))-[a-z0-9]{10}$")
 
 every = pytest.mark.parametrize("name", KUSTOMIZATIONS)
 
@@ -42,9 +44,9 @@ def of(name: str, kind: str) -> list[Manifest]:
 
 
 def pods(name: str) -> list[tuple[Manifest, Manifest]]:
-    """Ours, each with the workload that it belongs to; Kafka's is not ours."""
+    """Ours, each with the workload that it belongs to."""
     found = [(each, each["spec"]["template"]["spec"]) for each in manifests(name) if "template" in each.get("spec", {})]
-    return [(each, pod) for each, pod in found if pod["containers"][0]["name"] != "kafka"]
+    return [(each, pod) for each, pod in found if pod["containers"][0]["name"] not in OTHERS]
 
 
 def workers(name: str) -> list[tuple[Manifest, Manifest, Manifest]]:
@@ -160,7 +162,8 @@ def test_the_eval_config_makes_a_plan_and_lies_where_the_worker_looks(name: str)
 @every
 def test_every_stage_runs_in_one_deployment_that_has_its_topics_made(name: str) -> None:
     running = [stages_of(container["args"]) for _, _, container in workers(name)]
-    assert sorted(stage for stages in running for stage in stages) == sorted(STAGES)
+    expected = ALL_STAGES if name == "overlays/opentelemetry" else STAGES
+    assert sorted(stage for stages in running for stage in stages) == sorted(expected)
     made = [stages_of(pod["containers"][0]["args"]) for each, pod in pods(name) if each["kind"] == "Job"]
     assert sorted(made) == sorted(running)
 
