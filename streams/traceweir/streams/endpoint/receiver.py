@@ -64,6 +64,7 @@ class Receiver:
         self.counts: Counter[str] = Counter()
         """What was received since the start."""
         self._warned_at: dict[str, float] = {}
+        self._large_checks = asyncio.Lock()
         self.stopping = False
         """Whether new requests are refused, because the process ends."""
 
@@ -97,7 +98,9 @@ class Receiver:
             if len(body) < LARGE_BYTES:
                 found = accept(body, signal, json=json, max_record_bytes=limit)
             else:
-                found = await asyncio.to_thread(accept, body, signal, json=json, max_record_bytes=limit)
+                # One at a time: a check needs up to 40 times the memory of its body, and threads share one core.
+                async with self._large_checks:
+                    found = await asyncio.to_thread(accept, body, signal, json=json, max_record_bytes=limit)
         except OtlpError as error:
             raise Refusal(Reason.BAD_DATA, str(error)) from None
         if found.records:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import orjson
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
@@ -12,10 +13,25 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from traceweir.schemas.text import printable
 from traceweir.streams.otlp.decoding import decode_log, decode_span
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.json_requests import Signal
-from traceweir.streams.otlp.slices import SPAN_ID_BYTES, TRACE_ID_BYTES, is_json, log_slices, span_slices
+from traceweir.streams.otlp.json_requests import FIELDS, Signal, get_field
+from traceweir.streams.otlp.slices import (
+    SPAN_ID_BYTES,
+    TRACE_ID_BYTES,
+    LogSlice,
+    SpanSlice,
+    is_json,
+    log_slices,
+    span_slices,
+)
 from traceweir.streams.otlp.views import LogView, RequestView, SpanView
 
+MAX_ENTRIES = 100_000
+"""Resources, scopes and spans of a request together. OpenTelemetry's SDKs send 512 spans, its Collector 8,192.
+
+Ten million empty spans fit into 20 MB, and would take minutes and gigabytes to refuse one by one.
+"""
+_COUNTED_FROM_BYTES = 200_000
+"""A smaller request cannot have so many entries: each has at least two bytes."""
 _MAX_NAMED = 5
 """Number of unusable spans or log records that a message names."""
 _MAX_NAMED_CHARACTERS = 300
@@ -63,6 +79,8 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
             if json
             else "the body is JSON, and its content type promises protobuf"
         )
+    if len(request) >= _COUNTED_FROM_BYTES:
+        _check_entries(request, signal, json=json)
     count = None if json else _count_if_valid(request, signal)
     if count == 0:
         return Accepted([], 0, 0, "")
@@ -70,7 +88,7 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
         return Accepted([request], count, 0, "")
     problems: list[str] = []
     if count is None:
-        usable, problems = _usable(request, signal)
+        usable, problems = _usable(request, signal, decode=not json)
         if not usable and not problems:
             return Accepted([], 0, 0, "")
         if json and not problems and len(request) <= max_record_bytes:
@@ -89,6 +107,49 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
     if not accepted and problems:
         raise OtlpError(_listed(problems))
     return Accepted(records, accepted, len(problems), _listed(problems))
+
+
+def _check_entries(request: bytes, signal: Signal, *, json: bool) -> None:
+    """Checks the number of entries, decoding as little as possible. What cannot be decoded is left to the other checks.
+
+    Raises:
+        OtlpError: the request has more than `MAX_ENTRIES`.
+    """
+    entries = 0
+    try:
+        for count in _json_entries(request, signal) if json else _protobuf_entries(request):
+            entries += count
+            if entries > MAX_ENTRIES:
+                break
+    except (DecodeError, orjson.JSONDecodeError):
+        return
+    if entries > MAX_ENTRIES:
+        raise OtlpError(f"the request has more than {MAX_ENTRIES} resources, scopes and {signal}; send smaller batches")
+
+
+def _protobuf_entries(request: bytes) -> Iterator[int]:
+    """Yields how many resources the request has, how many scopes each resource has, and how many items each scope."""
+    view = RequestView.FromString(request)
+    yield len(view.resources)
+    for resource in view.resources:
+        yield len(resource.scopes)
+        for scope in resource.scopes:
+            yield len(scope.items)
+
+
+def _json_entries(request: bytes, signal: Signal) -> Iterator[int]:
+    """Yields the same of a request in JSON."""
+    names = FIELDS[signal]
+
+    def entries(found: Any, level: int) -> Iterator[int]:
+        inner = get_field(found, names[level]) if isinstance(found, dict) else None
+        if isinstance(inner, list):
+            yield len(inner)
+            if level + 1 < len(names):
+                for each in inner:
+                    yield from entries(each, level + 1)
+
+    return entries(orjson.loads(request), 0)
 
 
 def _count_if_valid(request: bytes, signal: Signal) -> int | None:
@@ -127,27 +188,25 @@ def _is_id(value: bytes, size: int) -> bool:
     return len(value) == size and value != bytes(size)
 
 
-def _usable(request: bytes, signal: Signal) -> tuple[list[bytes], list[str]]:
-    """Returns a request for each usable item, and a sentence for each other item."""
-    usable: list[bytes] = []
+def _usable(request: bytes, signal: Signal, *, decode: bool) -> tuple[list[bytes], list[str]]:
+    """Returns a request for each usable item, and a sentence for each other item.
+
+    What was converted from JSON is not damaged inside, so that it needs no decoding.
+    """
+    slices: Sequence[SpanSlice | LogSlice]
     if signal == "spans":
-        spans, problems = span_slices(request)
-        for span in spans:
-            try:
-                decode_span(span)
-            except OtlpError as error:
-                problems.append(str(error))
-            else:
-                usable.append(span.data)
-        return usable, problems
-    logs, problems, _ = log_slices(request)
-    for log in logs:
+        slices, problems = span_slices(request)
+    else:
+        slices, problems, _ = log_slices(request)
+    usable: list[bytes] = []
+    for each in slices:
         try:
-            decode_log(log)
+            if decode:
+                _ = decode_span(each) if isinstance(each, SpanSlice) else decode_log(each)
         except OtlpError as error:
             problems.append(str(error))
         else:
-            usable.append(log.data)
+            usable.append(each.data)
     return usable, problems
 
 

@@ -25,10 +25,11 @@ Signal = Literal["spans", "logs"]
 
 MAX_DEPTH = 40
 """Lists and maps inside each other in an attribute; protobuf's own limit of 100 messages allows little more."""
-_FIELDS = {
+FIELDS = {
     "spans": ("resourceSpans", "scopeSpans", "spans"),
     "logs": ("resourceLogs", "scopeLogs", "logRecords"),
 }
+"""The fields of a request's resources, of their scopes, and of the spans or log records of these."""
 _DIGITS = re.compile(r"-?[0-9]{1,20}")
 _UINT64 = (0, 2**64 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -46,13 +47,13 @@ def request_from_json(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
         document = orjson.loads(request.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
         raise OtlpError(f"the request of {len(request)} bytes is not JSON ({error})") from None
-    resources_name, scopes_name, items_name = _FIELDS[signal]
+    resources_name, scopes_name, items_name = FIELDS[signal]
     if not isinstance(document, dict):
         raise OtlpError(f"the request is JSON but not an object; it must be an object with {resources_name}")
-    resources = _get(document, resources_name)
+    resources = get_field(document, resources_name)
     if resources is None:
-        other = _FIELDS["logs" if signal == "spans" else "spans"][0]
-        if _get(document, other) is not None:
+        other = FIELDS["logs" if signal == "spans" else "spans"][0]
+        if get_field(document, other) is not None:
             raise OtlpError(f"the request has {other}, but {resources_name} are expected here")
         if document:
             raise OtlpError(f"the request is a JSON object without {resources_name}, so it is not OTLP")
@@ -63,9 +64,9 @@ def request_from_json(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
         place = f"{resources_name}[{r}]"
         try:
             resource = _object(resource, "the entry")
-            scopes = _list(_get(resource, scopes_name), scopes_name)
+            scopes = _list(get_field(resource, scopes_name), scopes_name)
             encoded = Resource(
-                attributes=_attributes(_get(_object(_get(resource, "resource"), "resource"), "attributes"))
+                attributes=_attributes(get_field(_object(get_field(resource, "resource"), "resource"), "attributes"))
             )
         except OtlpError as error:
             problems.append(f"{place}: {error}; its {items_name} are lost")
@@ -75,8 +76,8 @@ def request_from_json(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
             scope_place = f"{place}.{scopes_name}[{s}]"
             try:
                 scope = _object(scope, "the entry")
-                items = _list(_get(scope, items_name), items_name)
-                scope_bytes = _scope(_object(_get(scope, "scope"), "scope")).SerializeToString()
+                items = _list(get_field(scope, items_name), items_name)
+                scope_bytes = _scope(_object(get_field(scope, "scope"), "scope")).SerializeToString()
             except OtlpError as error:
                 problems.append(f"{scope_place}: {error}; its {items_name} are lost")
                 continue
@@ -90,7 +91,7 @@ def request_from_json(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
 
 
 def _span(found: Mapping[str, Any]) -> Span:
-    status = _object(_get(found, "status"), "status")
+    status = _object(get_field(found, "status"), "status")
     return Span(
         trace_id=_id(found, "traceId"),
         span_id=_id(found, "spanId"),
@@ -101,9 +102,9 @@ def _span(found: Mapping[str, Any]) -> Span:
         kind=_enum(found, "kind", Span.SpanKind),
         start_time_unix_nano=_integer(found, "startTimeUnixNano", _UINT64),
         end_time_unix_nano=_integer(found, "endTimeUnixNano", _UINT64),
-        attributes=_attributes(_get(found, "attributes")),
+        attributes=_attributes(get_field(found, "attributes")),
         dropped_attributes_count=_integer(found, "droppedAttributesCount", _UINT32),
-        events=[_event(_object(each, "an event")) for each in _list(_get(found, "events"), "events")],
+        events=[_event(_object(each, "an event")) for each in _list(get_field(found, "events"), "events")],
         status=Status(message=_text(status, "message"), code=_enum(status, "code", Status.StatusCode)),
     )
 
@@ -112,18 +113,18 @@ def _event(found: Mapping[str, Any]) -> Span.Event:
     return Span.Event(
         time_unix_nano=_integer(found, "timeUnixNano", _UINT64),
         name=_text(found, "name"),
-        attributes=_attributes(_get(found, "attributes")),
+        attributes=_attributes(get_field(found, "attributes")),
     )
 
 
 def _log(found: Mapping[str, Any]) -> LogRecord:
-    body = _get(found, "body")
+    body = get_field(found, "body")
     return LogRecord(
         time_unix_nano=_integer(found, "timeUnixNano", _UINT64),
         observed_time_unix_nano=_integer(found, "observedTimeUnixNano", _UINT64),
         severity_number=_enum(found, "severityNumber", SeverityNumber),
         body=None if body is None else _value(body, 0),
-        attributes=_attributes(_get(found, "attributes")),
+        attributes=_attributes(get_field(found, "attributes")),
         trace_id=_id(found, "traceId"),
         span_id=_id(found, "spanId"),
         event_name=_text(found, "eventName"),
@@ -149,35 +150,36 @@ def _value(found: object, depth: int) -> AnyValue:
     if depth > MAX_DEPTH:
         raise OtlpError(f"an attribute has lists or maps more than {MAX_DEPTH} levels deep")
     value = _object(found, "the value of an attribute")
-    text = _get(value, "stringValue")
+    text = get_field(value, "stringValue")
     if text is not None:
         return AnyValue(string_value=_text(value, "stringValue"))
-    if _get(value, "boolValue") is not None:
-        flag = _get(value, "boolValue")
+    if get_field(value, "boolValue") is not None:
+        flag = get_field(value, "boolValue")
         if not isinstance(flag, bool):
             raise _wrong("boolValue", flag, "true or false")
         return AnyValue(bool_value=flag)
-    if _get(value, "intValue") is not None:
+    if get_field(value, "intValue") is not None:
         return AnyValue(int_value=_integer(value, "intValue", _INT64))
-    if _get(value, "doubleValue") is not None:
-        return AnyValue(double_value=_number(_get(value, "doubleValue")))
-    if _get(value, "bytesValue") is not None:
-        return AnyValue(bytes_value=_bytes(_get(value, "bytesValue")))
-    if (array := _get(value, "arrayValue")) is not None:
-        values = _list(_get(_object(array, "arrayValue"), "values"), "arrayValue.values")
+    if get_field(value, "doubleValue") is not None:
+        return AnyValue(double_value=_number(get_field(value, "doubleValue")))
+    if get_field(value, "bytesValue") is not None:
+        return AnyValue(bytes_value=_bytes(get_field(value, "bytesValue")))
+    if (array := get_field(value, "arrayValue")) is not None:
+        values = _list(get_field(_object(array, "arrayValue"), "values"), "arrayValue.values")
         built = AnyValue()
         built.array_value.SetInParent()
         built.array_value.values.extend(_value(each, depth + 1) for each in values)
         return built
-    if (pairs := _get(value, "kvlistValue")) is not None:
+    if (pairs := get_field(value, "kvlistValue")) is not None:
         built = AnyValue()
         built.kvlist_value.SetInParent()
-        built.kvlist_value.values.extend(_attributes(_get(_object(pairs, "kvlistValue"), "values"), depth + 1))
+        built.kvlist_value.values.extend(_attributes(get_field(_object(pairs, "kvlistValue"), "values"), depth + 1))
         return built
     return AnyValue()
 
 
-def _get(found: Mapping[str, Any], name: str) -> Any:
+def get_field(found: Mapping[str, Any], name: str) -> Any:
+    """Returns the value of a field by its name in lowerCamelCase, also if the object has it in snake_case; else None."""
     value = found.get(name)
     if value is None and (snake := _SNAKE.get(name)) is not None:
         return found.get(snake)
@@ -212,7 +214,7 @@ def _list(found: object, name: str) -> list[Any]:
 
 
 def _text(found: Mapping[str, Any], name: str) -> str:
-    value = _get(found, name)
+    value = get_field(found, name)
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -229,7 +231,7 @@ def _id(found: Mapping[str, Any], name: str) -> bytes:
 
 
 def _integer(found: Mapping[str, Any], name: str, limits: tuple[int, int]) -> int:
-    value = _get(found, name)
+    value = get_field(found, name)
     if value is None:
         return 0
     number: int | None = None
@@ -245,7 +247,7 @@ def _integer(found: Mapping[str, Any], name: str, limits: tuple[int, int]) -> in
 
 
 def _enum(found: Mapping[str, Any], name: str, kinds: Any) -> Any:
-    value = _get(found, name)
+    value = get_field(found, name)
     if isinstance(value, str) and not value.lstrip("-").isdigit():
         try:
             return int(kinds.Value(value))

@@ -231,7 +231,7 @@ async def test_a_large_chunked_body_is_a_413_at_the_limit() -> None:
 
 
 async def test_a_gzip_bomb_is_refused_without_inflating_it_whole() -> None:
-    bomb = gzip.compress(bytes(100_000_000), 9)
+    bomb = gzip.compress(bytes(100_000_000), 1)
     async with endpoint(otlp_max_in_flight_bytes=20_000_000) as served:
         found = await post(served, bomb, {**PROTOBUF, "Content-Encoding": "gzip"})
         assert found.status == 413

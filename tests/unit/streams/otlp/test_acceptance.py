@@ -170,3 +170,21 @@ def test_a_span_that_is_larger_than_a_record_is_rejected_by_its_id_and_the_other
     assert ids(found.records) == [small.span_id.hex()]
     assert (found.accepted, found.rejected) == (1, 1)
     assert large.span_id.hex() in found.problem
+
+
+def test_a_large_request_of_entries_without_content_is_refused_before_they_are_looked_at() -> None:
+    many = 110_000
+    spans = b'{"resourceSpans":[{"scopeSpans":[{"spans":[' + b"{}," * many + b"{}]}]}]}"
+    resources = b'{"resource_spans":[' + b"{}," * many + b"{}]}"
+    for body, json in ((raw_request(*[b""] * many), False), (b"\n\0" * many, False), (spans, True), (resources, True)):
+        with pytest.raises(OtlpError, match="more than 100000 resources, scopes and spans"):
+            accept(body, "spans", json=json, max_record_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_a_large_request_is_accepted_and_a_large_damaged_one_is_refused_for_its_damage(json: bool) -> None:
+    sent = request(*(wide(number, 5_000) for number in range(1, 50)))
+    sent = as_json(sent) if json else sent
+    assert accept(sent, "spans", json=json, max_record_bytes=LIMIT) == ([sent], 49, 0, "")
+    with pytest.raises(OtlpError, match="JSON" if json else "cut"):
+        accept(sent[:-9], "spans", json=json, max_record_bytes=LIMIT)
