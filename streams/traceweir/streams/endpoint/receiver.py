@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
+from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.endpoint.in_flight import Admission, InFlight
 from traceweir.streams.endpoint.refusals import Reason, Refusal
@@ -109,7 +110,8 @@ class Receiver:
         self.counts["bytes"] += len(body)
         if found.rejected:
             self.counts[f"rejected.{signal}"] += found.rejected
-            self._warn(f"rejected.{signal}", f"{found.rejected} {signal} of a request are rejected: {found.problem}")
+            what = counted(found.rejected, "span" if signal == "spans" else "log record")
+            self._warn(f"rejected.{signal}", f"rejected {what} of a request: {found.problem}")
         return found
 
     def refused(self, refusal: Refusal) -> None:
