@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from traceweir.schemas.base import Identifier, WireModel
 
@@ -102,6 +103,20 @@ def invocation_dimensions(events: Iterable[object]) -> Dimensions:
             )
             before = values
     return UNKNOWN.model_copy(update=found) if found else UNKNOWN
+
+
+def usable_dimensions(found: Mapping[str, object]) -> Dimensions:
+    """Returns those of the values that are valid dimensions. A document of another system can have the same keys.
+
+    >>> usable_dimensions({"model": "large", "environment": {"os": "linux"}, "reward": 1}).known
+    {'model': 'large'}
+    """
+    usable: dict[str, Any] = {}
+    for name in _NAMES:
+        if found.get(name) is not None:
+            with suppress(ValidationError):
+                usable[name] = getattr(Dimensions.model_validate({name: found[name]}), name)
+    return UNKNOWN.model_copy(update=usable) if usable else UNKNOWN
 
 
 def session_dimensions(invocations: Sequence[Dimensions]) -> Dimensions:

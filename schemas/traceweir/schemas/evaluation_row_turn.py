@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions, invocation_dimensions, usable_dimensions
 from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
@@ -21,12 +22,21 @@ class RecordedRow(NamedTuple):
     invocation: Invocation
     reference: Reference | None
     """The expectations of the row and of its trace; None if there are none."""
+    dimensions: Dimensions
+    """The dimensions that the trace of the row tells, and the model that a chat completion names."""
 
 
 def read_row(row: EvaluationRow) -> RecordedRow:
     """Returns the invocation of a row and its reference. The columns of the row take precedence over its trace."""
     trace = MlflowTrace() if row.trace is None else read_mlflow_trace(row.trace)
-    return RecordedRow(_invocation(row, trace), _reference(_expected(row, trace.expectations)))
+    reference = _reference(_expected(row, trace.expectations))
+    return RecordedRow(_invocation(row, trace), reference, _dimensions(row, trace))
+
+
+def _dimensions(row: EvaluationRow, trace: MlflowTrace) -> Dimensions:
+    response = trace.response if row.response is None else row.response
+    model = usable_dimensions({"model": response.get("model")}) if isinstance(response, dict) else UNKNOWN
+    return invocation_dimensions([trace.dimensions, model])
 
 
 def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:

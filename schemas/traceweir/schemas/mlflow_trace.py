@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.evaluation_row import Expectations
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Label, RetrievedChunk, TokenUsage
 from traceweir.schemas.mlflow_assessments import trace_expectations, trace_labels
+from traceweir.schemas.mlflow_dimensions import mlflow_dimensions
 from traceweir.schemas.mlflow_spans import (
     INPUTS,
     MESSAGES,
@@ -51,6 +53,8 @@ class MlflowTrace:
     """The expectations that were attached to the trace as assessments."""
     labels: list[Label] = field(default_factory=list)
     """The feedback that was attached to the trace."""
+    dimensions: Dimensions = UNKNOWN
+    """The user, the version, the labels and the id in OpenTelemetry, as far as the trace tells them."""
     unread: list[str] = field(default_factory=list)
     """A sentence for each part of the trace that could not be read."""
 
@@ -81,6 +85,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
         latency_seconds=_latency(tree.info, unread),
         expectations=trace_expectations(tree.info, unread),
         labels=trace_labels(tree.info),
+        dimensions=mlflow_dimensions(tree.info),
         unread=unread,
     )
 

@@ -165,10 +165,9 @@ class _OpenTurn:
     reference_id: str | None = None
     app_name: str = ""
     missing: list[str] = field(default_factory=list)
-    events: list[InvocationEvent] = field(default_factory=list)
+    dimensions: list[InvocationEvent | Dimensions] = field(default_factory=list)
 
     def add(self, event: InvocationEvent) -> None:
-        self.events.append(event)
         self.began = self.began or event.occurred_at.timestamp()
         self.first = self.first or known_time(event.occurred_at)  # the events of a session are in the order of time
         self.reference = event.reference or self.reference
@@ -199,8 +198,10 @@ class _OpenTurn:
             case InvocationRecorded():
                 self.recorded = event.invocation
                 if event.row is not None:
-                    self.recorded, expected = read_row(event.row)
+                    self.recorded, expected, known = read_row(event.row)
                     self.reference = event.reference or expected or self.reference
+                    self.dimensions.append(known)
+        self.dimensions.append(event)
 
     def close(self, index: int) -> Turn:
         name = self.invocation_id or (self.recorded.invocation_id if self.recorded else "") or f"#{index}"
@@ -228,7 +229,7 @@ class _OpenTurn:
                 labels=None,
                 derived=False,
             )
-        known = invocation_dimensions(self.events)
+        known = invocation_dimensions(self.dimensions)
         return Turn(invocation, self.reference, self.reference_id, self.app_name, self.first, known)
 
     def _latency(self) -> float | None:

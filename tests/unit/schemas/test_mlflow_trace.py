@@ -11,6 +11,7 @@ import pytest
 from tests.support.mlflow import documents, mlflow_span, mlflow_trace, usage
 from tests.support.paths import ROOT as REPOSITORY
 
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions, TraceContext
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RetrievedChunk, TokenUsage
 from traceweir.schemas.mlflow_spans import TraceUnreadable
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
@@ -18,8 +19,13 @@ from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
 DATA = REPOSITORY / "tests" / "parity" / "data"
 
 
-@pytest.mark.parametrize(("version", "latency"), [(2, 0.067), (3, 0.051)])
-def test_the_samples_of_both_versions_contain_the_same_data(version: int, latency: float) -> None:
+OF_SPAN = Dimensions(trace_context=TraceContext(trace_id="2e29e6dee830733b3eeafe22819b4846"))
+
+
+@pytest.mark.parametrize(("version", "latency", "dimensions"), [(2, 0.067, UNKNOWN), (3, 0.051, OF_SPAN)])
+def test_the_samples_of_both_versions_contain_the_same_data(
+    version: int, latency: float, dimensions: Dimensions
+) -> None:
     text = (DATA / f"mlflow_trace_v{version}.json").read_text("utf-8")
     expected = MlflowTrace(
         request={"messages": [{"role": "user", "content": "What is RAG?"}]},
@@ -32,6 +38,7 @@ def test_the_samples_of_both_versions_contain_the_same_data(version: int, latenc
         tool_responses=[FunctionResponse(name="get_weather", response={"temp": 21, "unit": "C"})],
         token_usage=TokenUsage(input_tokens=31, output_tokens=12),
         latency_seconds=latency,
+        dimensions=dimensions,
     )
     assert read_mlflow_trace(text) == expected
     assert read_mlflow_trace(json.loads(text)) == expected
@@ -47,6 +54,16 @@ def retriever(name: str, parent: str | None, start: int | None = None) -> dict[s
 
 
 ROOT = mlflow_span("root", "CHAIN")
+
+
+def test_the_dimensions_are_the_user_the_version_and_the_tags_of_users() -> None:
+    metadata = {"mlflow.trace.user": "ada", "mlflow.modelId": "m-1"}
+    tags = {"mlflow.traceName": "x", "team": "search", "long": "x" * 257, "": "y", **{f"x{n}": "1" for n in range(9)}}
+    found = read_mlflow_trace(mlflow_trace(ROOT, trace_metadata=metadata, tags=tags)).dimensions
+    assert (found.user_id, found.agent_version) == ("ada", "m-1")
+    assert found.labels == {"team": "search", **{f"x{n}": "1" for n in range(7)}}
+    hostile = {"mlflow.trace.user": ["ada"], "mlflow.modelId": "x" * 400_000}
+    assert read_mlflow_trace(mlflow_trace(ROOT, trace_metadata=hostile, tags=["a"])).dimensions.known == {}
 
 
 def test_the_last_top_level_retriever_provides_the_context() -> None:

@@ -194,6 +194,13 @@ def test_a_turn_has_the_dimensions_of_its_own_events() -> None:
     assert second.dimensions == Dimensions(agent_name="billing")
 
 
+def test_a_row_has_the_dimensions_of_its_trace_and_its_answer_unless_its_event_has_others() -> None:
+    trace = {"info": {"trace_metadata": {"mlflow.trace.user": "ada"}, "tags": {"team": "a"}}, "data": {"spans": []}}
+    row = {"request": "Hi", "response": {"choices": [], "model": "large"}, "trace": trace}
+    (turn,) = turns(event("invocation.recorded", "i", row=row, agent_name="travel", labels={"team": "b"}))
+    assert turn.dimensions == Dimensions(agent_name="travel", model="large", user_id="ada", labels={"team": "b"})
+
+
 def test_a_turn_that_is_derived_from_a_trace_has_the_agent_of_the_trace() -> None:
     traces = [make_trace(metadata={"agent_id": name}) for name in ("travel", "a" * 257)]
     assert [turn.dimensions.agent_name for turn in turns(traces=traces)] == ["travel", None]

@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 import orjson
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.streams.formats.base import AgentRecord
@@ -30,6 +31,7 @@ class RecordedTurn:
     occurred_at: datetime | None
     """When the invocation began; None if the file does not say it."""
     reference: Reference | None = None
+    dimensions: Dimensions = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ def conversation_records(
         }
         if turn.reference is not None:
             body["reference"] = turn.reference.model_dump(mode="json", exclude_none=True)
+        body |= turn.dimensions.known
         bodies.append(body)
     bodies.append({"type": "session.ended"})
     session_id = conversation.session_id or str(uuid5(_NAMESPACE, f"session {_digest(bodies)}"))

@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationError
 
 from traceweir.schemas.base import AdkModel, Identifier, JsonObject, explain
+from traceweir.schemas.dimensions import usable_dimensions
 from traceweir.schemas.invocation import (
     Content,
     Invocation,
@@ -110,7 +111,8 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
     """Returns the records of a saved session: an `invocation.recorded` per invocation, then `session.ended`.
 
     Events with the same invocation id form an invocation; an event without an id belongs to the invocation before it,
-    or begins one if the user sent it. The tokens of an invocation are the sums over its events.
+    or begins one if the user sent it. The tokens of an invocation are the sums over its events; its agent and its model
+    are the first that its events name.
 
     Raises:
         InputError: the document is not a session of ADK, or no agent has answered in it.
@@ -182,6 +184,12 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
             latency_seconds=_seconds_between(began, ended) if asked is not None else None,
         ),
         began,
+        dimensions=usable_dimensions(
+            {
+                "agent_name": next((event.author for event in events if not event.is_of_user and event.author), None),
+                "model": next((event.model_version for event in events if event.model_version), None),
+            }
+        ),
     )
 
 

@@ -16,6 +16,7 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.dimensions import Dimensions, usable_dimensions
 from traceweir.schemas.other_forms import time_since_1970
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.formats.base import (
@@ -64,7 +65,8 @@ def transcript_events(
     place = Place(source, index)
     messages = messages_of(document, place)
     trace = _trace(document, messages, task_domain, place)
-    recording = _SessionRecorder(_session_id(document, place), _start_time(document, base_time, place), place)
+    started_at = _start_time(document, base_time, place)
+    recording = _SessionRecorder(_session_id(document, place), started_at, _dimensions(document), place)
     turns = turns_of(messages)
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
         recording.turn(f"turn-{number}", turn)
@@ -76,8 +78,10 @@ def transcript_events(
 class _SessionRecorder:
     """Collects the records of one session, each one millisecond after the record before."""
 
-    def __init__(self, session_id: str, start_time: datetime, place: Place) -> None:
+    def __init__(self, session_id: str, start_time: datetime, dimensions: JsonObject, place: Place) -> None:
         self.records: list[AgentRecord] = []
+        self._dimensions = dimensions
+        self._latest = ""
         self._session_id = session_id
         self._now = start_time
         self._place = place
@@ -102,6 +106,9 @@ class _SessionRecorder:
 
     def event(self, kind: str, invocation_id: str, body: JsonObject) -> None:
         envelope: JsonObject = {"type": kind, "session_id": self._session_id, "invocation_id": invocation_id}
+        if invocation_id and invocation_id != self._latest:  # the first event of an invocation is enough
+            self._latest = invocation_id
+            envelope |= self._dimensions
         body = envelope | body
         # The content is part of the id, so that two different transcripts with the same session id are not duplicates.
         identity = uuid5(_NAMESPACE, f"event {len(self.records)} {_digest(body, self._place)}")
@@ -185,6 +192,14 @@ def _field(document: JsonObject, name: str) -> JsonValue:
     metadata = document.get("metadata")
     inner = metadata.get(name) if isinstance(metadata, dict) else None
     return inner if document.get(name) is None else document[name]
+
+
+def _dimensions(document: JsonObject) -> JsonObject:
+    """Returns the usable dimensions; never `labels`, which in a recording can tell the outcome."""
+    found = {name: _field(document, name) for name in Dimensions.model_fields if name != "labels"}
+    if found["user_id"] is None:
+        found["user_id"] = _field(document, "user")
+    return usable_dimensions(found).known
 
 
 def _session_id(document: JsonObject, place: Place) -> str:

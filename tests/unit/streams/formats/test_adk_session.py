@@ -146,3 +146,19 @@ def test_an_unusable_session_is_reported_and_the_next_is_read(change: dict[str, 
     first, second = read_as(ADK_SESSION, BOOKING | change, BOOKING)
     assert problem in str(first.problem)
     assert (first.records, len(second.records), second.problem) == ([], 3, None)
+
+
+def test_the_agent_and_the_model_are_the_first_that_the_events_of_an_invocation_name() -> None:
+    document = adk_session(
+        adk_event("user", text("Hi"), invocation_id="a"),
+        adk_event("planner", call("find"), invocation_id="a"),
+        adk_event("helper", text("Found."), invocation_id="a", modelVersion="large"),
+        adk_event("user", text("And?"), invocation_id="b"),
+        adk_event("x" * 257, text("Done."), invocation_id="b"),
+    )
+    (found,) = read_as(ADK_SESSION, document)
+    assert [(event.agent_name, event.model) for event in events_of(found)] == [
+        ("planner", "large"),
+        (None, None),
+        (None, None),
+    ]

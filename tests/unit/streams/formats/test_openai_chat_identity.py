@@ -16,6 +16,10 @@ from tests.support.openai_chat import (
     trace_of,
     user_message,
 )
+from tests.support.scoring import make_session
+
+from traceweir.schemas.dimensions import Dimensions
+from traceweir.schemas.turns import turns_of
 
 
 def test_event_times_increase_by_milliseconds_from_the_base_time() -> None:
@@ -75,3 +79,18 @@ def test_the_id_in_a_transcript_is_its_session_id(name: str) -> None:
     for given in ("7", 7):
         own: dict[str, Any] = {name: given}
         assert convert(BOOKING, **own)[0].session_id == "7"
+
+
+def test_each_invocation_has_the_usable_dimensions_of_its_transcript_and_never_labels() -> None:
+    known: dict[str, Any] = {"model": "large", "agent_name": "desk", "user": "ada", "labels": {"won": "yes"}}
+    records = convert(BOOKING, **known, metadata={"environment": "test", "agent_version": 7, "model": "small"})
+    events = events_of(records)
+    session = make_session(events=events)
+    found = [turn.dimensions for turn in turns_of(session)]
+    assert found == [Dimensions(model="large", agent_name="desk", user_id="ada", environment="test")] * len(found)
+    assert [event.agent_name for event in events].count("desk") == len(found) > 0
+
+
+def test_a_transcript_with_keys_of_another_meaning_is_read_without_dimensions() -> None:
+    foreign: dict[str, Any] = {"model": "x" * 400_000, "environment": {"os": "linux"}, "user": 7, "trace_context": "0"}
+    assert convert(BOOKING, **foreign) == convert(BOOKING)
