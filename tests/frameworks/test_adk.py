@@ -24,6 +24,8 @@ WITHOUT_CONTENT = {
     [
         pytest.param((), {CAPTURE: "SPAN_AND_EVENT"}, {}, id="content"),
         pytest.param((), {CAPTURE: "SPAN_ONLY"}, {}, id="content-in-spans"),
+        pytest.param((), {CAPTURE: "true"}, {}, id="content-in-logs"),
+        pytest.param(("stream",), {CAPTURE: "SPAN_AND_EVENT"}, {}, id="stream"),
         pytest.param((), {}, WITHOUT_CONTENT, id="no-content"),
         pytest.param((), SCHEMA_1, {}, id="schema-1"),
         pytest.param(("stream",), SCHEMA_1, {}, id="schema-1-stream"),
@@ -33,6 +35,14 @@ WITHOUT_CONTENT = {
             WITHOUT_CONTENT,
             id="schema-1-no-content",
         ),
+        # One span has all model calls of an agent, and the last one overwrites the others.
+        pytest.param(
+            ("openinference",),
+            {},
+            {"input tokens": (4, 6, 10), "output tokens": (4, 6, 10)},
+            id="openinference",
+        ),
+        pytest.param(("openinference",), SCHEMA_1, {}, id="openinference-schema-1"),
     ],
 )
 def test_each_field_is_read_or_said_to_be_missing(

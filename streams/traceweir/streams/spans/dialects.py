@@ -70,9 +70,9 @@ def _inputs(span: Span) -> Iterator[list[Message]]:
 
 def _outputs(span: Span) -> Iterator[list[Message]]:
     attributes = span.attributes
-    yield read_messages(attributes.get("gen_ai.output.messages"), "assistant")
+    yield _choices(attributes.get("gen_ai.output.messages"))
     for event in named_events(span, DETAILS):
-        yield read_messages(_field(event, "gen_ai.output.messages"), "assistant")
+        yield _choices(_field(event, "gen_ai.output.messages"))
     yield _openinference(span, "llm.output_messages.", "assistant")
     yield _indexed(attributes, "gen_ai.completion.", "assistant")
     yield _answered(attributes.get("gcp.vertex.agent.llm_response"))
@@ -88,6 +88,23 @@ def _outputs(span: Span) -> Iterator[list[Message]]:
         yield [Message("assistant", [value.removeprefix("assistant: ")])]  # LlamaIndex's text of a message
     yield _answered(value)
     yield _answered(attributes.get("traceloop.entity.output"))
+
+
+def _choices(value: Any) -> list[Message]:
+    """Returns the messages that a model wrote; the pieces of a stream, which end without a reason, become one message.
+
+    ADK writes the pieces, and then the whole text again.
+    """
+    value = structure(value)
+    items = value if isinstance(value, list) else []
+    if len(items) < 2 or any(not isinstance(item, dict) or item.get("finish_reason") != "" for item in items[:-1]):
+        return read_messages(value, "assistant")
+    *pieces, last = read_messages(items, "assistant")
+    text = "".join(part for piece in pieces for part in piece.texts)
+    whole = "".join(last.texts)
+    last.texts = [whole if whole.startswith(text) else text + whole]
+    last.calls = [call for piece in pieces for call in piece.calls if call not in last.calls] + last.calls
+    return [last]
 
 
 def event_name(event: SpanEvent) -> str:

@@ -118,9 +118,22 @@ def own_agent_name(node: Node) -> str:
         if text.startswith("agent_run [") and text.endswith("]"):
             name = text.removeprefix("agent_run [").removesuffix("]")
         name = name or first_text(attributes, "traceloop.entity.name", "ai.telemetry.functionId")
+    if not name and _is_graph(node):
+        name = node.span.name
     while name.startswith("invoke_agent "):  # MLflow puts the operation before each name
         name = name.removeprefix("invoke_agent ")
     return name[:MAX_NAME_CHARS]
+
+
+def _is_graph(node: Node) -> bool:
+    """Returns whether a span is a whole graph of LangGraph, and no node of one, and its name is not the default."""
+    if node.kind not in ("agent", "chain") or node.span.name == "LangGraph":
+        return False
+    attributes = node.span.attributes
+    if _in_metadata(attributes, "ls_integration") == "langgraph":
+        return not _in_metadata(attributes, "langgraph_node")
+    prefix = "langsmith.metadata."
+    return attributes.get(f"{prefix}ls_integration") == "langgraph" and f"{prefix}langgraph_node" not in attributes
 
 
 def app_of(span: Span) -> str:

@@ -78,6 +78,8 @@ def _by_attribute(span: Span) -> Kind | None:
     word = first_text(attributes, "openinference.span.kind").upper()
     if word == "LLM" and "._prepare_" in span.name:
         return "other"  # LlamaIndex's preparation of a call, which calls no model
+    if word == "AGENT" and "tool.name" in attributes and "agent.name" not in attributes:
+        return "tool"  # OpenInference's LangChain calls each run an AGENT whose name has `agent` in it
     if word:
         return _OPENINFERENCE.get(word, "other")
     word = first_text(attributes, "mlflow.spanType").upper()

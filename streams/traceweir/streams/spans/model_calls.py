@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from traceweir.streams.spans.attributes import count, decoded, first_text
+from traceweir.streams.spans.attributes import count, decoded, first, first_text
 from traceweir.streams.spans.dialects import input_messages, output_messages, with_content
 from traceweir.streams.spans.identity import agent_name
 from traceweir.streams.spans.messages import Call, Message
 from traceweir.streams.spans.span import Attributes
 from traceweir.streams.spans.tree import Node
 
+_MODEL = (
+    "gen_ai.response.model",
+    "llm.model_name",
+    "mlflow.llm.model",
+    "ai.response.model",
+    "gen_ai.request.model",
+    "ai.model.id",
+    "model_name",
+    "llm.request.model",
+    "langsmith.metadata.ls_model_name",
+    "traceloop.association.properties.ls_model_name",
+)
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
 
@@ -94,15 +106,14 @@ def _outer(node: Node) -> Node | None:
 def _read(nodes: list[Node]) -> ModelCall:
     spans = [node.span for node in nodes]
     merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
-    usage = decoded(merged.get("mlflow.chat.tokenUsage"))
+    usage = decoded(first(merged, "mlflow.chat.tokenUsage", "langsmith.metadata.usage_metadata"))
     usage = usage if isinstance(usage, dict) else {}
-    model = first_text(merged, "gen_ai.response.model", "llm.model_name", "mlflow.llm.model", "ai.response.model")
-    model = model or first_text(merged, "gen_ai.request.model", "ai.model.id", "model_name", "llm.request.model")
+    models = (first_text(merged, key) for key in _MODEL)
     return ModelCall(
         nodes=nodes,
         inputs=with_content(map(input_messages, spans)),
         outputs=with_content(map(output_messages, spans)),
-        model="" if model == "unknown" else model,
+        model=next((model for model in models if model not in ("", "unknown")), ""),
         input_tokens=_tokens(merged, usage, "input", "prompt"),
         output_tokens=_tokens(merged, usage, "output", "completion"),
         agent=agent_name(nodes[0]),

@@ -11,7 +11,7 @@ from traceweir.streams.spans.attributes import ABSENT, plain, structure
 from traceweir.streams.spans.identity import agent_name
 from traceweir.streams.spans.messages import Call, Message, Result, arguments
 from traceweir.streams.spans.model_calls import ModelCall
-from traceweir.streams.spans.tool_spans import MERGED, ToolRun, exception_type, read_tool, unwrapped_result
+from traceweir.streams.spans.tool_spans import MERGED, ToolRun, error_in, exception_type, read_tool, unwrapped_result
 from traceweir.streams.spans.tree import Node
 
 _ANSWERING = ("final_answer", "final_result")
@@ -140,8 +140,9 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
             calls.append(_joined(each, found, results, (own_ns, place, each.source)))
     for node, left in free.values():
         call = Call(left.call_id, left.name, left.args)
-        if left.args is ABSENT:
-            call = call._replace(args=results.args_of(left.call_id, left.name))
+        if not isinstance(left.args, dict):
+            told = results.args_of(call)
+            call = call if told is ABSENT else call._replace(args=told)
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
@@ -173,8 +174,9 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
                 yield found
     for model in models:
         span_id = model.nodes[0].span.span_id
-        found = [
-            _Asked(_identified(call), model.end_ns, model.agent, f"{span_id}:{index}")
+        read = {call.id: call for message in model.inputs for call in message.calls if _identified(call).id}
+        found = [  # a call that the model has read already is the rest of an earlier call on the same span
+            _Asked(_identified(read.get(call.id, call)), model.end_ns, model.agent, f"{span_id}:{index}")
             for index, call in enumerate(model.calls)
             if not _identified(call).id or call.id not in seen
         ]
@@ -249,12 +251,23 @@ class _Results:
                 self._by_id.pop(call.id, None)
         self._asked = [call for history in histories.values() for message in history for call in message.calls]
 
-    def args_of(self, call_id: str, name: str) -> Any:
-        """Returns the arguments that a later input of a model repeats; ABSENT if there are none."""
-        for index, call in enumerate(self._asked):
-            if call.name == name and (not call.id or not call_id or call.id == call_id):
-                return self._asked.pop(index).args
-        return ABSENT
+    def args_of(self, call: Call) -> Any:
+        """Returns the arguments that a later input of a model repeats; ABSENT if there are none.
+
+        OpenInference's LangChain writes the only argument of a tool without its name; it tells equal names apart.
+        """
+        fitting = [
+            (index, asked)
+            for index, asked in enumerate(self._asked)
+            if asked.name == call.name and (not asked.id or not call.id or asked.id == call.id)
+        ]
+        if call.args is not ABSENT:
+            fitting = [(i, each) for i, each in fitting if _is_only(call.args, each.args)]
+        if not fitting:
+            return ABSENT
+        index, asked = fitting[0]
+        del self._asked[index]
+        return asked.args
 
     def of(self, call: Call) -> Result | None:
         """Returns the result of a call: by the id; else of the first call with the same name and arguments."""
@@ -266,6 +279,10 @@ class _Results:
                 del self._pairs[index]
                 return result
         return None
+
+
+def _is_only(value: Any, args: Any) -> bool:
+    return isinstance(args, dict) and [*args.values()] == [value]
 
 
 def has_made_up_id(call: Call) -> bool:
@@ -304,9 +321,10 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
         value, _, failed = unwrapped_result(structure(told.value), adk=adk)
         failed = failed or told.failed
     error = run.error if run is not None else None
+    in_result = error_in(value) or (value if isinstance(value, str) else "")
     if error is None and failed:
-        error = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+        error = in_result or json.dumps(plain(value), ensure_ascii=False)
     elif error == "":
-        error = value if isinstance(value, str) else exception_type(run.span) if run is not None else ""
+        error = in_result or (exception_type(run.span) if run is not None else "")
     source = run.span.span_id if run is not None and not call_id else asked.source
     return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, source, order)

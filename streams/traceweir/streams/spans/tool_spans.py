@@ -10,7 +10,7 @@ from typing import Any
 from traceweir.streams.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
 from traceweir.streams.spans.dialects import event_fields, named_events
 from traceweir.streams.spans.messages import Message, is_hidden, read_content
-from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.span import Attributes, Span
 
 MERGED = "(merged tools)"
 """ADK's span of the merged responses of parallel calls; no call of a tool."""
@@ -100,10 +100,19 @@ def _args(span: Span) -> tuple[Any, str]:
             call_id = text_of(fields.get("id"))
             break
     if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
-        value = first(attributes, "gen_ai.prompt")
+        value = _of_langsmith(attributes, "gen_ai.prompt")
     if value is ABSENT:
         value = first(attributes, "haystack.component.input", "haystack.tool.input", "gen_ai.tool.input")
     return unwrapped_args(value), call_id
+
+
+def _of_langsmith(attributes: Attributes, key: str) -> Any:
+    """Returns a value of LangSmith's; ABSENT for `{}`, which LangSmith writes in place of hidden content.
+
+    A call without arguments has `{}` too, and the model's answer tells that it has none. Results are in an object.
+    """
+    value = first(attributes, key)
+    return ABSENT if value == "{}" else value
 
 
 def unwrapped_args(value: Any) -> Any:
@@ -152,7 +161,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
                 value = event_fields(event).get("message", ABSENT)
                 break
         if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
-            value = first(attributes, "gen_ai.completion")
+            value = _of_langsmith(attributes, "gen_ai.completion")
         if value is ABSENT:
             value = first(attributes, "haystack.component.output", "haystack.tool.output", "gen_ai.tool.output")
         value = structure(value)
@@ -228,11 +237,16 @@ def last_line(text: str) -> str:
     return message if colon and kind.replace(".", "").replace("_", "").isalnum() else last
 
 
+def error_in(result: Any) -> str:
+    """Returns the error message that a result is, as `{"error": message}`; empty if it is none."""
+    told = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
+    return told if isinstance(told, str) else ""
+
+
 def error_of(span: Span, result: Any, failed: bool) -> str | None:
     """Returns the error message of a failed call; None if nothing says that it failed."""
     attributes = span.attributes
-    told = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
-    in_result = text_of(told) if isinstance(told, str) and told else ""
+    in_result = error_in(result)
     if isinstance(result, str) and result.startswith(_AGENTS_SDK_ERROR):
         in_result = result.partition("Error: ")[2] or result
     status = first_text(attributes, "gen_ai.tool.status", "gen_ai.task.status", "gen_ai.tool.call.status")

@@ -7,28 +7,13 @@ from typing import Any
 
 import pytest
 from tests.support.otlp_recordings import compare, load
+from tests.support.spans import event, span
 
 from traceweir.streams.spans.reader import read_trace
 from traceweir.streams.spans.span import Span, SpanEvent
 
-TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 QUESTION, ANSWER, NAME, ARGS, RESULT = "Open on Sunday?", "No, closed.", "hours", {"day": "Sunday"}, "closed"
 CALL = "call_1"
-
-
-def span(number: int, parent: int, name: str, attributes: dict[str, Any], *events: SpanEvent, **fields: Any) -> Span:
-    defaults: dict[str, Any] = {"start_ns": number * 10**9, "end_ns": number * 10**9 + 5 * 10**8}
-    defaults |= {"end_ns": 99 * 10**9} if not parent else {}
-    ids: dict[str, Any] = {
-        "trace_id": TRACE,
-        "span_id": f"{number:016x}",
-        "parent_id": f"{parent:016x}" if parent else "",
-    }
-    return Span(name=name, attributes=attributes, events=list(events), **ids, **(defaults | fields))
-
-
-def event(name: str, body: Any = None, **attributes: Any) -> SpanEvent:
-    return SpanEvent(name, 10**9, {key.replace("__", "."): value for key, value in attributes.items()}, body)
 
 
 OPENAI_CALL = {"id": CALL, "type": "function", "function": {"name": NAME, "arguments": json.dumps(ARGS)}}

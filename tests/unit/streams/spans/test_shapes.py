@@ -1,0 +1,174 @@
+"""Single shapes that frameworks write are read as what they mean; each was found by running the framework."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.spans import span
+
+from traceweir.streams.spans.reader import read_trace
+from traceweir.streams.spans.span import Span
+
+AGENT: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+CHAT: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+ASKED = {"role": "user", "parts": [{"type": "text", "content": "Open on Sunday?"}]}
+
+
+def events_of(spans: list[Span], kind: str) -> list[dict[str, Any]]:
+    return [found for found in read_trace(spans).events if found["type"] == kind]
+
+
+def answer_of(spans: list[Span]) -> str:
+    [completed] = events_of(spans, "invocation.completed")
+    return "\n".join(part["text"] for part in completed["final_response"]["parts"])
+
+
+def text(content: str, finish: str | None = None) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "parts": [{"type": "text", "content": content}]}
+    return message if finish is None else {**message, "finish_reason": finish}
+
+
+def call(name: str, args: Any, call_id: str) -> dict[str, Any]:
+    return {"type": "tool_call", "id": call_id, "name": name, "arguments": args}
+
+
+def chat(number: int, read: list[Any], wrote: list[Any]) -> Span:
+    content = {"gen_ai.input.messages": json.dumps(read), "gen_ai.output.messages": json.dumps(wrote)}
+    return span(number, 1, "chat m", {**CHAT, **content})
+
+
+def test_the_pieces_of_a_stream_are_one_answer_whether_the_whole_follows_or_not() -> None:
+    agent = span(1, 0, "invoke_agent desk", AGENT)
+    pieces = [text("No, ", ""), text("closed.", "")]
+    assert answer_of([agent, chat(2, [ASKED], [*pieces, text("No, closed.", "stop")])]) == "No, closed."
+    assert answer_of([agent, chat(2, [ASKED], [*pieces, text("", "stop")])]) == "No, closed."
+    assert answer_of([agent, chat(2, [ASKED], [*pieces, text(" Sorry.", "stop")])]) == "No, closed. Sorry."
+
+
+def test_two_choices_are_two_texts() -> None:
+    agent = span(1, 0, "invoke_agent desk", AGENT)
+    assert answer_of([agent, chat(2, [ASKED], [text("No.", "stop"), text("No!", "stop")])]) == "No.\nNo!"
+
+
+def test_the_error_that_only_the_next_model_call_reads_is_the_error_of_the_tool() -> None:
+    asked = {"role": "assistant", "parts": [call("hours", {"day": "Sunday"}, "c1")]}
+    told = {"role": "user", "parts": [{"type": "tool_call_response", "id": "c1", "response": {"error": "no clock"}}]}
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "hours",
+        "gen_ai.tool.call.id": "c1",
+        "error.type": "TOOL_ERROR",
+    }
+    spans = [
+        span(1, 0, "invoke_agent desk", AGENT),
+        chat(2, [ASKED], [asked]),
+        span(3, 1, "execute_tool hours", tool, status="ERROR", status_message="TOOL_ERROR"),
+        chat(4, [ASKED, asked, told], [text("I do not know.", "stop")]),
+    ]
+    [returned] = events_of(spans, "tool.returned")
+    assert returned["error"] == "no clock"
+
+
+def test_arguments_of_an_earlier_call_on_the_same_span_are_not_those_of_the_last_one() -> None:
+    llm: dict[str, Any] = {
+        "openinference.span.kind": "LLM",
+        "llm.model_name": "m",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "How many bags?",
+        "llm.input_messages.1.message.role": "model",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.id": "c2",
+        "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "count_bags",
+        "llm.output_messages.0.message.role": "model",
+        "llm.output_messages.0.message.content": "None.",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c2",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "count_bags",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"name": "desk"}',
+    }
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "count_bags", "tool.id": "c2", "output.value": "0"}
+    spans = [
+        span(1, 0, "agent_run [desk]", {"openinference.span.kind": "AGENT", "output.value": "None."}),
+        span(2, 1, "invoke_agent desk", llm, end_ns=9 * 10**9),
+        span(3, 2, "execute_tool count_bags", tool),
+    ]
+    [called] = events_of(spans, "tool.called")
+    assert called["args"] == {}
+
+
+def langsmith(kind: str, **attributes: str) -> dict[str, Any]:
+    operations = {"llm": "chat", "tool": "execute_tool", "chain": "chain"}
+    own = {"langsmith.span.kind": kind, "gen_ai.operation.name": operations[kind]}
+    return own | {key.replace("__", "."): value for key, value in attributes.items()}
+
+
+def test_an_empty_object_of_langsmith_is_hidden_content() -> None:
+    spans = [
+        span(1, 0, "desk", langsmith("chain", gen_ai__prompt="{}", gen_ai__completion="{}")),
+        span(2, 1, "Model", langsmith("llm", gen_ai__prompt="{}", gen_ai__completion="{}")),
+        span(
+            3, 1, "hours", langsmith("tool", gen_ai__tool__name="hours", gen_ai__prompt="{}", gen_ai__completion="{}")
+        ),
+    ]
+    [called], [returned] = events_of(spans, "tool.called"), events_of(spans, "tool.returned")
+    assert "args" not in called
+    assert "LANGSMITH_HIDE_INPUTS=false" in called["missing"][0]
+    assert "response" not in returned
+    assert "LANGSMITH_HIDE_OUTPUTS=false" in returned["missing"][0]
+
+
+def test_the_tokens_of_a_call_whose_content_langsmith_hides_are_in_its_metadata() -> None:
+    usage = '{"input_tokens":101,"output_tokens":11}'
+    llm = langsmith("llm", gen_ai__prompt="{}", langsmith__metadata__usage_metadata=usage)
+    [model] = events_of([span(1, 0, "desk", langsmith("chain")), span(2, 1, "Model", llm)], "model.called")
+    assert (model["input_tokens"], model["output_tokens"]) == (101, 11)
+
+
+def test_a_model_whose_name_is_unknown_has_the_name_that_langchain_gives() -> None:
+    llm = {
+        **CHAT,
+        "gen_ai.request.model": "unknown",
+        "gen_ai.response.model": "unknown",
+        "traceloop.association.properties.ls_model_name": "m-2",
+    }
+    [model] = events_of([span(1, 0, "invoke_agent desk", AGENT), span(2, 1, "Model.chat", llm)], "model.called")
+    assert model["model"] == "m-2"
+
+
+def test_a_tool_whose_name_has_agent_in_it_is_a_tool() -> None:
+    tool = {"openinference.span.kind": "AGENT", "tool.name": "ask_agent", "input.value": "Hello?", "output.value": "Hi"}
+    spans = [
+        span(1, 0, "desk", {"openinference.span.kind": "CHAIN", "output.value": "Hi"}),
+        span(2, 1, "ask_agent", tool),
+    ]
+    [called], [returned] = events_of(spans, "tool.called"), events_of(spans, "tool.returned")
+    assert (called["name"], returned["response"]) == ("ask_agent", "Hi")
+
+
+def test_the_only_argument_without_its_name_gets_the_name_from_a_later_input() -> None:
+    inputs: dict[str, Any] = {"openinference.span.kind": "LLM", "llm.model_name": "m"}
+    for index, city in enumerate(("Bern", "Rome")):
+        prefix = f"llm.input_messages.1.message.tool_calls.{index}.tool_call"
+        inputs |= {f"{prefix}.id": f"c{index}", f"{prefix}.function.name": "weather"}
+        inputs[f"{prefix}.function.arguments"] = json.dumps({"city": city})
+    inputs |= {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "How is it?"}
+    inputs["llm.input_messages.1.message.role"] = "assistant"
+    tools = [{"openinference.span.kind": "TOOL", "tool.name": "weather", "input.value": c} for c in ("Rome", "Bern")]
+    spans = [
+        span(1, 0, "desk", {"openinference.span.kind": "AGENT"}),
+        *(span(number, 1, "weather", tool) for number, tool in enumerate(tools, 2)),
+        span(4, 1, "Model", inputs),
+    ]
+    assert [called["args"] for called in events_of(spans, "tool.called")] == [{"city": "Rome"}, {"city": "Bern"}]
+
+
+def test_a_graph_of_langgraph_has_the_name_of_its_agent_and_a_node_has_not() -> None:
+    def chain(number: int, parent: int, name: str, **metadata: str) -> Span:
+        told = {"metadata": json.dumps({"ls_integration": "langgraph", **metadata})}
+        return span(number, parent, name, {"openinference.span.kind": "CHAIN", **told})
+
+    llm = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": "Hi"}
+    node = chain(2, 1, "model", langgraph_node="model")
+    [model] = events_of([chain(1, 0, "desk"), node, span(3, 2, "Model", llm)], "model.called")
+    assert model["agent_name"] == "desk"
+    [model] = events_of([chain(1, 0, "LangGraph"), node, span(3, 2, "Model", llm)], "model.called")
+    assert "agent_name" not in model
