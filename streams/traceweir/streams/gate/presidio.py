@@ -71,7 +71,7 @@ class PresidioEntities:
             )
         folder = _model_folder(config.model)
         os.environ.setdefault("REGEX_TIMEOUT_SECONDS", _PATTERN_TIMEOUT_S)  # Presidio reads it when it is imported
-        _send_log_to(logging.NullHandler())  # loading logs a warning for each recogniser of another language
+        _use_logger(_Silent)  # loading logs a warning for each recogniser of another language
         try:
             self._analyzer, self._language, versions = _analyzer(folder, config)
         except Exception as error:  # the libraries and the file system raise errors of many types
@@ -88,7 +88,7 @@ class PresidioEntities:
             )
         self.max_chars = config.max_chars
         self._entities, self._threshold = config.entities, config.score_threshold
-        _send_log_to(_Refusing())
+        _use_logger(_Refusing)
         log.info("redacts %s with %s", ", ".join(config.entities), versions)
 
     def find(self, text: str) -> Sequence[Hit]:
@@ -175,15 +175,25 @@ def _ner_labels(labels: Mapping[str, Sequence[str]], entities: Sequence[str]) ->
     }
 
 
-def _send_log_to(handler: logging.Handler) -> None:
-    """Sends the warnings of Presidio to this handler only, because they can quote texts of agents."""
-    logger = logging.getLogger("presidio-analyzer")
-    logger.handlers, logger.propagate = [handler], False
-    logger.setLevel(logging.WARNING)
+class _Silent(logging.Logger):
+    """Logs nothing, because Presidio's messages can quote texts of agents."""
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Drops the message."""
 
 
-class _Refusing(logging.Handler):
+class _Refusing(logging.Logger):
     """Turns a warning into an error of the search: Presidio only logs that a pattern took too long and was skipped."""
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 # the name of logging
+        """Returns whether the level is a warning or above, whatever the program configures or disables."""
+        return level >= logging.WARNING
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Raises NotSearchedError."""
         raise NotSearchedError("presidio_failed")
+
+
+def _use_logger(kind: type[logging.Logger]) -> None:
+    """Lets Presidio log to a logger of this class. Its handlers, levels and `logging.disable` have no effect then."""
+    logging.getLogger("presidio-analyzer").__class__ = kind

@@ -170,3 +170,21 @@ def test_a_pattern_that_takes_too_long_refuses_the_text_and_logs_none_of_it(
     with caplog.at_level(logging.DEBUG), pytest.raises(NotSearchedError, match="presidio_failed"):
         finder.find("943 476 5919 " * 500)
     assert "943" not in caplog.text
+
+
+@pytest.mark.presidio
+@pytest.mark.parametrize("program", ["disables warnings", "disables other loggers", "replaces the handlers"])
+def test_a_program_that_configures_logging_does_not_open_the_gate(
+    load: Load, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    finder = load(entities=["UK_NHS"])
+    monkeypatch.setattr("presidio_analyzer.pattern_recognizer.REGEX_TIMEOUT_SECONDS", 1e-9)
+    logger = logging.getLogger("presidio-analyzer")
+    if program == "disables warnings":
+        monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)
+    elif program == "disables other loggers":
+        monkeypatch.setattr(logger, "disabled", True)
+    else:
+        monkeypatch.setattr(logger, "handlers", [logging.NullHandler()])
+    with pytest.raises(NotSearchedError, match="presidio_failed"):
+        finder.find("943 476 5919 " * 500)
