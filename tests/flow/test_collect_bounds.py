@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.support.collect import (
     TOPICS,
@@ -15,10 +17,17 @@ from tests.support.collect import (
     trace_id,
 )
 
-from traceweir.schemas.dead_letter import ORIGIN
-from traceweir.streams.collect.publication import Publication
+from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
+from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
+from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.open_trace import OpenTrace
+from traceweir.streams.collect.publication import Publication, Published
+from traceweir.streams.collect.span_rows import IDENTITY_BYTES, SPAN, Entry
 from traceweir.streams.dead_letters.reader import Found, LetterId
 from traceweir.streams.dead_letters.replay import resend
+from traceweir.streams.otlp.slices import span_slices
+from traceweir.streams.settings import Settings
+from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
 from traceweir.streams.testing import START_S, Flow
 
 
@@ -232,3 +241,30 @@ async def test_the_timestamp_of_early_publications_is_not_in_the_future() -> Non
     await flow.settle()
 
     assert {message.timestamp for message in flow.read(TOPICS.invocations)} == {round(START_S * 1000)}
+
+
+async def test_a_trace_with_more_documents_than_a_row_remembers_publishes_the_first_and_says_so() -> None:
+    trace = OpenTrace(trace_id(1))
+    whole = request(*agent_trace(1))
+    for each in span_slices(whole).slices:
+        trace.add(Entry(SPAN, each.span_id.encode()[:8], each.data))
+    rules = CollectingRules.of(Settings())
+    everything = Publication.of(trace, lambda key: None, rules)
+
+    found = Publication.of(trace, lambda key: None, replace(rules, max_documents=3))
+
+    assert found.documents == everything.documents[:3]
+    assert len(found.published.identities) == 3
+    *_, letter = found.outputs(TOPICS, 0, 1, 1)
+    assert letter.topic == TOPICS.dead_letters
+    detail = last_header(letter.headers, PREFIX + "detail") or ""
+    assert detail.startswith(f"{len(everything.documents) - 3} events and reasoning traces of one trace are left out")
+    assert last_header(letter.headers, PREFIX + "reason") == "too_large"
+    assert letter.value == everything.documents[3].value
+
+
+def test_the_row_of_the_most_documents_fits_a_record() -> None:
+    rules = CollectingRules.of(Settings(trace_max_spans=10**9, trace_max_bytes=10**12))
+    identities = frozenset(number.to_bytes(IDENTITY_BYTES, "big") for number in range(rules.max_documents))
+
+    assert len(Published("\U0001f600" * MAX_IDENTIFIER_CHARS, identities).pack()) < MAX_OUTPUT_BYTES

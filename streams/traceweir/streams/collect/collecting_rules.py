@@ -8,6 +8,8 @@ from traceweir.schemas.trace import Visibility
 from traceweir.streams.settings import Settings
 
 _MAX_DOUBLINGS = 16
+_MAX_DOCUMENTS = 100_000
+"""Identities of 8 bytes, so that the row with all of them and the session id fits a record of the changelog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class CollectingRules:
     """Bytes of the spans and log records of a trace."""
     max_traces: int
     """Number of traces of one partition, open or remembered."""
+    max_documents: int
+    """Events, reasoning traces and damaged spans of a trace that are published: a row holds the identities of all."""
     visibility: Visibility
     """Visibility of the traces that are made from spans."""
 
@@ -50,6 +54,7 @@ class CollectingRules:
             max_spans=settings.trace_max_spans,
             max_bytes=settings.trace_max_bytes,
             max_traces=settings.partition_max_traces,
+            max_documents=_MAX_DOCUMENTS,
             visibility=settings.otlp_visibility,
         )
 

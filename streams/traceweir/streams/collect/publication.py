@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -79,6 +80,10 @@ class Publication:
     unusable: list[Unusable]
     published: Published
     """What is published with these documents and before."""
+    first_left_out: Document | None
+    """The first document that is left out because the trace has more than the limit; None if none is."""
+    left_out: int
+    """Number of documents that are left out."""
 
     @classmethod
     def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules) -> Publication:
@@ -90,45 +95,44 @@ class Publication:
         before = Published.unpack(read(published_key(trace.id)))
         spans, unusable = _decoded(list(trace.entries(read)))
         found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id)
-        known = set(before.identities)
-
-        def is_new(identity: bytes) -> bool:
-            if identity in known:
-                return False
-            known.add(identity)
-            return True
-
-        documents = [
-            Document(True, event["session_id"], orjson.dumps(event))
-            for event in found.events
-            if is_new(identity_of(b"e" + event["event_id"].encode()))
-        ]
-        documents += [
-            Document(False, document["metadata"]["session_id"], orjson.dumps(document))
-            for document in found.traces
-            if is_new(identity_of(b"t" + document["id"].encode()))
-        ]
-        unusable = [each for each in unusable if is_new(identity_of(each.data))]
+        documents: dict[bytes, tuple[bool, str, dict[str, Any]]] = {}
+        for event in found.events:
+            documents.setdefault(identity_of(b"e" + event["event_id"].encode()), (True, event["session_id"], event))
+        for trace_document in found.traces:
+            identity = identity_of(b"t" + trace_document["id"].encode())
+            documents.setdefault(identity, (False, trace_document["metadata"]["session_id"], trace_document))
+        new = {identity: each for identity, each in documents.items() if identity not in before.identities}
+        damaged = {identity: each for each in unusable if (identity := identity_of(each.data)) not in before.identities}
+        room = max(0, rules.max_documents - len(before.identities))
+        encoded = (Document(is_event, name, orjson.dumps(each)) for is_event, name, each in new.values())
+        chosen = list(islice(encoded, room))
+        first_left_out = next(encoded, None)
+        remembered = [*islice(new, room), *islice(damaged, room - len(chosen))]
         session = before.session_id
         if not session and not before.identities and len(found.session_ids) == 1:
             (session,) = found.session_ids
-        return cls(documents, unusable, Published(session, frozenset(known)))
+        published = Published(session, before.identities.union(remembered))
+        return cls(chosen, list(damaged.values()), published, first_left_out, len(new) - len(chosen))
 
     def outputs(self, topics: Topics, partition: int, partitions: int, timestamp: int) -> Iterator[Output]:
         """Yields the documents at the homes of their sessions, and the dead letters."""
-        for is_event, session_id, value in self.documents:
+        for document in self.documents:
+            is_event, session_id, value = document
             topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
-            home = partition_of(key, partitions)
             if len(key) + len(value) > MAX_OUTPUT_BYTES:
-                why = RecordRejected(
-                    "too_large",
+                problem = (
                     f"{'an event' if is_event else 'the reasoning trace'} of {len(value)} bytes was read from spans; "
-                    f"a record can have at most {MAX_OUTPUT_BYTES} bytes with its key",
+                    f"a record can have at most {MAX_OUTPUT_BYTES} bytes with its key"
                 )
-                about = _letter(why, topic, home, key, value)
-                yield Output(topics.dead_letters, partition, key, about.wire_value(), about.wire_headers())
+                yield _document_letter(topics, partition, partitions, document, problem)
             else:
-                yield Output(topic, home, key, value, (), timestamp)
+                yield Output(topic, partition_of(key, partitions), key, value, (), timestamp)
+        if self.first_left_out is not None:
+            problem = (
+                f"{self.left_out} events and reasoning traces of one trace are left out, of which this is the first; "
+                "the trace has more of them than the worker can remember"
+            )
+            yield _document_letter(topics, partition, partitions, self.first_left_out, problem)
         for kind, data, problem in self.unusable:
             yield from _request_letters(topics, partition, kind, [data], RecordRejected("invalid", problem))
 
@@ -179,6 +183,13 @@ def _decoded(entries: list[Entry]) -> tuple[list[Span], list[Unusable]]:
         for span in by_id.get(log.span_id, ()):  # every version of the span, because any of them can be used
             span.events.append(log.event)
     return spans, unusable
+
+
+def _document_letter(topics: Topics, partition: int, partitions: int, document: Document, problem: str) -> Output:
+    is_event, session_id, value = document
+    topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
+    letter = _letter(RecordRejected("too_large", problem), topic, partition_of(key, partitions), key, value)
+    return Output(topics.dead_letters, partition, key, letter.wire_value(), letter.wire_headers())
 
 
 def _request_letters(
