@@ -58,6 +58,16 @@ def rows(dlq: Dlq, topic: str) -> list[Message]:
     return found
 
 
+def test_spans_are_not_replayed_to_a_topic_that_is_missing_and_other_records_are(dlq: Dlq) -> None:
+    put_letters(dlq.servers, [letter(0), letter(1, prefix="", topic="otlp_spans", stage="collect")])
+
+    ended = dlq("replay", "--all", "--json")
+
+    outcomes = {each["outcome"]: each for each in ended.lines if "id" in each}
+    assert set(outcomes) == {"sent", "refused"}
+    assert outcomes["refused"]["because"].startswith("topic 'otlp_spans' does not exist")
+
+
 async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traceweir.streams.kafka.bounded_reader.STALLED_S", 1.0)
     with EmbeddedBroker() as broker:

@@ -82,6 +82,12 @@ async def replay(
     if problems := await asyncio.to_thread(check_partitions, settings, inputs):
         raise DeadLettersError("\n".join(problems))
 
+    # A deployment without the stage collect has no OTLP topics.
+    otlp_topics = (topics.otlp_spans, topics.otlp_logs)
+    otlp_problems = {
+        name: problem for name in otlp_topics for problem in await asyncio.to_thread(check_partitions, settings, [name])
+    }
+
     async def planned(found: Found, originals: Originals) -> tuple[ReplayStep, Output | None]:
         if found.replayed and not again:
             return ReplayStep(found, "already_replayed"), None
@@ -90,6 +96,8 @@ async def replay(
             output = resend(whole, topics, settings.partitions)
         except NotReplayable as why:
             return ReplayStep(found, "refused", because=str(why)), None
+        if (problem := otlp_problems.get(output.topic)) is not None:
+            return ReplayStep(found, "refused", because=problem), None
         return ReplayStep(found, "would_send", (output.topic, output.partition)), output
 
     if dry_run:
