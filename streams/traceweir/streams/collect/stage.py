@@ -111,9 +111,7 @@ class CollectStage:
     def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
         """Turns the next record of an input topic into a dead letter. Only its timestamp counts, as that of every dead letter."""
         self._next[topic] = record.offset + 1
-        high = self._watermark.high.setdefault(topic, 0)
-        if high < record.timestamp <= self._watermark.now + self._rules.max_future_ms:
-            self._watermark.high[topic] = record.timestamp
+        self._watermark.note_rejected(topic, record.timestamp)
         self.counters["consumed"] += 1
         self._reject(topic, record, why)
 

@@ -82,6 +82,12 @@ class Watermark:
             reached = self.now - held
         self.at = max(self.at, min(reached, self.now))
 
+    def note_rejected(self, topic: str, timestamp: int) -> None:
+        """Notes the timestamp of a record that no stage takes: its input has reached that time, unless it is in the future."""
+        high = self.high.setdefault(topic, 0)
+        if high < timestamp <= self.now:
+            self.high[topic] = timestamp
+
     def note_lateness(self, timestamp: int) -> None:
         """Notes how late records arrive, and holds the watermark back by this lateness for a while.
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from traceweir.streams.stages.watermark import Watermark
+import orjson
+import pytest
+
+from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.stages.watermark import MARKS_ROW, Watermark
+from traceweir.streams.testing import START_S, Flow
+from traceweir.streams.testing.memory import Message
+from traceweir.streams.topics import StageName
 
 
 def test_a_watermark_that_has_seen_no_input_is_restored() -> None:
@@ -27,3 +34,17 @@ def test_a_restored_watermark_never_goes_back() -> None:
 
     assert second.at == first.at == 1_000_000
     assert second.high == {"topic": 900_000}
+
+
+@pytest.mark.parametrize("name", ["collect", "assemble"])
+async def test_a_rejected_record_from_the_near_future_does_not_move_its_input(name: StageName) -> None:
+    flow = Flow(stages=(name,))
+    stage = flow.lanes[0].stages[name]
+    topic = flow.topics.otlp_spans if name == "collect" else flow.topics.traces
+    now = round(START_S * 1000)
+    for offset, timestamp in enumerate((now - 1, now + 1)):
+        stage.reject(topic, Message(topic, 0, offset, timestamp, None, b"x", []), RecordRejected("poison", "raised"))
+
+    rows = dict(stage.cut().rows)
+
+    assert orjson.loads(rows[MARKS_ROW] or b"")["high"] == {topic: now - 1}
