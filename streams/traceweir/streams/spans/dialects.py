@@ -166,20 +166,20 @@ def _openinference(span: Span, prefix: str, role: Role) -> list[Message]:
 
 def _indexed(attributes: Mapping[str, Any], prefix: str, role: Role = "user") -> list[Message]:
     """Returns messages that are spread over attributes such as `llm.input_messages.0.message.role`."""
-    keys = [key for key in attributes if key.startswith(prefix)]  # most spans have none
     tree: dict[str, Any] = {}
-    for key in keys:
-        value, parts = attributes[key], key[len(prefix) :].split(".")
-        if value is None or not parts[0].isdecimal() or len(parts) > 16:
-            continue
-        node = tree
-        for part in parts[:-1]:
-            following = node.setdefault(part, {})
-            if not isinstance(following, dict):
-                break
-            node = following
-        else:
-            node.setdefault(parts[-1], value)
+    for key, value in attributes.items():
+        if key.startswith(prefix) and value is not None:
+            parts = key[len(prefix) :].split(".")
+            if not parts[0].isdecimal() or len(parts) > 16:
+                continue
+            node = tree
+            for part in parts[:-1]:
+                following = node.setdefault(part, {})
+                if not isinstance(following, dict):
+                    break
+                node = following
+            else:
+                node.setdefault(parts[-1], value)
     return [read_message(each, role) for each in _as_list(tree) if isinstance(each, dict)]
 
 

@@ -138,27 +138,26 @@ def read_message(value: dict[str, Any], role: Role = "user") -> Message:
     if isinstance(word, dict):  # AutoGen and Haystack: {"value": "user"}
         word = word.get("value", "")
     message = Message(_ROLES.get(str(word).lower().rpartition(".")[2], role))
-    if message.role != "tool" and (named := value.get("name")):
-        message.name = text_of(named)
-    if finish := value.get("finish_reason") or value.get("finishReason"):
-        message.finish = text_of(finish)
+    message.name = text_of(value.get("name")) if message.role != "tool" else ""
+    message.finish = text_of(value.get("finish_reason") or value.get("finishReason") or "")
     _read_item(value, message)
     for key in ("tool_calls", "toolCalls", "function_calls"):
-        if value.get(key):
-            for each in _listed(value[key]):
-                _read_call(each, message)
+        for each in _listed(value.get(key)):
+            _read_call(each, message)
     extra = value.get("additional_kwargs")
     if not message.calls and isinstance(extra, dict):
         for each in _listed(extra.get("tool_calls")):
             _read_call(each, message)
     if not message.calls and isinstance(value.get("function_call"), dict):
         _read_call(value["function_call"], message)
-    content_key = _content_key(value)
+    content_key = next(
+        (key for key in ("parts", "content", "contents", "_content", "blocks") if _given(value, key)), ""
+    )
     if message.role == "tool" and not message.results:
         _read_tool_message(value, content_key, message)
     elif content_key:
         read_content(value[content_key], message, 0)
-        if content_key == "content" and not message.texts and value.get("contents") is not None:
+        if content_key == "content" and not message.texts and _given(value, "contents"):
             read_content(value["contents"], message, 0)
     elif isinstance(value.get("text"), str) and "content" not in value:
         message.texts.append(value["text"])
@@ -169,11 +168,8 @@ def read_message(value: dict[str, Any], role: Role = "user") -> Message:
     return message
 
 
-def _content_key(value: dict[str, Any]) -> str:
-    for key in ("parts", "content", "contents", "_content", "blocks"):
-        if value.get(key) is not None:
-            return key
-    return ""
+def _given(value: dict[str, Any], key: str) -> bool:
+    return value.get(key) is not None
 
 
 def _unpacked(value: dict[str, Any]) -> tuple[dict[str, Any], str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from traceweir.streams.spans.attributes import plain_document
+from traceweir.streams.spans.attributes import plain
 from traceweir.streams.spans.identity import session_of, user_of
 from traceweir.streams.spans.reasoning import reasoning_trace
 from traceweir.streams.spans.records import Reading, end_of_session, events_of
@@ -58,8 +58,8 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         reading = Reading.of(turn, session, user, is_first=index == 0)
         if reading.is_empty:
             continue
-        events += map(plain_document, events_of(reading))
-        traces.append(plain_document(reasoning_trace(reading, visibility)))
+        events += (plain(event) for event in events_of(reading))
+        traces.append(plain(reasoning_trace(reading, visibility)))
         sessions.setdefault(session)
     if events and (session_id == known[0].trace_id or not (session_id or common)):
         events.append(end_of_session(known[0].trace_id, events[-1]["occurred_at"]))
