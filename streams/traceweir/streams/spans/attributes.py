@@ -7,12 +7,18 @@ import json
 import math
 from typing import Any, Final
 
+import msgspec
+
 from traceweir.streams.spans.span import Attributes
 
 MAX_LEVELS = 3
 """Maximum number of times that a text is JSON within JSON: MLflow writes a list of messages with arguments so."""
 MAX_NESTING = 40
 """Maximum depth of a value; deeper parts are left out."""
+_WORDS = {"true": True, "false": False, "null": None}
+_JSON_SPACE = " \t\n\r"
+_SCALARS = frozenset({type(None), bool, int})
+"""The types of values that JSON can represent whatever the value is."""
 
 
 class Absent:
@@ -86,11 +92,17 @@ def decoded(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    text = value.lstrip()
-    if not text or text[0] not in '{["-0123456789tfn':
+    begin = value.lstrip()[:1]
+    if not begin or begin not in '{["-0123456789tfn':
         return value
+    if begin in "tfn":  # most texts that begin so are no JSON, and an exception is slow
+        return _WORDS.get(value.strip(_JSON_SPACE), value)
     try:
-        return json.loads(value)
+        return msgspec.json.decode(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(value)  # which also reads NaN, infinities and halves of surrogate pairs
     except (ValueError, RecursionError):
         return value
 
@@ -105,7 +117,7 @@ def structure(value: Any, levels: int = MAX_LEVELS) -> Any:
     """
     inner = value
     for _ in range(levels):
-        if not isinstance(inner, str):
+        if not isinstance(inner, str) or not inner.lstrip().startswith(("{", "[", '"')):
             break
         following = decoded(inner)
         if following is inner:
@@ -127,10 +139,11 @@ def is_cut(value: Any) -> bool:
 
 def plain(value: Any, depth: int = 0) -> Any:
     """Returns a value that JSON can represent: bytes as base64, NaN and infinities as text, too deep parts as null."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if kind in _SCALARS:
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, bytes):
@@ -138,9 +151,16 @@ def plain(value: Any, depth: int = 0) -> Any:
     if depth >= MAX_NESTING:
         return None
     if isinstance(value, dict):
-        return {plain(str(key)): plain(each, depth + 1) for key, each in value.items()}
+        return {
+            key if type(key) is str and key.isascii() else plain(str(key)): plain(each, depth + 1)
+            for key, each in value.items()
+        }
     if isinstance(value, list | tuple):
         return [plain(each, depth + 1) for each in value]
+    if isinstance(value, str):
+        return plain(str(value))
+    if isinstance(value, int):
+        return value
     return str(value)
 
 

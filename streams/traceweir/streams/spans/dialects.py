@@ -166,9 +166,13 @@ def _openinference(span: Span, prefix: str, role: Role) -> list[Message]:
 
 def _indexed(attributes: Mapping[str, Any], prefix: str, role: Role = "user") -> list[Message]:
     """Returns messages that are spread over attributes such as `llm.input_messages.0.message.role`."""
+    keys = [key for key in attributes if key.startswith(prefix)]
+    if not keys:
+        return []
     tree: dict[str, Any] = {}
-    for key, value in attributes.items():
-        if key.startswith(prefix) and value is not None:
+    for key in keys:
+        value = attributes[key]
+        if value is not None:
             parts = key[len(prefix) :].split(".")
             if not parts[0].isdecimal() or len(parts) > 16:
                 continue
@@ -199,6 +203,8 @@ def _with_lists(value: Any) -> Any:
 
 def _requested(value: Any) -> list[Message]:
     """Returns the messages of a request to a model: `messages`, `contents`, `input`, `prompt`, or a list of messages."""
+    if value is None:
+        return []
     value = structure(value)
     if isinstance(value, list):
         return read_messages([each for each in value if isinstance(each, dict | list)])
@@ -219,9 +225,9 @@ def _requested(value: Any) -> list[Message]:
 
 def _answered(value: Any, depth: int = 0) -> list[Message]:
     """Returns the messages of a model's response: choices, generations, candidates, items, or one message."""
-    value = structure(value)
-    if depth > 5:
+    if value is None or depth > 5:
         return []
+    value = structure(value)
     if isinstance(value, list):
         return [message for each in value for message in _answered(each, depth + 1)]
     if isinstance(value, str):

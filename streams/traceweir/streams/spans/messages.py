@@ -37,7 +37,7 @@ _ROLES: dict[str, Role] = {
 }
 MAX_DEPTH = 12
 
-HIDDEN = ("__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm")
+_HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm"})
 """The texts that OpenInference, ADK, Strands and LiteLLM write in place of hidden content."""
 
 
@@ -91,7 +91,7 @@ class Message:
 
 def is_hidden(value: Any) -> bool:
     """Returns whether a value stands in place of hidden content."""
-    return isinstance(value, str) and value in HIDDEN
+    return isinstance(value, str) and value in _HIDDEN
 
 
 def read_messages(value: Any, role: Role = "user") -> list[Message]:
@@ -102,7 +102,8 @@ def read_messages(value: Any, role: Role = "user") -> list[Message]:
         role: The role of a text without a role.
     """
     found: list[Message] = []
-    _collect(structure(value), role, found, 0)
+    if value is not None:
+        _collect(structure(value), role, found, 0)
     return found
 
 
@@ -142,34 +143,33 @@ def read_message(value: dict[str, Any], role: Role = "user") -> Message:
     message.finish = text_of(value.get("finish_reason") or value.get("finishReason") or "")
     _read_item(value, message)
     for key in ("tool_calls", "toolCalls", "function_calls"):
-        for each in _listed(value.get(key)):
-            _read_call(each, message)
+        if key in value:
+            for each in _listed(value[key]):
+                _read_call(each, message)
     extra = value.get("additional_kwargs")
     if not message.calls and isinstance(extra, dict):
         for each in _listed(extra.get("tool_calls")):
             _read_call(each, message)
     if not message.calls and isinstance(value.get("function_call"), dict):
         _read_call(value["function_call"], message)
-    content_key = next(
-        (key for key in ("parts", "content", "contents", "_content", "blocks") if _given(value, key)), ""
-    )
+    content_key = ""
+    for key in ("parts", "content", "contents", "_content", "blocks"):
+        if value.get(key) is not None:
+            content_key = key
+            break
     if message.role == "tool" and not message.results:
         _read_tool_message(value, content_key, message)
     elif content_key:
         read_content(value[content_key], message, 0)
-        if content_key == "content" and not message.texts and _given(value, "contents"):
+        if content_key == "content" and not message.texts and value.get("contents") is not None:
             read_content(value["contents"], message, 0)
     elif isinstance(value.get("text"), str) and "content" not in value:
         message.texts.append(value["text"])
     elif not message.calls and not message.results:
         message.hidden = True
-    if any(is_hidden(text) for text in message.texts):
+    if not _HIDDEN.isdisjoint(message.texts):
         message.hidden, message.texts = True, [text for text in message.texts if not is_hidden(text)]
     return message
-
-
-def _given(value: dict[str, Any], key: str) -> bool:
-    return value.get(key) is not None
 
 
 def _unpacked(value: dict[str, Any]) -> tuple[dict[str, Any], str]:

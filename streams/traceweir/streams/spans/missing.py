@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
+from traceweir.streams.spans.attributes import ABSENT, is_cut
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
 from traceweir.streams.spans.tool_calls import ToolCall, newest_turn
@@ -116,7 +116,7 @@ class Missing:
 
     def on(self, *parts: str) -> dict[str, Any]:
         """Returns the field `missing` for the event of the parts; no field if all are there."""
-        found = [plain(self.parts[part]) for part in parts if part in self.parts]
+        found = [self.parts[part] for part in parts if part in self.parts]
         return {"missing": found} if found else {}
 
     def on_call(self, place: int, part: str) -> dict[str, Any]:

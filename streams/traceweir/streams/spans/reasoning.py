@@ -43,7 +43,7 @@ def framework_of(spans: list[Span]) -> str:
 
 
 def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "network"]) -> dict[str, Any]:
-    """Returns the document of an invocation.
+    """Returns the document of an invocation. Its values are as the spans have them; `attributes.plain` makes JSON of them.
 
     The domain of the task is the name of the agent, else of the service. The spans tell neither the confidence of the
     agent nor the quality of the result: confidence is 1 for a success and 0 otherwise, quality is 0 until it is valued.
@@ -54,9 +54,9 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
     success = not reading.failed and (bool(reading.answer) or "answer" in reading.missing.parts)
     metadata: dict[str, Any] = {
         "created_at": utc_time(reading.turn.start_ns),
-        **({"agent_id": plain(agent)} if agent else {}),
+        **({"agent_id": agent} if agent else {}),
         **({"framework": framework} if framework else {}),
-        "task_domain": plain(agent)[:MAX_DOMAIN_CHARS] or "unknown",
+        "task_domain": agent[:MAX_DOMAIN_CHARS] or "unknown",
         "success": success,
         "quality_score": 0.0,
         "visibility": visibility,
@@ -68,9 +68,9 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
         "@type": "ReasoningTrace",
         "id": f"kp:trace:{reading.trace_id}:{root.span_id}",
         "metadata": metadata,
-        "task": {"objective": plain(reading.question) or reading.missing.parts.get("question", "unknown")},
+        "task": {"objective": reading.question or reading.missing.parts.get("question", "unknown")},
         "steps": _steps(reading),
-        "outcome": {"result_summary": plain(reading.answer), "confidence": 1.0 if success else 0.0},
+        "outcome": {"result_summary": reading.answer, "confidence": 1.0 if success else 0.0},
     }
 
 
@@ -79,15 +79,13 @@ def _steps(reading: Reading) -> list[dict[str, Any]]:
     for model in reading.models:
         if model.text:
             milliseconds = max(model.end_ns - model.start_ns, 0) / 1e6
-            found.append(
-                ((model.end_ns, 0, 0), {"type": "thought", "content": plain(model.text), "latency_ms": milliseconds})
-            )
+            found.append(((model.end_ns, 0, 0), {"type": "thought", "content": model.text, "latency_ms": milliseconds}))
     failed_before: set[str] = set()
     for place, call in enumerate(reading.calls):
         recovers = call.name in failed_before
         step: dict[str, Any] = {
             "type": "error_recovery" if recovers else "tool_call",
-            "tool": {"name": plain(call.name)},
+            "tool": {"name": call.name},
         }
         args = arguments_of(call)
         if args is not None:
@@ -102,10 +100,10 @@ def _steps(reading: Reading) -> list[dict[str, Any]]:
             failed_before.add(call.name)
         if call.error is not None or call.result is not ABSENT:
             output = call.error if call.error is not None else text_of(plain(call.result))
-            observed = {"type": "observation", "tool": {"name": plain(call.name)}, "output_summary": plain(output)}
+            observed = {"type": "observation", "tool": {"name": call.name}, "output_summary": output}
             found.append(((end, 2, place), observed))
     if not found:
-        text = plain(reading.answer) or "The spans contain no step of the agent."
+        text = reading.answer or "The spans contain no step of the agent."
         found.append(((0, 0, 0), {"type": "thought", "content": text}))
     found.sort(key=lambda each: each[0])
     return [{"step_id": number, **step} for number, (_, step) in enumerate(found, 1)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
-from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
+from traceweir.streams.spans.attributes import ABSENT, is_cut
 from traceweir.streams.spans.content import answer_of, question_of, without_thought
 from traceweir.streams.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
@@ -76,7 +76,10 @@ class Reading:
 
 
 def events_of(reading: Reading) -> list[dict[str, Any]]:
-    """Returns the events of an invocation in the order in which they happened; their times rise."""
+    """Returns the events of an invocation in the order in which they happened; their times rise.
+
+    Their values are as the spans have them: `attributes.plain` makes JSON of them.
+    """
     turn, root = reading.turn, reading.turn.roots[0].span
     model = next((call.model for call in reading.models if call.model), "")
     common = dimensions(root, turn.nodes, reading.agent, model, reading.user_id)
@@ -125,7 +128,7 @@ def _tool_events(
     source = f"call:{call.call_id}" if call.call_id else call.source
     if len(source) > _MAX_ID_CHARS or not source.isprintable():
         source = f"call:{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()}"
-    known = {"name": plain(call.name), **({"call_id": plain(call.call_id)} if call.call_id else {})}
+    known = {"name": call.name, **({"call_id": call.call_id} if call.call_id else {})}
     args = arguments_of(call)
     document = {"type": "tool.called", **known, **({} if args is None else {"args": args})}
     document |= reading.missing.on_call(place, "args")
@@ -137,9 +140,9 @@ def _tool_events(
             return found
         returned: dict[str, Any] = {"type": "tool.returned", **known, **note}
     else:
-        returned = {"type": "tool.returned", **known, "response": None if call.result is ABSENT else plain(call.result)}
+        returned = {"type": "tool.returned", **known, "response": None if call.result is ABSENT else call.result}
     if call.error is not None:
-        returned["error"] = plain(call.error or "the tool failed; its span tells no message")
+        returned["error"] = call.error or "the tool failed; its span tells no message"
         returned |= reading.missing.on_call(place, "error")
     end = max(call.run.span.end_ns if call.run else begin, begin)
     found.append(((end, 4, place, ""), {"id": f"{source}:returned", **returned}))
@@ -153,7 +156,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     """
     if call.args is ABSENT or call.args is None or is_cut(call.args):
         return None
-    return plain(call.args) if isinstance(call.args, dict) else {"input": plain(call.args)}
+    return call.args if isinstance(call.args, dict) else {"input": call.args}
 
 
 def end_of_session(trace_id: str, after: str) -> dict[str, Any]:
@@ -168,7 +171,7 @@ def end_of_session(trace_id: str, after: str) -> dict[str, Any]:
 
 
 def _content(text: str, role: str) -> dict[str, Any]:
-    return {"role": role, "parts": [{"text": plain(text)}]}
+    return {"role": role, "parts": [{"text": text}]}
 
 
 def _time(at_ns: int) -> datetime:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from traceweir.streams.spans.attributes import first, plain, structure, text_of
+from traceweir.streams.spans.attributes import first, structure, text_of
 from traceweir.streams.spans.messages import is_hidden
 from traceweir.streams.spans.tree import Node
 
@@ -75,4 +75,4 @@ def _chunk(document: dict[str, Any]) -> dict[str, Any]:
     uri = uri or next((document[key] for key in (*_URI, "id", "id_") if document.get(key)), None)
     content = next((document[key] for key in _CONTENT if document.get(key) is not None), None)
     chunk = {"doc_uri": uri, "content": None if is_hidden(content) else content}
-    return {name: plain(text_of(value)) for name, value in chunk.items() if value is not None}
+    return {name: text_of(value) for name, value in chunk.items() if value is not None}
