@@ -53,12 +53,13 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
     events: list[dict[str, Any]] = []
     traces: list[dict[str, Any]] = []
     sessions: dict[str, None] = {}
+    call_ids: set[str] = set()
     for index, turn in enumerate(find_turns(roots)):
         session = session_id or session_of(below(turn.roots)) or common or known[0].trace_id
         reading = Reading.of(turn, session, user, is_first=index == 0)
         if reading.is_empty:
             continue
-        events += (plain(event) for event in events_of(reading))
+        events += (plain(event) for event in events_of(reading, call_ids))
         traces.append(plain(reasoning_trace(reading, visibility)))
         sessions.setdefault(session)
     if events and (session_id == known[0].trace_id or not (session_id or common)):

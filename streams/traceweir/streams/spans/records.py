@@ -75,10 +75,16 @@ class Reading:
         return not (self.models or self.calls or self.retrievals or self.question or self.failed)
 
 
-def events_of(reading: Reading) -> list[dict[str, Any]]:
+def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
     """Returns the events of an invocation in the order in which they happened; their times rise.
 
     Their values are as the spans have them: `attributes.plain` makes JSON of them.
+
+    Args:
+        reading: The invocation.
+        call_ids: The ids of the tool calls of the earlier invocations of the trace; those of this one are added. If
+            the span above two invocations is missing, both can tell of one call: the model is in one, the tool in the
+            other. Only the events of the first one are named after the call's id.
     """
     turn, root = reading.turn, reading.turn.roots[0].span
     model = next((call.model for call in reading.models if call.model), "")
@@ -105,7 +111,11 @@ def events_of(reading: Reading) -> list[dict[str, Any]]:
             ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
         )
     for place, call in enumerate(reading.calls):
-        found += _tool_events(reading, call, place)
+        source = call.source
+        if call.call_id and call.call_id not in call_ids:
+            call_ids.add(call.call_id)
+            source = f"call:{call.call_id}"
+        found += _tool_events(reading, call, place, source)
     found.sort(key=lambda each: each[0])
     last: dict[str, Any] = {"type": "invocation.completed", **reading.missing.on("answer", "tokens")}
     if reading.answer:
@@ -122,10 +132,9 @@ def events_of(reading: Reading) -> list[dict[str, Any]]:
 
 
 def _tool_events(
-    reading: Reading, call: ToolCall, place: int
+    reading: Reading, call: ToolCall, place: int, source: str
 ) -> list[tuple[tuple[int, int, int, str], dict[str, Any]]]:
     """Returns the call and its result. Calls keep the order of the model, a result comes after its call."""
-    source = f"call:{call.call_id}" if call.call_id else call.source
     if len(source) > _MAX_ID_CHARS or not source.isprintable():
         source = f"call:{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()}"
     known = {"name": call.name, **({"call_id": call.call_id} if call.call_id else {})}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from traceweir.streams.spans.kinds import Kind, is_own, kind_of
-from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.span import Span, SpanEvent
 
 
 @dataclass(slots=True, eq=False)
@@ -34,16 +34,33 @@ class Node:
 def unique(spans: Iterable[Span]) -> list[Span]:
     """Returns each span once, without Traceweir's own, in an order that does not depend on the order of arrival.
 
-    Of two versions of a span the one with more attributes and events counts; the log records of all are kept.
+    Of several versions of a span the one with the most attributes and events counts, with the events and log records
+    of all.
     """
-    versions: dict[str, Span] = {}
+    versions: dict[str, dict[int, Span]] = {}
     for span in spans:
-        if is_own(span):
-            continue
-        other = versions.get(span.span_id)
-        if other is None or (other is not span and _weight(span) > _weight(other)):
-            versions[span.span_id] = span
-    return sorted(versions.values(), key=lambda span: (span.start_ns, -span.end_ns, span.span_id))
+        if not is_own(span):
+            versions.setdefault(span.span_id, {})[id(span)] = span
+    joined = (_joined(list(known.values())) for known in versions.values())
+    return sorted(joined, key=lambda span: (span.start_ns, -span.end_ns, span.span_id))
+
+
+def _joined(versions: list[Span]) -> Span:
+    if len(versions) == 1:
+        return versions[0]
+    heaviest_first = sorted(versions, key=_weight, reverse=True)
+    fullest = heaviest_first[0]
+    known = {_told(event) for event in fullest.events}
+    others: dict[str, SpanEvent] = {}
+    for span in heaviest_first[1:]:
+        for event in span.events:
+            if (told := _told(event)) not in known:
+                others.setdefault(told, event)
+    return replace(fullest, events=[*fullest.events, *others.values()]) if others else fullest
+
+
+def _told(event: SpanEvent) -> str:
+    return repr(event._replace(attributes=dict(sorted(event.attributes.items()))))
 
 
 def _weight(span: Span) -> tuple[int, int, int, str]:

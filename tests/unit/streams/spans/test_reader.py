@@ -14,7 +14,7 @@ from tests.support.otlp_recordings import load, names, traces_of
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.spans.reader import TraceRecords, read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.span import Span, SpanEvent
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SECOND = 10**9
@@ -70,6 +70,38 @@ def test_event_ids_are_unique_and_times_rise(name: str) -> None:
         assert [each for each, count in Counter(event["event_id"] for event in events).items() if count > 1] == []
         times = [event["occurred_at"] for event in events]
         assert times == sorted(set(times))
+
+
+def test_invocations_that_name_the_same_call_have_event_ids_of_their_own() -> None:
+    """The span above both is missing: one step has the model that asks for the call, the other one has the tool."""
+    asked = {"type": "tool_call", "id": "call-1", "name": "look", "arguments": {"city": "Rome"}}
+    told = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [asked]}])}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.call.id": "call-1"}
+    first = replace(agent(1, 8), end_ns=5 * SECOND)
+    second = replace(agent(11, 9), end_ns=15 * SECOND)
+    spans = [first, chat(2, 1, **told), second, span(12, 11, attributes=tool)]
+    events = read_trace(spans).events
+    assert len([event for event in events if event["type"] == "tool.called"]) == 2
+    assert [each for each, count in Counter(event["event_id"] for event in events).items() if count > 1] == []
+    known = {event["event_id"] for event in read_trace(spans[:2]).events if event["type"] == "tool.called"}
+    assert known <= {event["event_id"] for event in events}
+
+
+def test_the_log_records_of_all_versions_of_a_span_are_kept() -> None:
+    def log(role: str, text: str) -> SpanEvent:
+        return SpanEvent(f"gen_ai.{role}", SECOND, {}, {"content": text})
+
+    model = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    one = span(2, 1, attributes=model, events=[log("user.message", "Open?")])
+    other = span(2, 1, attributes={**model, "gen_ai.usage.input_tokens": 3}, events=[log("choice", "Yes.")])
+    records = read_trace([agent(), one, other])
+    assert read_trace([other, one, agent()]) == records
+    texts = {
+        event["type"]: (event.get("user_content") or event.get("final_response") or {}).get("parts")
+        for event in records.events
+    }
+    assert texts["invocation.started"] == [{"text": "Open?"}]
+    assert texts["invocation.completed"] == [{"text": "Yes."}]
 
 
 def test_a_late_span_keeps_the_ids_of_the_events_that_were_read_without_it() -> None:
