@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _MAX_PROBLEMS = 5
 """Number of unusable spans of a request that its message names."""
+_GENAI_EVENT = "gen_ai."
+"""The beginning of the names of log records that belong to a model call."""
 
 
 class _Traces:
@@ -50,12 +52,13 @@ class _Traces:
             self.spans.setdefault(span.trace_id, []).append(span)
         return problems
 
-    def join_logs(self) -> None:
-        """Adds each log record to the events of its span; a log record of an unknown span is left out."""
+    def join_logs(self) -> list[LogEvent]:
+        """Adds each log record to the events of its span, and returns those of model calls whose span is unknown."""
         from traceweir.streams.otlp.decoding import add_logs
 
-        add_logs((span for spans in self.spans.values() for span in spans), self._logs)
+        unknown = add_logs((span for spans in self.spans.values() for span in spans), self._logs)
         self._logs.clear()
+        return [log for log in unknown if log.event.name.startswith(_GENAI_EVENT)]
 
 
 def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[DocumentRecords]:
@@ -73,7 +76,9 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
                 yield DocumentRecords(
                     Document(number, b""), [], InputError(f"{name_of(stream)}: request {place}: {_listed(problems)}")
                 )
-    traces.join_logs()
+    if unknown := traces.join_logs():
+        number += 1
+        yield DocumentRecords(Document(number, b""), [], _unknown_spans(unknown, context.source))
     agents = 0
     for trace_id, spans in traces.spans.items():
         found = read_trace(spans, visibility=context.visibility)
@@ -137,6 +142,19 @@ def _documents(document: Document, found: TraceRecords, error: InputError) -> Do
         records.append(AgentRecord("trace", trace["metadata"]["session_id"], raw))
     unusable = PartlyReadError(f"{error}: {_listed(problems)}", records) if problems else None
     return DocumentRecords(document, records, unusable)
+
+
+def _unknown_spans(logs: Sequence[LogEvent], source: str) -> InputError:
+    names = dict.fromkeys(
+        f"span {log.span_id} of trace {log.trace_id}" if log.span_id else f"trace {log.trace_id}, of no span"
+        for log in logs
+    )
+    what = counted(len(logs), "log record")
+    verb = "belongs" if len(logs) == 1 else "belong"
+    return InputError(
+        f"{source}: {what} of model calls {verb} to no span of the input: {_listed(list(names))}; "
+        "their messages are lost; name the files with these spans as well"
+    )
 
 
 def _listed(problems: Sequence[str]) -> str:

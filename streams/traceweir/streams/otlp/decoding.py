@@ -86,19 +86,22 @@ def decode_logs(request: bytes) -> DecodedLogs:
     return DecodedLogs(logs, problems, without_trace)
 
 
-def add_logs(spans: Iterable[Span], logs: Iterable[LogEvent]) -> int:
-    """Adds each log record to the events of its span.
+def add_logs(spans: Iterable[Span], logs: Iterable[LogEvent]) -> list[LogEvent]:
+    """Adds each log record to the events of its span: of every version of the span, because any of them can be used.
 
     Returns:
-        The number of log records whose span is not among the spans.
+        The log records whose span is not among the spans.
     """
-    by_id = {(span.trace_id, span.span_id): span for span in spans}
-    without_span = 0
-    for trace_id, span_id, event in logs:
-        if (span := by_id.get((trace_id, span_id))) is not None:
-            span.events.append(event)
-        else:
-            without_span += 1
+    by_id: dict[tuple[str, str], list[Span]] = {}
+    for span in spans:
+        by_id.setdefault((span.trace_id, span.span_id), []).append(span)
+    without_span = []
+    for log in logs:
+        versions = by_id.get((log.trace_id, log.span_id), ())
+        for span in versions:
+            span.events.append(log.event)
+        if not versions:
+            without_span.append(log)
     return without_span
 
 

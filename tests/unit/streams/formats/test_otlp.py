@@ -108,6 +108,19 @@ def test_spans_without_an_agent_are_said_to_be_none() -> None:
     assert str(found.problem).startswith("the input: has 2 spans in 1 trace, and none of an agent, a model or a tool; ")
 
 
+def test_genai_log_records_of_an_unknown_span_are_told() -> None:
+    def log(name: str) -> dict[str, Any]:
+        return {"traceId": "0a" * 16, "spanId": "0b" * 8, "eventName": name, "timeUnixNano": "5"}
+
+    records = [log("gen_ai.user.message"), log("gen_ai.choice"), log("app.started")]
+    request = orjson.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]})
+    found = read(EXAMPLE.read_bytes(), request)
+    assert values(found) == values(read(EXAMPLE.read_bytes()))
+    (problem,) = [str(each.problem) for each in found if each.problem]
+    assert problem.startswith("the input: 2 log records of model calls belong to no span of the input: ")
+    assert f"span {'0b' * 8} of trace {'0a' * 16}" in problem
+
+
 def test_a_file_that_is_no_otlp_is_refused() -> None:
     with pytest.raises(InputError, match=r"the input: begins with neither a JSON object.*Name a file of OTLP requests"):
         read(b"hello")

@@ -13,9 +13,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
-from traceweir.streams.otlp.decoding import decode_logs, decode_span, decode_spans
+from traceweir.streams.otlp.decoding import LogEvent, add_logs, decode_logs, decode_span, decode_spans
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import SpanSlice, log_slices, span_slices
+from traceweir.streams.spans.span import SpanEvent
 
 TRACE = "8e0568473d3019941ee3489f17a58756"
 SPAN = "289e90ab8a086000"
@@ -222,6 +223,14 @@ def test_log_records_have_the_ids_the_name_and_the_body() -> None:
     ]
     assert {(each.trace_id, each.span_id) for each in decoded.logs} == {(TRACE, SPAN)}
     assert (decoded.without_trace, decoded.problems) == (1, [])
+
+
+def test_every_version_of_a_span_gets_its_log_records_and_each_unknown_span_is_told() -> None:
+    versions = [decode_spans(protobuf(span(name=name))).spans[0] for name in ("begun", "ended")]
+    event = SpanEvent("gen_ai.choice", 5, {}, "b")
+    unknown = LogEvent(TRACE, "f" * 16, event)
+    assert add_logs(versions, [LogEvent(TRACE, SPAN, event), unknown]) == [unknown]
+    assert [each.events[-1] for each in versions] == [event, event]
 
 
 def test_the_other_signal_is_named() -> None:
