@@ -8,7 +8,8 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, decoded, structure
 from traceweir.streams.spans.dialects import PYTHON_TEXT, event_fields, input_messages, named_events
-from traceweir.streams.spans.messages import Message, is_hidden, read_message, read_messages
+from traceweir.streams.spans.message import Message, is_hidden
+from traceweir.streams.spans.messages import read_message, read_messages
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.tree import Node
 from traceweir.streams.spans.turns import TurnSpans

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, decoded, structure
-from traceweir.streams.spans.messages import Message, Role, is_hidden, read_message, read_messages
+from traceweir.streams.spans.message import Message, Role, is_hidden
+from traceweir.streams.spans.messages import read_message, read_messages
 from traceweir.streams.spans.span import Span, SpanEvent
 
 DETAILS = "gen_ai.client.inference.operation.details"

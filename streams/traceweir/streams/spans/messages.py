@@ -4,12 +4,10 @@ and OpenTelemetry write a message, because instrumentations pass them on as they
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, structure, text_of
-
-Role = Literal["system", "user", "assistant", "tool"]
+from traceweir.streams.spans.message import HIDDEN, Call, Message, Result, Role, is_hidden
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -36,62 +34,6 @@ _ROLES: dict[str, Role] = {
     "tool_call": "assistant",
 }
 MAX_DEPTH = 12
-
-_HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm"})
-"""The texts that OpenInference, ADK, Strands and LiteLLM write in place of hidden content."""
-
-
-class Call(NamedTuple):
-    """A tool call that a model asks for."""
-
-    id: str
-    """Id of the call; empty if the message has none."""
-    name: str
-    """Name of the tool."""
-    args: Any
-    """Arguments as decoded; ABSENT if the message does not have them."""
-
-
-class Result(NamedTuple):
-    """The result of a tool, as the model reads it."""
-
-    id: str
-    """Id of the call; empty if the message has none."""
-    name: str
-    """Name of the tool; empty if the message has none."""
-    value: Any
-    """The result; ABSENT if the message does not have it."""
-    failed: bool = False
-    """Whether the message says that the tool failed."""
-
-
-@dataclass(slots=True)
-class Message:
-    """A message: its role, its texts, and the tool calls and tool results in it."""
-
-    role: Role
-    texts: list[str] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
-    name: str = ""
-    finish: str = ""
-    hidden: bool = False
-    """Whether the message had content that was taken out."""
-
-    @property
-    def has_content(self) -> bool:
-        """Whether the message has a text, a call or a result."""
-        return bool(self.calls or self.results or any(self.texts))
-
-    @property
-    def text(self) -> str:
-        """The non-empty texts, joined by line breaks."""
-        return "\n".join(text for text in self.texts if text)
-
-
-def is_hidden(value: Any) -> bool:
-    """Returns whether a value stands in place of hidden content."""
-    return isinstance(value, str) and value in _HIDDEN
 
 
 def read_messages(value: Any, role: Role = "user") -> list[Message]:
@@ -167,7 +109,7 @@ def read_message(value: dict[str, Any], role: Role = "user") -> Message:
         message.texts.append(value["text"])
     elif not message.calls and not message.results:
         message.hidden = True
-    if not _HIDDEN.isdisjoint(message.texts):
+    if not HIDDEN.isdisjoint(message.texts):
         message.hidden, message.texts = True, [text for text in message.texts if not is_hidden(text)]
     return message
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from traceweir.streams.spans.attributes import count, decoded, first, first_text
 from traceweir.streams.spans.dialects import input_messages, output_messages, with_content
 from traceweir.streams.spans.identity import agent_name
-from traceweir.streams.spans.messages import Call, Message
+from traceweir.streams.spans.message import Call, Message
 from traceweir.streams.spans.span import Attributes
 from traceweir.streams.spans.tree import Node
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.spans.attributes import first, structure, text_of
-from traceweir.streams.spans.messages import is_hidden
+from traceweir.streams.spans.message import is_hidden
 from traceweir.streams.spans.tree import Node
 
 _LISTS = ("documents", "source_nodes", "results", "matches", "nodes")

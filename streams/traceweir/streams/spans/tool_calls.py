@@ -9,7 +9,8 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, plain, structure
 from traceweir.streams.spans.identity import agent_name
-from traceweir.streams.spans.messages import Call, Message, Result, arguments
+from traceweir.streams.spans.message import Call, Message, Result
+from traceweir.streams.spans.messages import arguments
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.tool_spans import MERGED, ToolRun, error_in, exception_type, read_tool, unwrapped_result
 from traceweir.streams.spans.tree import Node

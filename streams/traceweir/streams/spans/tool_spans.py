@@ -9,7 +9,8 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
 from traceweir.streams.spans.dialects import event_fields, named_events
-from traceweir.streams.spans.messages import Message, is_hidden, read_content
+from traceweir.streams.spans.message import Message, is_hidden
+from traceweir.streams.spans.messages import read_content
 from traceweir.streams.spans.span import Attributes, Span
 
 MERGED = "(merged tools)"
