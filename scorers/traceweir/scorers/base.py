@@ -70,6 +70,16 @@ def require_read(invocation: Invocation, part: str) -> None:
         raise MissingInput(f"{found[0]}{more}")
 
 
+def require_calls(invocation: Invocation) -> None:
+    """Checks that the tool calls were recorded, if the invocation has none.
+
+    Raises:
+        MissingInput: They were not; an unknown call must not be compared as no call.
+    """
+    if not invocation.tool_uses:
+        require_read(invocation, "tool")
+
+
 def require_arguments(invocation: Invocation) -> None:
     """Checks that no tool call lacks its arguments because their source was cut, or recorded no content.
 

@@ -24,6 +24,7 @@ REFERENCE = Reference(
     final_response=Content.of("Closed."), tool_uses=[FunctionCall(name="hours", args={"day": "Sunday"})]
 )
 NO_ARGS = "the arguments of the call of tool 'hours' are not in the spans: set CONTENT=true"
+NO_CALLS = "the tool calls, if there were any, are not in the spans: instrument the client"
 NO_ANSWER = "the answer is not in the spans: set CONTENT=true"
 CALL = IntermediateData(tool_uses=[FunctionCall(name="hours")])
 
@@ -37,6 +38,14 @@ def test_calls_without_recorded_arguments_are_not_compared(scorer: Any) -> None:
     assert names_alone.score(cut).value == 1.0
     whole = Subject(invocation=Invocation(intermediate_data=CALL), reference=REFERENCE)
     assert scorer.score(whole).value == 0.0
+
+
+@pytest.mark.parametrize("scorer", [ToolTrajectory(), TrajectoryExactMatch(), TrajectoryPrecision()])
+def test_tool_calls_that_were_not_recorded_are_not_compared_as_no_call(scorer: Any) -> None:
+    cut = Subject(invocation=Invocation(unread=[NO_CALLS]), reference=REFERENCE)
+    for each in (scorer, type(scorer)(ignore_args=True)):
+        with pytest.raises(MissingInput, match="the tool calls"):
+            each.score(cut)
 
 
 @pytest.mark.parametrize("scorer", [ResponseMatch(), Completeness()])

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Invocation, InvocationEvents
-from traceweir.scorers.base import require_arguments, require_read
+from traceweir.scorers.base import require_arguments, require_calls, require_read
 
 NO_STEPS = "No intermediate steps were taken."
 NO_TOOLS = "Agent has no tools."
@@ -112,6 +112,7 @@ def tool_steps_of(invocation: Invocation) -> str:
     Raises:
         MissingInput: The source of the invocation did not contain the arguments of a call.
     """
+    require_calls(invocation)
     require_arguments(invocation)
     steps = steps_of(invocation)
     calls = [call for step in steps for call in step.calls]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, JsonValue
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_arguments
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_arguments, require_calls
 
 SHOWN_CALLS = 20
 SHOWN_CHARACTERS = 200
@@ -50,6 +50,7 @@ class ToolTrajectory(Scorer):
         """Compares the invocation's calls with the reference's; an invocation without calls has an empty list."""
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")
+        require_calls(subject.invocation)
         if not self.ignore_args:
             require_arguments(subject.invocation)
         expected, actual = subject.reference.tool_uses, subject.invocation.tool_uses

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_arguments
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_arguments, require_calls
 from traceweir.scorers.metrics.tool_trajectory import call_key, matches, name_key
 
 
@@ -30,6 +30,7 @@ class _AgainstReference(Scorer):
         """
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")
+        require_calls(subject.invocation)
         if not self.ignore_args:
             require_arguments(subject.invocation)
         return subject.reference.tool_uses, subject.invocation.tool_uses

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from traceweir.streams.spans.attributes import ABSENT, decoded, structure
+from traceweir.streams.spans.attributes import ABSENT, decoded, first_text, structure
 from traceweir.streams.spans.dialects import PYTHON_TEXT, event_fields, input_messages, named_events
 from traceweir.streams.spans.message import Message, is_hidden
 from traceweir.streams.spans.messages import read_message, read_messages
@@ -27,8 +27,12 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     """Returns the user's question; empty if the spans do not have it."""
     if not turn.bare:
         for node in _outermost(turn):
-            for key in ("input.value", "mlflow.spanInputs", "traceloop.entity.input", "ai.prompt"):
+            for key in ("input.value", "mlflow.spanInputs", "traceloop.entity.input", "ai.prompt", "crew_inputs"):
                 found = _question(structure(node.span.attributes.get(key)), 0)
+                if found:
+                    return found
+            for key in ("crew_tasks", "crewai.crew.tasks"):
+                found = _task(structure(node.span.attributes.get(key)))
                 if found:
                     return found
             if "langsmith.span.kind" in node.span.attributes:
@@ -90,6 +94,13 @@ def newest_user_text(messages: Sequence[Message]) -> str:
     return ""
 
 
+def _task(value: Any) -> str:
+    """Returns what the first task of a crew demands: a crew has tasks in place of a question."""
+    first = value[0] if isinstance(value, list) and value else None
+    found = first.get("description") if isinstance(first, dict) else None
+    return found if isinstance(found, str) and not is_hidden(found) else ""
+
+
 def _question(value: Any, depth: int) -> str:
     if value is None or depth > _MAX_DEPTH or is_hidden(value):
         return ""
@@ -126,6 +137,9 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
         return ""
     if not turn.bare:
         for node in _outermost(turn, last=True):
+            told = first_text(node.span.attributes, "crewai.crew.result")  # no JSON, even if it looks like it
+            if told:
+                return told
             for key in (
                 "final_result",
                 "output.value",
@@ -197,6 +211,8 @@ def _answer(value: Any, depth: int) -> str:
             return _answer(choices, depth + 1)
         message = read_message(value, "assistant")
         return message.text if message.role == "assistant" and not message.calls else ""
+    if isinstance(value.get("raw"), str) and value["raw"]:  # CrewAI: the text as it is, also if it is JSON
+        return str(value["raw"])
     for key in _ANSWER_KEYS:
         inner = structure(value.get(key))
         if inner:

@@ -112,6 +112,11 @@ class Missing:
                 "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
                 "one span, where the last call overwrites the others; use the spans of the framework itself"
             )
+        elif not models:
+            client = "use an instrumentation of the model's client as well, such as that for openai or litellm"
+            parts["tokens"] = f"the tokens of the model calls are not in the spans: {client}"
+            if not calls:
+                parts["tools"] = f"the tool calls, if there were any, are not in the spans: {client}"
         return cls(parts)
 
     def on(self, *parts: str) -> dict[str, Any]:

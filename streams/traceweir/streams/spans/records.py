@@ -71,8 +71,8 @@ class Reading:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the spans tell of no step and no question: LangGraph's change of a state is such an agent."""
-        return not (self.models or self.calls or self.retrievals or self.question or self.failed)
+        """Whether the spans tell of no step, no question and no answer: LangGraph's change of a state is such an agent."""
+        return not (self.models or self.calls or self.retrievals or self.question or self.answer or self.failed)
 
 
 def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
             source = f"call:{call.call_id}"
         found += _tool_events(reading, call, place, source)
     found.sort(key=lambda each: each[0])
-    last: dict[str, Any] = {"type": "invocation.completed", **reading.missing.on("answer", "tokens")}
+    last: dict[str, Any] = {"type": "invocation.completed", **reading.missing.on("answer", "tokens", "tools")}
     if reading.answer:
         last["final_response"] = _content(reading.answer, "model")
     found.append(((turn.end_ns, 9, 0, ""), {"id": f"{reading.invocation_id}:completed", **last}))

@@ -15,6 +15,8 @@ _CONTENT = (
     "gen_ai.output.messages",
     "final_result",
     "mlflow.spanInputs",
+    "traceloop.entity.output",
+    "crewai.crew.tasks",
 )
 
 

@@ -117,3 +117,29 @@ def test_the_thought_before_the_answer_of_a_react_agent_is_no_part_of_it(label: 
     spans = [span(1, 0, "run", STEP), span(2, 1, "Model.achat", {**MODEL_CALL, **QUESTIONED, **output})]
     assert text_of(events_of(spans, "invocation.completed")[0]["final_response"]) == ANSWER
     assert not events_of(spans, "response.intermediate")
+
+
+def test_a_crew_without_tools_is_an_invocation_with_its_first_task_as_the_question() -> None:
+    crew = {
+        **STEP,
+        "crew_tasks": json.dumps([{"description": QUESTION}, {"description": "Translate it."}]),
+        "output.value": json.dumps({"raw": '{"open": false}', "tasks_output": []}),
+    }
+    agent = {"openinference.span.kind": "AGENT", "graph.node.id": "desk", "input.value": json.dumps({"context": ""})}
+    spans = [span(1, 0, "Crew_1.kickoff", crew), span(2, 1, "desk._execute_core", agent)]
+    completed = events_of(spans, "invocation.completed")[0]
+    assert text_of(events_of(spans, "invocation.started")[0]["user_content"]) == QUESTION
+    assert text_of(completed["final_response"]) == '{"open": false}'
+    assert [each.partition(" are not")[0] for each in completed["missing"]] == [
+        "the tokens of the model calls",
+        "the tool calls, if there were any,",
+    ]
+
+
+def test_a_crew_of_traceloop_is_an_invocation() -> None:
+    agent = {"gen_ai.operation.name": "invoke_agent"}
+    crew = {"crewai.crew.tasks": json.dumps([{"description": QUESTION}]), "crewai.crew.result": '{"open": false}'}
+    inner = {**agent, "traceloop.span.kind": "agent", "gen_ai.agent.name": "desk"}
+    spans = [span(1, 0, "crewai.workflow", {**agent, **crew}), span(2, 1, "desk.agent", inner)]
+    assert text_of(events_of(spans, "invocation.started")[0]["user_content"]) == QUESTION
+    assert text_of(events_of(spans, "invocation.completed")[0]["final_response"]) == '{"open": false}'
