@@ -11,7 +11,7 @@ from traceweir.streams.spans.attributes import ABSENT, is_cut
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
 from traceweir.streams.spans.tool_calls import ToolCall, newest_turn
-from traceweir.streams.spans.tool_spans import tool_name
+from traceweir.streams.spans.tool_spans import hides_error, tool_name
 from traceweir.streams.spans.turns import TurnSpans
 
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
@@ -99,6 +99,11 @@ class Missing:
             if told == "" and call.result is ABSENT:
                 parts[f"error:{place}"] = (
                     f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
+                )
+            if call.run is not None and hides_error(call.run.span):
+                parts[f"error:{place}"] = (
+                    f"the error message of the call of tool {call.name!r} is not in the spans: OpenAI's Agents SDK tells it to "
+                    "nobody; give the tool a failure_error_function"
                 )
             if call.error is None and (call.result is ABSENT or is_cut(call.result)):
                 if turn.bare and call.run is None:

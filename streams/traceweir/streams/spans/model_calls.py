@@ -90,7 +90,29 @@ def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
     told = [call for call in calls if call.outputs or call.output_tokens is not None]
     scopes = {call.nodes[0].span.scope for call in told}
     kept = [call for call in calls if call in told or not scopes or call.nodes[0].span.status == "ERROR"]
-    return _without_doubles(sorted(kept, key=lambda call: call.nodes[-1].order))
+    found = _without_doubles(sorted(kept, key=lambda call: call.nodes[-1].order))
+    _complete_outputs(found)
+    return found
+
+
+def _complete_outputs(calls: list[ModelCall]) -> None:
+    """Gives a call without output what the next call with the same beginning has read after that beginning."""
+    for index, call in enumerate(calls):
+        if call.outputs or not call.inputs or any(node.span.status == "ERROR" for node in call.nodes):
+            continue
+        read = _conversation(call.inputs)
+        for later in calls[index + 1 : index + 1 + _MAX_COMPARED]:
+            further = _conversation(later.inputs)
+            if len(further) > len(read) and further[: len(read)] == read:
+                rest = further[len(read) :]
+                end = next((place for place, message in enumerate(rest) if message.role != "assistant"), len(rest))
+                call.outputs = rest[:end]
+                break
+
+
+def _conversation(messages: Sequence[Message]) -> list[Message]:
+    """Returns the messages without the instructions, which differ between the agents of a conversation."""
+    return [message for message in messages if message.role != "system"]
 
 
 def _outer(node: Node) -> Node | None:

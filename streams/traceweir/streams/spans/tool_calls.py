@@ -140,7 +140,7 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
             own_ns = found.span.start_ns if around and found is not None else at_ns
             calls.append(_joined(each, found, results, (own_ns, place, each.source)))
     for node, left in free.values():
-        call = Call(left.call_id, left.name, left.args)
+        call = Call(left.call_id, _handoff_name(left), left.args)
         if not isinstance(left.args, dict):
             told = results.args_of(call)
             call = call if told is ABSENT else call._replace(args=told)

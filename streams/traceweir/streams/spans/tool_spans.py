@@ -19,6 +19,8 @@ HANDOFF = "handoff to "
 _AGENTS_SDK_ERROR = "An error occurred while running the tool"
 """What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
 _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
+_REDACTED = "Error details are redacted"
+"""What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _MAX_LITERAL = 65_536
 
 
@@ -238,6 +240,12 @@ def last_line(text: str) -> str:
     return message if colon and kind.replace(".", "").replace("_", "").isalnum() else last
 
 
+def hides_error(span: Span) -> bool:
+    """Returns whether OpenAI's Agents SDK has kept the error of a tool from the model and from the span."""
+    result = first_text(span.attributes, "output.value", "gen_ai.tool.call.result")
+    return _REDACTED in span.status_message and result.startswith(_AGENTS_SDK_ERROR) and "Error: " not in result
+
+
 def error_in(result: Any) -> str:
     """Returns the error message that a result is, as `{"error": message}`; empty if it is none."""
     told = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
@@ -258,5 +266,7 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     if span.status_message == first_text(attributes, "error.type"):
         described = ""
     message = exception_message(span) or in_result
-    described = "" if described == "TOOL_ERROR" or described.endswith(": ") else described
+    described = (
+        "" if _REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ") else described
+    )
     return message or described or text

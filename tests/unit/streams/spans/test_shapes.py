@@ -172,3 +172,39 @@ def test_a_graph_of_langgraph_has_the_name_of_its_agent_and_a_node_has_not() -> 
     assert model["agent_name"] == "desk"
     [model] = events_of([chain(1, 0, "LangGraph"), node, span(3, 2, "Model", llm)], "model.called")
     assert "agent_name" not in model
+
+
+def agents_sdk_tool(result: str) -> list[Span]:
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "hours", "input.value": "{}", "output.value": result}
+    status = "Error running tool (non-fatal): {'tool_name': 'hours', 'error': 'Error details are redacted.'}"
+    agent = span(1, 0, "desk", {"openinference.span.kind": "AGENT", "agent.name": "desk", "output.value": "Sorry."})
+    return [agent, span(2, 1, "hours", tool, status="ERROR", status_message=status)]
+
+
+def test_the_error_of_a_tool_that_the_agents_sdk_hides_is_said_to_be_missing() -> None:
+    fixed = "An error occurred while running the tool. Please try again."
+    [returned] = events_of(agents_sdk_tool(fixed), "tool.returned")
+    assert returned["error"] == fixed
+    assert "failure_error_function" in returned["missing"][0]
+
+
+def test_the_error_of_a_tool_that_the_agents_sdk_tells_the_model_is_the_result() -> None:
+    [returned] = events_of(agents_sdk_tool("no clock"), "tool.returned")
+    assert returned["error"] == "no clock"
+    assert "missing" not in returned
+
+
+def test_what_a_model_wrote_is_read_from_the_next_call_if_its_own_span_lacks_the_output() -> None:
+    asked = {"role": "assistant", "parts": [call("transfer_to_refunds", {}, "c1")]}
+    told = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "done"}]}
+    first = {**CHAT, "gen_ai.input.messages": json.dumps([{"role": "system", "content": "Be brief."}, ASKED])}
+    second = {**CHAT, "gen_ai.input.messages": json.dumps([ASKED, asked, told])}
+    spans = [span(1, 0, "invoke_agent desk", AGENT), span(2, 1, "chat m", first), span(3, 1, "chat m", second)]
+    assert [each["name"] for each in events_of(spans, "tool.called")] == ["transfer_to_refunds"]
+
+
+def test_a_handoff_without_content_has_the_name_under_which_models_ask_for_it() -> None:
+    handoff = {"openinference.span.kind": "TOOL", "tool.name": "handoff to refund_agent"}
+    agent = span(1, 0, "desk", {"openinference.span.kind": "AGENT", "agent.name": "desk"})
+    [called] = events_of([agent, span(2, 1, "handoff to refund_agent", handoff)], "tool.called")
+    assert called["name"] == "transfer_to_refund_agent"
