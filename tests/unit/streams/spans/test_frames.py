@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.streams.spans.test_conventions import AGENT, ANSWER, ARGS, CHAT, NAME, QUESTION, TOOL, event, span
+from tests.support.spans import event, span
+from tests.unit.streams.spans.test_conventions import AGENT, ANSWER, ARGS, CHAT, NAME, QUESTION, TOOL
 
 from traceweir.streams.spans.reader import read_trace
 from traceweir.streams.spans.span import Span
