@@ -118,6 +118,8 @@ def own_agent_name(node: Node) -> str:
         if text.startswith("agent_run [") and text.endswith("]"):
             name = text.removeprefix("agent_run [").removesuffix("]")
         name = name or first_text(attributes, "traceloop.entity.name", "ai.telemetry.functionId")
+        if not name and "mlflow.spanType" in attributes:
+            name = node.span.name
     if not name and _is_graph(node):
         name = node.span.name
     while name.startswith("invoke_agent "):  # MLflow puts the operation before each name

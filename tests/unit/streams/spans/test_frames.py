@@ -144,3 +144,9 @@ def test_a_crew_of_traceloop_is_an_invocation() -> None:
     spans = [span(1, 0, "crewai.workflow", {**agent, **crew}), span(2, 1, "desk.agent", inner)]
     assert text_of(events_of(spans, "invocation.started")[0]["user_content"]) == QUESTION
     assert text_of(events_of(spans, "invocation.completed")[0]["final_response"]) == '{"open": false}'
+
+
+def test_the_name_of_an_agent_of_mlflow_is_the_name_of_its_span() -> None:
+    agent = {"mlflow.spanType": '"AGENT"', "mlflow.spanInputs": json.dumps({"question": QUESTION})}
+    spans = [span(1, 0, "desk", agent), span(2, 1, "chat", {"mlflow.spanType": '"CHAT_MODEL"'})]
+    assert [each["agent_name"] for each in events_of(spans, "invocation.started")] == ["desk"]
