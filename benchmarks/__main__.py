@@ -20,13 +20,14 @@ from benchmarks import (
     latency,
     recorded,
     response_match,
+    spans,
     takeover,
     throughput,
 )
 from benchmarks.machine import description
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
-NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once"}
+NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once", "spans"}
 
 
 def main(names: list[str]) -> None:
@@ -62,6 +63,7 @@ def main(names: list[str]) -> None:
             "growth": growth.run,
             "collect": collect.run,
             "endpoint": endpoint.run,
+            "spans": lambda: spans.run(servers),
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,
             "response-match": response_match.main,

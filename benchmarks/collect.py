@@ -26,8 +26,8 @@ REQUESTS = 100
 
 def run() -> None:
     """Prints spans per second and the ratio to decoding alone, then bytes per open trace."""
-    for encoding, encode in (("protobuf", _protobuf), ("JSON", _json)):
-        requests = [encode(_request(number)) for number in range(REQUESTS)]
+    for encoding, encode in ENCODINGS.items():
+        requests = [encode(request_of(number)) for number in range(REQUESTS)]
         spans = REQUESTS * TRACES_PER_REQUEST * SPANS_PER_TRACE
         decoding = min(_cpu(partial(_decode, requests)) for _ in range(3))
         kept = min(_cpu(partial(_collect, requests, publish=False)) for _ in range(3))
@@ -36,7 +36,7 @@ def run() -> None:
             f"  {encoding}: decoding alone {spans / decoding:,.0f} spans/s; kept until complete {spans / kept:,.0f} "
             f"spans/s ({kept / decoding:.2f} of the CPU); published {spans / whole:,.0f} spans/s ({whole / decoding:.2f})"
         )
-    requests = [_protobuf(_request(number)) for number in range(REQUESTS)]
+    requests = [_protobuf(request_of(number)) for number in range(REQUESTS)]
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -93,7 +93,8 @@ def _checkpoint(stage: Stage, table: MutableMapping[bytes, bytes]) -> int:
     return len(cut.outputs)
 
 
-def _request(number: int) -> TracesData:
+def request_of(number: int) -> TracesData:
+    """Returns a request with the spans of `TRACES_PER_REQUEST` whole traces."""
     first = number * TRACES_PER_REQUEST
     spans = [
         _span(trace, place) for trace in range(first, first + TRACES_PER_REQUEST) for place in range(SPANS_PER_TRACE)
@@ -141,6 +142,9 @@ def _json(request: TracesData) -> bytes:
                 if span.parent_span_id:
                     found["parentSpanId"] = span.parent_span_id.hex()
     return orjson.dumps(document)
+
+
+ENCODINGS: dict[str, Callable[[TracesData], bytes]] = {"protobuf": _protobuf, "JSON": _json}
 
 
 if __name__ == "__main__":

@@ -64,8 +64,9 @@ class Stopwatch:
 
     def finished(self, lane: Lane) -> None:
         """Ends the process when all work is done and committed."""
-        done = {"assemble": "consumed", "score": "scored", "gate": "consumed"}
-        wanted = {"assemble": self.records, "score": self.sessions, "gate": self.sessions}
+        done = {"collect": "published", "assemble": "consumed", "score": "scored", "gate": "consumed"}
+        records = 0 if "collect" in self.stages else self.records  # then the records of the load are requests of spans
+        wanted = {"collect": self.sessions, "assemble": records, "score": self.sessions, "gate": self.sessions}
         if any(self.total(stage, done[stage]) < wanted[stage] for stage in self.stages):
             return
         if "assemble" in self.stages and self.total("assemble", "closed") < self.sessions * (self.sessions > 0):
