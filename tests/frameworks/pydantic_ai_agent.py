@@ -51,7 +51,10 @@ else:
     options: dict[str, Any] = {"version": version} if version else {}
     if "no-content" in WORDS:
         options["include_content"] = False
-    Agent.instrument_all(InstrumentationSettings(**options))
+    if options:
+        Agent.instrument_all(InstrumentationSettings(**options))
+    else:
+        Agent.instrument_all()
 
 play = Play()
 provider.add_span_processor(play.trace_ids)
@@ -99,7 +102,8 @@ async def main() -> None:
         history: list[ModelMessage] = []
         for turn in session.turns:
             with play.turn(session, turn) as answers:
-                result = await agent.run(turn.question, message_history=history, conversation_id=session.id)
+                question, session_id = turn.question, session.id
+                result = await agent.run(question, message_history=history, conversation_id=session_id)
                 answers.append(result.output)
                 history = result.all_messages()
 
