@@ -17,8 +17,8 @@ MAX_NESTING = 40
 """Maximum depth of a value; deeper parts are left out."""
 _WORDS = {"true": True, "false": False, "null": None}
 _JSON_SPACE = " \t\n\r"
-_SCALARS = frozenset({type(None), bool, int})
-"""The types of values that JSON can represent whatever the value is."""
+_MIN_INT, _MAX_INT = -(2**63), 2**64 - 1
+"""The whole numbers that orjson writes."""
 
 
 class Absent:
@@ -138,12 +138,17 @@ def is_cut(value: Any) -> bool:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Returns a value that JSON can represent: bytes as base64, NaN and infinities as text, too deep parts as null."""
+    """Returns a value that JSON can represent.
+
+    Bytes become base64; NaN, infinities and whole numbers of more than 64 bits become text; too deep parts become null.
+    """
     kind = type(value)
     if kind is str:
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if kind in _SCALARS:
+    if value is None or kind is bool:
         return value
+    if isinstance(value, int):
+        return int(value) if _MIN_INT <= value <= _MAX_INT else str(int(value))
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, bytes):
@@ -159,8 +164,6 @@ def plain(value: Any, depth: int = 0) -> Any:
         return [plain(each, depth + 1) for each in value]
     if isinstance(value, str):
         return plain(str(value))
-    if isinstance(value, int):
-        return value
     return str(value)
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from tests.support.otlp_recordings import load, names, traces_of
 
@@ -296,3 +297,14 @@ def test_the_steps_of_half_a_trace_are_one_invocation() -> None:
     found = read_trace([*steps, agent(1), chat(6, 1)])
     assert Counter(types(found))["invocation.started"] == 1
     assert Counter(types(found))["model.called"] == 3
+
+
+def test_a_whole_number_of_more_than_64_bits_is_a_text() -> None:
+    asked = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "pay",
+        "gen_ai.tool.call.arguments": f'{{"amount": {10**30}, "fee": {2**64 - 1}, "gain": {-(2**63)}}}',
+    }
+    records = read_trace([agent(), span(2, 1, attributes=asked)])
+    (called,) = [orjson.loads(orjson.dumps(event)) for event in records.events if event["type"] == "tool.called"]
+    assert called["args"] == {"amount": str(10**30), "fee": 2**64 - 1, "gain": -(2**63)}
