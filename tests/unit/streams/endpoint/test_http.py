@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -171,6 +172,7 @@ async def test_a_request_larger_than_a_record_is_written_as_several() -> None:
         (gzip.compress(GOOD) + b"more", {**PROTOBUF, "Content-Encoding": "gzip"}, "after the end"),
         (gzip.compress(GOOD) * 2, {**PROTOBUF, "Content-Encoding": "gzip"}, "after the end"),
     ],
+    ids=itertools.count(),  # gzip data has the time, and test processes must name their tests alike
 )
 async def test_a_body_that_cannot_be_used_is_a_400_with_the_reason(
     served: Endpoint, body: bytes, headers: dict[str, str], said: str
