@@ -233,10 +233,6 @@ class Play:
         self._asked += 1
         return self._replies.pop(0)
 
-    def next_error(self) -> str:
-        """Returns the error that the model's next answer is; empty if it is none."""
-        return self._replies[0].error
-
     def call_id(self) -> str:
         """Returns a new id of a tool call."""
         self._calls += 1
