@@ -52,7 +52,7 @@ $(VENV)/frameworks/%/.installed: tests/frameworks/%.txt # an environment for eac
 	@echo "Installing tests/frameworks/$*.txt: about half a minute, without output."
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet -r $<
+	$(@D)/bin/pip install --quiet --no-compile -r $<
 	@touch $@
 
 frameworks: $(FRAMEWORKS) ## Install the agent frameworks of tests/frameworks, each into an environment of its own
