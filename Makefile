@@ -61,6 +61,23 @@ test-frameworks: $(VENV)/.installed ## Run agents of the frameworks with scripte
 	$(MAKE) --jobs 2 --no-print-directory frameworks
 	TRACEWEIR_FRAMEWORKS=$(abspath $(VENV))/frameworks $(BIN)/pytest -n 2 -m frameworks tests/frameworks
 
+$(VENV)/client/.installed: client/pyproject.toml client/constraints.txt # the client with both extras, and nothing else of Traceweir
+	@echo "Installing traceweir-client, Google ADK and OpenTelemetry's SDK into $(VENV)/client: about a minute, without output."
+	rm -rf $(VENV)/client
+	$(PYTHON) -m venv $(VENV)/client
+	$(VENV)/client/bin/pip install --quiet -c client/constraints.txt -e './client[adk,otel]' pytest pytest-asyncio
+	@touch $@
+
+test-client: $(VENV)/client/.installed ## Test traceweir-client with its extras, and its wheel alone in a fresh environment
+	rm -rf $(VENV)/client/dist
+	$(VENV)/client/bin/pip wheel --quiet --no-deps --wheel-dir $(VENV)/client/dist ./client
+	@echo "Installing the client's wheel alone into $(VENV)/client/alone: some seconds, without output."
+	$(PYTHON) -m venv --clear $(VENV)/client/alone
+	$(VENV)/client/alone/bin/pip install --quiet -c client/constraints.txt $(VENV)/client/dist/*.whl
+	test "$$($(VENV)/client/alone/bin/pip list --format freeze | cut -d= -f1 | grep -vxE 'pip|setuptools' | xargs)" = "confluent-kafka traceweir-client"
+	cd $(VENV)/client/dist && ../alone/bin/python -c "from traceweir.client import Recorder; assert Recorder('127.0.0.1:9092').close()"
+	$(VENV)/client/bin/pytest client
+
 check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling, generated files
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
@@ -91,21 +108,22 @@ $(VENV)/docs/.installed: pyproject.toml constraints.txt # only the documentation
 docs: $(VENV)/docs/.installed ## Build the documentation with the API reference into site/ (its tools have a virtual environment of their own)
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict
 
-build: ## Build sdist and wheel into dist/, and try the wheel with the example plugin in a fresh environment
+build: ## Build sdist and wheel of Traceweir and of the client into dist/, and try the wheels with the example plugin in a fresh environment
 	rm -rf dist $(VENV)/build $(VENV)/built
 	$(PYTHON) -m venv $(VENV)/build
 	$(VENV)/build/bin/pip install --quiet -c constraints.txt build twine
 	$(VENV)/build/bin/python -m build
+	$(VENV)/build/bin/python -m build --outdir dist client
 	$(VENV)/build/bin/twine check --strict dist/*
 	$(PYTHON) -m venv $(VENV)/built
 	$(VENV)/built/bin/pip install --quiet -c constraints.txt dist/*.whl ./examples/plugin
-	cd dist && $(abspath $(VENV))/built/bin/python -c "import traceweir.scorers"
+	cd dist && $(abspath $(VENV))/built/bin/python -c "import traceweir.client, traceweir.scorers"
 	cd dist && $(abspath $(VENV))/built/bin/traceweir --help >/dev/null
-	test "$$($(VENV)/built/bin/traceweir --version)" = "traceweir $$(ls dist/*.whl | cut -d- -f2)"
+	test "$$($(VENV)/built/bin/traceweir --version)" = "traceweir $$(ls dist/traceweir-*.whl | cut -d- -f2)"
 	echo '{"criteria": {"brevity": {"threshold": 0}}}' >$(VENV)/built/eval.json
 	$(VENV)/built/bin/traceweir score examples/sessions.jsonl --config $(VENV)/built/eval.json --json | grep -q '"metric":"brevity"'
 
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings test-presidio frameworks test-frameworks check format bench docs build clean
+.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings test-presidio frameworks test-frameworks test-client check format bench docs build clean

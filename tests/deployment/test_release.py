@@ -25,3 +25,8 @@ def test_an_image_of_ours_has_the_version(file: Path) -> None:
 
 def test_there_are_images_to_look_at() -> None:
     assert any(f"traceweir:{VERSION}" in file.read_text("utf-8") for file in IMAGES)
+
+
+def test_the_client_has_the_version_of_the_workers() -> None:
+    client = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text("utf-8"))
+    assert client["project"]["version"] == VERSION

@@ -68,7 +68,7 @@ class InvocationRecord:
     def started(self, question: Any = UNSET) -> None:
         """Writes that the user sent a message: a text, or any value, which is written as JSON."""
         text, missing = _text_of(question, "the question", "pass it to `invocation`")
-        content = {} if missing else {"user_content": _content(text, "user")}
+        content = {"user_content": _content(text, "user")} if text and not missing else {}
         self._put("invocation.started", content, missing)
         if self._reasoning is not None:
             self._reasoning.begin(self._started_at, text)

@@ -1,0 +1,273 @@
+"""The plugin of Google ADK records what real runs with scripted models do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import pytest
+from tests.fake_transport import FakeTransport
+
+pytest.importorskip("google.adk", reason="needs Google ADK: run `make test-client`, or pip install './client[adk]'")
+
+from google.adk.agents import LlmAgent, SequentialAgent
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import InMemoryRunner
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.workflow import Workflow
+from google.genai import types
+from traceweir.client import Recorder
+from traceweir.client.adk import TraceweirPlugin
+
+
+class ScriptedModel(BaseLlm):
+    """Answers with the replies of a script, each with 100 input and 10 output tokens."""
+
+    replies: list[Any]
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        parts = [types.Part(text=each) if isinstance(each, str) else each for each in reply]
+        yield LlmResponse(
+            content=types.Content(role="model", parts=parts),
+            usage_metadata=types.GenerateContentResponseUsageMetadata(
+                prompt_token_count=100, candidates_token_count=7, thoughts_token_count=3
+            ),
+        )
+
+
+def call(name: str, **args: Any) -> types.Part:
+    return types.Part(function_call=types.FunctionCall(name=name, args=args))
+
+
+def find_flight(number: int) -> dict[str, Any]:
+    """Finds a flight."""
+    return {"number": number, "leaves": "09:40"}
+
+
+def broken(number: int) -> dict[str, Any]:
+    """Finds nothing."""
+    raise ValueError(f"no flight {number}")
+
+
+def agent(*replies: Any, name: str = "desk", **options: Any) -> LlmAgent:
+    return LlmAgent(name=name, model=ScriptedModel(model="scripted-1", replies=list(replies)), **options)
+
+
+class Run:
+    """A runner with the plugin, whose events a test reads back."""
+
+    def __init__(self, root: BaseAgent, *more: BasePlugin) -> None:
+        self.transport = FakeTransport()
+        self.recorder = Recorder("", connect=lambda: self.transport, labels={"team": "a"})
+        self.plugin = TraceweirPlugin(self.recorder)
+        self.runner = InMemoryRunner(root, app_name="travel", plugins=[self.plugin, *more])
+
+    def stream(self, message: types.Content) -> AsyncIterator[Any]:
+        return self.runner.run_async(user_id="ada", session_id="chat", new_message=message)  # type: ignore[no-any-return]
+
+    async def ask(self, *parts: Any) -> list[dict[str, Any]]:
+        service = self.runner.session_service
+        if await service.get_session(app_name="travel", user_id="ada", session_id="chat") is None:
+            await service.create_session(app_name="travel", user_id="ada", session_id="chat")
+        message = types.Content(role="user", parts=[types.Part(text=p) if isinstance(p, str) else p for p in parts])
+        async for _ in self.stream(message):
+            pass
+        return self.events()
+
+    def events(self) -> list[dict[str, Any]]:
+        assert self.recorder.flush(10)
+        return self.transport.documents()
+
+
+def told(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Returns what each event tells, in short."""
+    found: list[tuple[Any, ...]] = []
+    for event in events:
+        kind = event["type"]
+        content = event.get("user_content") or event.get("content") or event.get("final_response")
+        text = content["parts"][0]["text"] if content else None
+        match kind:
+            case "tool.called":
+                found.append((kind, event["name"], event["args"]))
+            case "tool.returned":
+                found.append((kind, event["name"], event.get("response", event.get("error"))))
+            case "model.called":
+                found.append((kind, event["model"], event.get("input_tokens"), event.get("output_tokens")))
+            case "response.intermediate":
+                found.append((kind, event["author"], text))
+            case _:
+                found.append((kind, text))
+    return found
+
+
+MODEL = ("model.called", "scripted-1", 100, 10)
+FLIGHT = {"number": 12, "leaves": "09:40"}
+
+
+async def test_a_turn_with_a_tool_is_recorded_in_order() -> None:
+    run = Run(agent(["Let me look.", call("find_flight", number=12)], ["At 09:40."], tools=[find_flight]))
+    events = await run.ask("When does flight 12 leave?")
+    assert told(events) == [
+        ("invocation.started", "When does flight 12 leave?"),
+        MODEL,
+        ("tool.called", "find_flight", {"number": 12}),
+        ("response.intermediate", "desk", "Let me look."),
+        ("tool.returned", "find_flight", FLIGHT),
+        MODEL,
+        ("invocation.completed", "At 09:40."),
+    ]
+    assert {event["session_id"] for event in events} == {"chat"}
+    assert {(event["app_name"], event["agent_name"], event["user_id"]) for event in events} == {
+        ("travel", "desk", "ada")
+    }
+    assert {event["labels"]["team"] for event in events} == {"a"}
+    assert len({event["invocation_id"] for event in events}) == 1
+    assert not any("missing" in event for event in events)
+    calls = [event["call_id"] for event in events if event["type"].startswith("tool.")]
+    assert calls[0] == calls[1]
+
+
+async def test_turns_of_a_session_are_invocations_of_it() -> None:
+    run = Run(agent(["one"], ["two"]))
+    await run.ask("first")
+    events = await run.ask("second")
+    assert len({event["invocation_id"] for event in events}) == 2
+    assert {event["session_id"] for event in events} == {"chat"}
+    assert told(events)[-1] == ("invocation.completed", "two")
+
+
+async def test_parallel_tool_calls_keep_the_order_of_the_model() -> None:
+    both = [call("find_flight", number=1), call("find_flight", number=2)]
+    events = await Run(agent(both, ["done"], tools=[find_flight])).ask("q")
+    calls = [event for event in events if event["type"] == "tool.called"]
+    results = {event["call_id"]: event["response"]["number"] for event in events if event["type"] == "tool.returned"}
+    assert [each["args"]["number"] for each in calls] == [1, 2]
+    assert [results[each["call_id"]] for each in calls] == [1, 2]
+
+
+async def test_the_error_of_a_tool_is_recorded_and_ends_the_run_as_without_the_plugin() -> None:
+    run = Run(agent([call("broken", number=12)], tools=[broken]))
+    with pytest.raises(ValueError, match="no flight 12"):
+        await run.ask("q")
+    assert told(run.events())[1:] == [
+        MODEL,
+        ("tool.called", "broken", {"number": 12}),
+        ("tool.returned", "broken", "ValueError: no flight 12"),
+        ("invocation.completed", None),
+    ]
+
+
+async def test_the_error_of_a_model_is_recorded() -> None:
+    run = Run(agent(RuntimeError("overloaded")))
+    with pytest.raises(RuntimeError, match="overloaded"):
+        await run.ask("q")
+    assert told(run.events())[1:] == [("model.called", "scripted-1", None, None), ("invocation.completed", None)]
+
+
+@pytest.mark.filterwarnings("ignore:SequentialAgent is deprecated:DeprecationWarning")
+async def test_the_last_of_several_agents_gives_the_answer() -> None:
+    both = SequentialAgent(name="pair", sub_agents=[agent(["draft"], name="writer"), agent(["final"], name="editor")])
+    assert told(await Run(both).ask("q"))[1:] == [
+        MODEL,
+        MODEL,
+        ("response.intermediate", "writer", "draft"),
+        ("invocation.completed", "final"),
+    ]
+
+
+async def test_an_agent_as_a_tool_belongs_to_the_turn_around_it() -> None:
+    inner = agent([call("find_flight", number=12)], ["09:40"], name="searcher", tools=[find_flight], description="d")
+    outer = agent([call("searcher", request="flight 12")], ["At 09:40."], tools=[AgentTool(inner)])
+    events = await Run(outer).ask("q")
+    assert told(events) == [
+        ("invocation.started", "q"),
+        MODEL,
+        ("tool.called", "searcher", {"request": "flight 12"}),
+        MODEL,
+        ("tool.called", "find_flight", {"number": 12}),
+        ("tool.returned", "find_flight", FLIGHT),
+        MODEL,
+        ("tool.returned", "searcher", {"result": "09:40"}),
+        MODEL,
+        ("invocation.completed", "At 09:40."),
+    ]
+    assert {(event["session_id"], event["user_id"]) for event in events} == {("chat", "ada")}
+    assert len({event["invocation_id"] for event in events}) == 1
+
+
+async def test_a_sub_agent_that_takes_over_is_named() -> None:
+    booker = agent(["Booked."], name="booker", description="Books.")
+    events = await Run(agent([call("transfer_to_agent", agent_name="booker")], sub_agents=[booker])).ask("Book!")
+    assert told(events)[1:] == [
+        MODEL,
+        ("tool.called", "transfer_to_agent", {"agent_name": "booker"}),
+        ("tool.returned", "transfer_to_agent", {"result": None}),
+        MODEL,
+        ("invocation.completed", "Booked."),
+    ]
+
+
+async def test_a_workflow_is_one_turn() -> None:
+    both = Workflow(name="pair", edges=[("START", agent(["draft"], name="writer"), agent(["final"], name="editor"))])
+    events = await Run(both).ask("q")
+    assert told(events) == [
+        ("invocation.started", "q"),
+        MODEL,
+        MODEL,
+        ("response.intermediate", "writer", "draft"),
+        ("invocation.completed", "final"),
+    ]
+
+
+async def test_chunks_of_a_stream_are_one_model_call() -> None:
+    class StreamingModel(ScriptedModel):
+        async def generate_content_async(
+            self, llm_request: LlmRequest, stream: bool = False
+        ) -> AsyncGenerator[LlmResponse, None]:
+            for text in ("At ", "09:40."):
+                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), partial=True)
+            async for whole in super().generate_content_async(llm_request, stream):
+                yield whole
+
+    root = LlmAgent(name="desk", model=StreamingModel(model="scripted-1", replies=[["At 09:40."]]))
+    assert told(await Run(root).ask("q"))[1:] == [MODEL, ("invocation.completed", "At 09:40.")]
+
+
+async def test_a_part_without_text_is_its_type_in_brackets() -> None:
+    image = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"\x89PNG"))
+    events = await Run(agent(["A cat."])).ask("What is this?", image)
+    assert told(events)[0] == ("invocation.started", "What is this?\n[image/png]")
+
+
+async def test_a_run_that_the_caller_leaves_is_ended() -> None:
+    run = Run(agent([call("find_flight", number=12)], ["never"], tools=[find_flight]))
+    await run.runner.session_service.create_session(app_name="travel", user_id="ada", session_id="chat")
+    stream = run.stream(types.Content(role="user", parts=[types.Part(text="q")]))
+    await anext(stream)
+    await stream.aclose()  # type: ignore[attr-defined]  # an async generator
+    await run.plugin.close()
+    assert told(run.events())[-1] == ("invocation.completed", None)
+
+
+async def test_a_plugin_after_it_that_replaces_a_result_is_recorded() -> None:
+    class Redacting(BasePlugin):
+        async def after_tool_callback(self, **_: Any) -> dict[str, Any]:
+            return {"leaves": "redacted"}
+
+    run = Run(agent([call("find_flight", number=12)], ["done"], tools=[find_flight]), Redacting("redacting"))
+    assert ("tool.returned", "find_flight", {"leaves": "redacted"}) in told(await run.ask("q"))
+
+
+async def test_the_run_goes_on_if_the_recording_fails(caplog: pytest.LogCaptureFixture) -> None:
+    run = Run(agent(["fine"]))
+    message: Any = "not a content"
+    await run.plugin.on_user_message_callback(invocation_context=message, user_message=message)
+    assert "recording failed while ADK called on_user_message_callback: AttributeError" in caplog.text
+    assert told(await run.ask("q"))[-1] == ("invocation.completed", "fine")
