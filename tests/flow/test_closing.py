@@ -63,8 +63,8 @@ async def test_event_number_1001_starts_the_next_segment() -> None:
 async def test_a_session_never_exceeds_its_size_limit_in_bytes() -> None:
     flow = assemble_only()
     for number in range(9):
-        flow.send(TOPICS.invocations, event(event_id=str(number), app_name="x" * 199_000))
-    flow.send(TOPICS.invocations, event(event_id="9", app_name="x" * 799_000))
+        flow.send(TOPICS.invocations, event(event_id=str(number), ballast="x" * 199_000))
+    flow.send(TOPICS.invocations, event(event_id="9", ballast="x" * 799_000))
 
     await flow.finish()
 
@@ -187,7 +187,7 @@ async def test_sealed_chunks_leave_memory_and_are_published_byte_for_byte(size: 
     count = min(2_000, 700_000 // (size + 200))
     values = []
     for number in range(count):
-        values.append(orjson.dumps(event(event_id=str(number), at=number / 1e3, app_name="é" * (size // 2))))
+        values.append(orjson.dumps(event(event_id=str(number), at=number / 1e3, ballast="é" * (size // 2))))
         flow.send(TOPICS.invocations, values[-1] + b" ")
     grown = []
     while await flow.take(TOPICS.invocations, 7):
@@ -213,7 +213,7 @@ def stage(flow: Flow, partition: int = 0) -> AssembleStage:
 async def test_the_rows_of_a_closed_session_are_kept_for_the_grace_and_its_guard_for_longer() -> None:
     flow = assemble_only()
     for number in range(100):
-        flow.send(TOPICS.invocations, event(event_id=str(number), app_name="x" * 500))
+        flow.send(TOPICS.invocations, event(event_id=str(number), ballast="x" * 500))
     while await flow.take(TOPICS.invocations, 9):
         flow.checkpoint()
     assert len(flow.rows(b"assemble/c")) > 10
@@ -255,7 +255,7 @@ async def test_a_restart_with_open_sessions_loses_nothing() -> None:
         for name in names:
             flow.send(
                 TOPICS.invocations,
-                event("model.called", name, at=round_, app_name="x" * 1_500),
+                event("model.called", name, at=round_, ballast="x" * 1_500),
                 partition=partition_of(name.encode(), 2),
             )
         await flow.settle()

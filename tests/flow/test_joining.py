@@ -200,8 +200,8 @@ async def test_a_session_with_an_unusual_id_is_published_under_the_same_id(name:
     flow = assemble_only(partitions=3)
     big = "x" * 5_000  # Each event is a chunk of its own, which leaves memory.
     for partition in range(3):
-        flow.send(TOPICS.invocations, event(session_id=name, app_name=f"{partition}{big}"), partition=partition)
-        flow.send(TOPICS.invocations, event(session_id="a", app_name=f"{partition}{big}"), partition=partition)
+        flow.send(TOPICS.invocations, event(session_id=name, ballast=f"{partition}{big}"), partition=partition)
+        flow.send(TOPICS.invocations, event(session_id="a", ballast=f"{partition}{big}"), partition=partition)
     await flow.settle()
     for partition in range(3):
         flow.crash(partition)

@@ -82,7 +82,7 @@ async def test_the_records_of_a_session_that_was_set_aside_can_be_sent_again(
     broken: list[BaseException], size: int
 ) -> None:
     flow = assemble_only()
-    values = [event("model.called", "bad", event_id=str(number), app_name="x" * size) for number in range(3)]
+    values = [event("model.called", "bad", event_id=str(number), ballast="x" * size) for number in range(3)]
     for value in values:
         flow.send(TOPICS.invocations, value, b"bad")
         await flow.settle()
@@ -120,7 +120,7 @@ async def test_a_session_with_a_missing_row_is_set_aside_with_its_other_records(
     flow = assemble_only()
     for number in range(30):
         for session in ("bad", "good"):
-            value = event("model.called", session, event_id=f"{number:02}", app_name="x" * 300)
+            value = event("model.called", session, event_id=f"{number:02}", ballast="x" * 300)
             flow.send(TOPICS.invocations, value, at=number / 10)
         await flow.settle()
     first = min(key for key in flow.rows(b"assemble/cbad"))

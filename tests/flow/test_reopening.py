@@ -149,7 +149,7 @@ async def test_single_late_events_after_the_grace_are_one_segment() -> None:
 async def test_a_long_session_is_reopened_from_its_sealed_chunks() -> None:
     flow = assemble_only()
     for number in range(60):
-        flow.send(TOPICS.invocations, event(event_id=f"{number:02}", app_name="x" * 300, at=number), at=0)
+        flow.send(TOPICS.invocations, event(event_id=f"{number:02}", ballast="x" * 300, at=number), at=0)
         if number % 7 == 0:
             await flow.settle()
     await flow.finish()

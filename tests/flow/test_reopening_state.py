@@ -71,7 +71,7 @@ async def test_a_session_that_expires_and_restarts_within_one_checkpoint_keeps_i
     count: int,
 ) -> None:
     flow = assemble_only()
-    await send_event(flow, "a", 0, app_name="x" * 900)
+    await send_event(flow, "a", 0, ballast="x" * 900)
     await advance_to(flow, 301)
     flow.now = START_S + 4_100
     flow.crash()
@@ -79,7 +79,7 @@ async def test_a_session_that_expires_and_restarts_within_one_checkpoint_keeps_i
     await flow.take(TOPICS.invocations)
     flow.pass_time(61)  # The grace and the guard of the first segment are over.
     for number in range(count):
-        late = event(event_id=f"{number:02}", app_name="x" * 900, at=4_100 + number)
+        late = event(event_id=f"{number:02}", ballast="x" * 900, at=4_100 + number)
         flow.send(TOPICS.invocations, late, at=4_150)
     await flow.take(TOPICS.invocations)
     flow.checkpoint()

@@ -67,7 +67,7 @@ def logs(draw: st.DrawFn, partitions: int, *, late: bool = False) -> list[Sent]:
         else:
             occurred = draw(st.integers(-20, 0)) + number / 100
             type_ = "session.ended" if kind == "ended" else "tool.called"
-            value = orjson.dumps(event(type_, session, at=occurred, event_id=str(number), app_name="x" * (number * 97)))
+            value = orjson.dumps(event(type_, session, at=occurred, event_id=str(number), ballast="x" * (number * 97)))
         log.append(Sent(max(0, at - behind), topic, draw(st.integers(0, partitions - 1)), value, key))
     return log
 
