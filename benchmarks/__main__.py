@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
+    client,
     collect,
     completeness,
     cosine,
@@ -62,6 +63,7 @@ def main(names: list[str]) -> None:
             "embedded": on_embedded,
             "growth": growth.run,
             "collect": collect.run,
+            "client": client.run,
             "endpoint": endpoint.run,
             "spans": lambda: spans.run(servers),
             "cosine": cosine.main,

@@ -84,7 +84,7 @@ class EvalInvocation(_Closed):
     tool_duration: float | None = None
     """Seconds of the tool calls; not read."""
     inference_call_count: int | None = None
-    """Number of model calls of the recorded turn, which newer versions of ADK write; not read."""
+    """Number of model calls of the recorded turn, as invocations recorded by Traceweir have it; not read. ADK refuses it."""
     rubrics: list[EvalRubric] | None = None
     """Rubrics of this turn, in addition to those of the case."""
     app_details: JsonObject | None = None

@@ -70,7 +70,7 @@ def check_settings(settings: Settings) -> None:
         )
     if settings.otlp_grpc == "on" and not _has_grpc():
         raise InvalidSettingsError(
-            "TRACEWEIR_OTLP_GRPC=on needs grpcio: run `pip install 'traceweir[grpc]'`, or set TRACEWEIR_OTLP_GRPC=auto"
+            "TRACEWEIR_OTLP_GRPC=on needs grpcio: run `pip install '.[grpc]'`, or set TRACEWEIR_OTLP_GRPC=auto"
         )
 
 
@@ -177,7 +177,7 @@ def _log_start(settings: Settings, addresses: Addresses) -> None:
     if addresses.grpc is not None:
         log.info("OTLP/gRPC on %s", addresses.grpc)
     elif settings.otlp_grpc == "auto":
-        log.info("no OTLP/gRPC, because grpcio is not installed: pip install 'traceweir[grpc]'")
+        log.info("no OTLP/gRPC, because grpcio is not installed: pip install '.[grpc]'")
     log.info("spans go to topic %s, log records to %s", topics.otlp_spans, topics.otlp_logs)
     if not is_loopback(settings.otlp_host):
         log.warning("connections are not encrypted: let a proxy with TLS stand before %s", settings.otlp_host)
