@@ -25,7 +25,7 @@ demo: $(VENV)/.runs ## Run the whole path on the embedded broker for about 30 se
 	$(BIN)/traceweir demo
 
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
-	$(BIN)/pytest -n 3 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks"
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks" --durations 5 tests/unit tests/flow

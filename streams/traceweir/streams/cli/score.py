@@ -111,7 +111,7 @@ def score_files(
             _print_table(result)
         case OutputFormat.JSON:
             for score in result.scores:
-                sys.stdout.write(score.model_dump_json() + "\n")
+                sys.stdout.write(score.wire().decode() + "\n")
         case OutputFormat.MLFLOW:
             judges = {metric.name: metric.scorer.judge_model for metric in plan.metrics if metric.scorer is not None}
             for score in result.scores:
