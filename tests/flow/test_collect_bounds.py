@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.support.collect import (
     TOPICS,
+    advance_to,
     agent_trace,
     collect_only,
     complete,
@@ -147,6 +148,17 @@ async def test_spans_over_the_limit_of_a_trace_are_left_out_counted_and_said(lim
         f"trace {trace_id(1).hex()}: {counters['over_trace_limit']} spans or log records are left out" in letter.detail
     )
     assert {each["session_id"] for each in published(flow) if "session_id" in each} == {"s"}
+
+
+async def test_spans_over_the_limit_do_not_keep_a_trace_open() -> None:
+    """Otherwise a sender that repeats new spans every minute, and no root span, keeps the trace for ever."""
+    flow = collect_only(trace_max_spans=2)
+    for number in range(1, 8):
+        flow.send(TOPICS.otlp_spans, request(span(1, number, 0)))
+        await advance_to(flow, 40 * number)
+
+    assert flow.counters("collect")["over_trace_limit"] == 5
+    assert flow.counters("collect")["published"] == 1
 
 
 async def test_one_more_open_trace_publishes_the_one_that_is_due_first() -> None:

@@ -26,7 +26,7 @@ EVENTS = [
     event("model.called", at=1, invocation_id="a", model="large"),
     event("invocation.started", at=2, invocation_id="b", agent_name="billing", sampling_probability=0.5, **SHARED),
 ]
-FROM_SPAN = trace(f"{'a' * 32}:{'b' * 16}")
+TOLD = trace("a", metadata={"invocation_id": "a"})
 FIRST: dict[str, Any] = {
     **SHARED,
     "agent_name": "travel",
@@ -36,7 +36,7 @@ FIRST: dict[str, Any] = {
 }
 SECOND: dict[str, Any] = {**SHARED, "agent_name": "billing", "sampling_probability": 0.5}
 SESSION = {**{name: value for name, value in FIRST.items() if name != "trace_context"}, "agent_name": "billing"}
-EXPECTED = {"a": FIRST, "b": SECOND, "s": SESSION, FROM_SPAN["id"]: FIRST}
+EXPECTED = {"a": FIRST, "b": SECOND, "s": SESSION, TOLD["id"]: FIRST}
 
 
 def known(document: dict[str, Any]) -> dict[str, Any]:
@@ -56,14 +56,14 @@ async def worker(*records: dict[str, Any], **settings: Any) -> Flow:
 
 
 async def test_each_score_has_the_dimensions_of_its_subject() -> None:
-    flow = await worker(*EVENTS, FROM_SPAN)
+    flow = await worker(*EVENTS, TOLD)
     assert by_subject(flow.results()) == EXPECTED
     assert {score["metric"] for score in flow.results() if score["trace_id"]} == {"trace_value", "gate"}
     assert {score["source"] for score in flow.results()} == {"code"}
 
 
 async def test_offline_scores_have_the_dimensions_of_a_worker() -> None:
-    raws = [orjson.dumps(each) for each in (*EVENTS, FROM_SPAN)]
+    raws = [orjson.dumps(each) for each in (*EVENTS, TOLD)]
     records = [DocumentRecords(Document(number, raw), [wire_record(raw)]) for number, raw in enumerate(raws, start=1)]
     now = datetime.fromtimestamp(START_S, UTC)
     result = await score_offline(
@@ -81,7 +81,7 @@ async def test_offline_scores_have_the_dimensions_of_a_worker() -> None:
     ],
 )
 async def test_the_settings_choose_the_form_of_a_user_id(settings: dict[str, str], user_id: str) -> None:
-    flow = await worker(*EVENTS, FROM_SPAN, **settings)
+    flow = await worker(*EVENTS, TOLD, **settings)
     made = [
         orjson.loads(each.value or b"") for topic in (TOPICS.results, TOPICS.candidates) for each in flow.read(topic)
     ]
@@ -94,7 +94,7 @@ async def test_scores_without_dimensions_have_no_keys_for_them() -> None:
 
 
 async def test_a_late_event_that_only_changes_dimensions_makes_no_candidate() -> None:
-    flow = await worker(*EVENTS, FROM_SPAN)
+    flow = await worker(*EVENTS, TOLD)
     late = event("model.called", at=3, invocation_id="b", agent_version="3")
     flow.send(TOPICS.invocations, late, at=1)
     await flow.finish()

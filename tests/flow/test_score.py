@@ -312,6 +312,19 @@ async def test_a_trace_without_invocations_has_scores_for_a_derived_invocation()
     }
 
 
+async def test_a_trace_whose_invocation_comes_late_leaves_no_result_that_a_revision_does_not_replace() -> None:
+    flow = Flow(stages=("score",), plan=read_plan(CONFIG))
+    named = trace(1, "s", metadata={"invocation_id": "i"})
+    answer = event("invocation.completed", "s", invocation_id="i", final_response={"parts": [{"text": "It ships."}]})
+    flow.send(TOPICS.sessions, session("s", traces=[named], events=[]))
+    flow.send(TOPICS.sessions, session("s", revision=1, traces=[named], events=[answer]))
+    await flow.settle()
+
+    last = {score["result_id"]: score for score in flow.results()}
+    assert {score["revision"] for score in last.values()} == {1}
+    assert [score["invocation_id"] for score in last.values()] == [None, "i"]
+
+
 async def test_a_session_without_traces_publishes_no_candidate() -> None:
     flow = Flow(plan=read_plan(CONFIG))
     said = {"parts": [{"text": "It ships today."}]}

@@ -16,7 +16,7 @@ WITHOUT_CONTENT = {
     "answers": (1, 9, 10),
     "args": (0, 10, 10),
     "results": (0, 8, 8),
-    "agents": (0, 0, 10),
+    "agents": (0, 10, 10),
 }
 
 

@@ -14,8 +14,6 @@ DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
         "results": (0, 21, 21),
         "errors": (1, 1, 2),
     },
-    # The instrumentation writes all model calls of an agent on one span, where the last call overwrites the others.
-    "adk-2.13-openinference": {"input tokens": (2, 12, 14), "output tokens": (2, 12, 14)},
     # A bare client makes a trace of each model call, so that a turn is several traces without a common id; no span tells
     # of an agent, or that a result is an error, and a sub-agent's calls are not in the history of the outer agent.
     "openai-responses-openinference": {

@@ -79,7 +79,7 @@ def check_recorded_sessions(servers: str, prefix: str, folder: Path) -> None:
         counters = committed.counts()["assemble"]
         assert (counters["joined"], counters["duplicate"], counters["opened"]) == (sent, sent, count)
         assert counters["consumed"] == counters["joined"] + counters["duplicate"] + counters["forwarded"]
-        assert worker.terminate(30) == 0
+        worker.terminate(30)
 
 
 def emit(file: Path, servers: str, prefix: str) -> int:

@@ -104,6 +104,12 @@ class TraceMetadata(WireModel):
     """Ids of those that validated the trace."""
     session_id: str | None = None
     """The session of the trace. Traceweir's addition: not in KnowledgePulse's schema, not published on `network`."""
+    invocation_id: str | None = None
+    """The invocation that the trace tells of, if its sender also writes the events of this invocation.
+
+    Such a trace stands for no invocation of its own while the events have not arrived. Traceweir's addition: not in
+    KnowledgePulse's schema, not published on `network`.
+    """
 
 
 class Task(WireModel):
@@ -183,8 +189,9 @@ class ReasoningTrace(WireModel):
         return instant(self.metadata.created_at)
 
     def document(self) -> JsonObject:
-        """Returns the trace in KnowledgePulse's schema, without unknown keys, the session id and unset keys."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"metadata": {"session_id"}})
+        """Returns the trace in KnowledgePulse's schema, without unknown keys, Traceweir's additions and unset keys."""
+        own = {"metadata": {"session_id", "invocation_id"}}
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=own)
 
 
 def require_short_names(trace: ReasoningTrace) -> ReasoningTrace:
@@ -193,12 +200,13 @@ def require_short_names(trace: ReasoningTrace) -> ReasoningTrace:
     KnowledgePulse limits no name, but a name becomes a record's key, and a part of rows and of other documents.
 
     Raises:
-        ValueError: The id, the session id or the domain has more than `MAX_IDENTIFIER_CHARS` characters.
+        ValueError: The id, the session id, the invocation id or the domain has more than `MAX_IDENTIFIER_CHARS` characters.
     """
     metadata = trace.metadata
     names = (
         ("id", trace.id),
         ("metadata.session_id", metadata.session_id or ""),
+        ("metadata.invocation_id", metadata.invocation_id or ""),
         ("metadata.task_domain", metadata.task_domain),
     )
     for field, name in names:

@@ -66,7 +66,9 @@ def turns_of(session: Session) -> list[Turn]:
 
     Events without an invocation id belong to the invocation of the event before them; an `invocation.started` or
     `invocation.recorded` without an id starts a new invocation. An invocation without an id is named `#<index>`,
-    counted from 0. A session that contains traces only has a derived invocation per trace.
+    counted from 0. A session that contains traces only has a derived invocation for each trace that names no invocation.
+    An invocation that a trace names has events, which have not arrived yet; results of a derived invocation would stay
+    beside the results of the real one.
     """
     open_turns: dict[str, _OpenTurn] = {}
     anonymous, latest = 0, ""
@@ -85,7 +87,7 @@ def turns_of(session: Session) -> list[Turn]:
             turn = open_turns[key] = _OpenTurn(event.invocation_id)
         turn.add(event)
     if not open_turns:
-        return [_derived_turn(trace) for trace in session.traces]
+        return [_derived_turn(trace) for trace in session.traces if trace.metadata.invocation_id is None]
     return _with_unique_ids([turn.close(index) for index, turn in enumerate(open_turns.values())])
 
 
@@ -105,12 +107,10 @@ def _with_unique_ids(turns: list[Turn]) -> list[Turn]:
 def trace_dimensions(trace: ReasoningTrace, turns: Sequence[Turn]) -> Dimensions:
     """Returns the dimensions of the invocation that a trace tells of, else those that the session's invocations share.
 
-    A trace tells of an invocation if the invocation was derived from it, or if both were read from the same span.
+    A trace tells of an invocation if the invocation was derived from it, or if it names the invocation.
     """
     for turn in turns:
-        context = turn.dimensions.trace_context
-        of_span = f"kp:trace:{context.trace_id}:{context.span_id}" if context is not None else None
-        if trace.id in (turn.invocation.invocation_id, of_span):
+        if turn.invocation.invocation_id in (trace.id, trace.metadata.invocation_id):
             return turn.dimensions
     return session_dimensions([turn.dimensions for turn in turns])
 

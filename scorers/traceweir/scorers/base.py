@@ -71,11 +71,12 @@ def require_read(invocation: Invocation, part: str) -> None:
 
 
 def require_calls(invocation: Invocation) -> None:
-    """Checks that the tool calls were recorded, if the invocation has none.
+    """Checks that the tool calls were recorded: those of all models' answers, and any at all if the invocation has none.
 
     Raises:
         MissingInput: They were not; an unknown call must not be compared as no call.
     """
+    require_read(invocation, "tool calls of a model's answer,")
     if not invocation.tool_uses:
         require_read(invocation, "tool")
 

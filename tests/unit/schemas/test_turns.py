@@ -161,6 +161,10 @@ def test_a_trace_without_invocations_results_in_a_derived_invocation() -> None:
     )
 
 
+def test_a_trace_that_names_its_invocation_results_in_no_derived_invocation_while_the_events_are_missing() -> None:
+    assert turns(traces=[make_trace(metadata={"invocation_id": "i"})]) == []
+
+
 def test_a_trace_beside_invocations_results_in_no_derived_invocation() -> None:
     assert ids(turns(event("invocation.started", "i"), traces=[make_trace()])) == ["i"]
 
@@ -206,12 +210,10 @@ def test_a_turn_that_is_derived_from_a_trace_has_the_agent_of_the_trace() -> Non
     assert [turn.dimensions.agent_name for turn in turns(traces=traces)] == ["travel", None]
 
 
-def test_a_trace_has_the_dimensions_of_the_invocation_that_was_read_from_the_same_span() -> None:
-    context = {"trace_id": "a" * 32, "span_id": "b" * 16}
+def test_a_trace_has_the_dimensions_of_the_invocation_that_it_names() -> None:
     found = turns(
-        event("invocation.started", "i", agent_name="travel", environment="test", trace_context=context),
+        event("invocation.started", "i", agent_name="travel", environment="test"),
         event("invocation.started", "j", agent_name="billing", environment="test"),
     )
-    of_span = make_trace(id=f"kp:trace:{'a' * 32}:{'b' * 16}")
-    assert trace_dimensions(of_span, found) == found[0].dimensions
+    assert trace_dimensions(make_trace(metadata={"invocation_id": "i"}), found) == found[0].dimensions
     assert trace_dimensions(make_trace(), found) == Dimensions(agent_name="billing", environment="test")

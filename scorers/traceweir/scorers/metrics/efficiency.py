@@ -10,15 +10,15 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, known_sum
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_calls
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
 class ToolCallCount(Scorer):
     """Returns the number of recorded tool calls; a session's value is the mean of its invocations.
 
-    As in ADK, an invocation without intermediate data has 0. The metric accepts no threshold. This is
-    `tool_call_count_v1` of Google ADK.
+    As in ADK, an invocation without intermediate data has 0, unless its source says that calls are missing. The metric
+    accepts no threshold. This is `tool_call_count_v1` of Google ADK.
     """
 
     informational: ClassVar[bool] = True
@@ -26,7 +26,9 @@ class ToolCallCount(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the tool calls."""
-        count = len(_invocation(subject).tool_uses)
+        invocation = _invocation(subject)
+        require_calls(invocation)
+        count = len(invocation.tool_uses)
         return Measurement(value=float(count), rationale=f"{count} tool {'call' if count == 1 else 'calls'}")
 
 

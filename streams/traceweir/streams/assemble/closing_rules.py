@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.durations import milliseconds
 
 _MIN_LINGER_MS = 1_000
 """The time that doubles where the linger is shorter; twice a linger of 0 would be 0."""
@@ -49,11 +50,11 @@ class ClosingRules:
         1500
         """
         return cls(
-            idle_gap_ms=_milliseconds(settings.idle_gap_s),
-            linger_ms=_milliseconds(settings.close_linger_s),
-            grace_ms=_milliseconds(settings.grace_s),
-            guard_ms=_milliseconds(settings.guard_s),
-            max_future_ms=_milliseconds(settings.max_future_s),
+            idle_gap_ms=milliseconds(settings.idle_gap_s),
+            linger_ms=milliseconds(settings.close_linger_s),
+            grace_ms=milliseconds(settings.grace_s),
+            guard_ms=milliseconds(settings.guard_s),
+            max_future_ms=milliseconds(settings.max_future_s),
             max_events=settings.segment_max_events,
             max_bytes=settings.segment_max_bytes,
             max_revisions=settings.segment_max_revisions,
@@ -81,7 +82,3 @@ class ClosingRules:
             return self.linger_ms
         doubled = max(self.linger_ms, _MIN_LINGER_MS) << min(revision - 1, _MAX_DOUBLINGS)
         return max(self.linger_ms, min(doubled, remaining_ms))
-
-
-def _milliseconds(seconds: float) -> int:
-    return int(seconds * 1000)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from traceweir.schemas.trace import Visibility
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.durations import milliseconds
 
 _MAX_DOUBLINGS = 16
 _MAX_DOCUMENTS = 100_000
@@ -46,11 +47,11 @@ class CollectingRules:
         1500
         """
         return cls(
-            grace_ms=_milliseconds(settings.trace_grace_s),
-            idle_ms=_milliseconds(settings.trace_idle_s),
-            late_ms=_milliseconds(settings.grace_s),
-            guard_ms=_milliseconds(settings.guard_s),
-            max_future_ms=_milliseconds(settings.max_future_s),
+            grace_ms=milliseconds(settings.trace_grace_s),
+            idle_ms=milliseconds(settings.trace_idle_s),
+            late_ms=milliseconds(settings.grace_s),
+            guard_ms=milliseconds(settings.guard_s),
+            max_future_ms=milliseconds(settings.max_future_s),
             max_spans=settings.trace_max_spans,
             max_bytes=settings.trace_max_bytes,
             max_traces=settings.partition_max_traces,
@@ -67,7 +68,3 @@ class CollectingRules:
         if publications:
             return last_record + min(self.grace_ms << min(publications, _MAX_DOUBLINGS), self.late_ms)
         return root_at + self.grace_ms if root_at else last_record + self.idle_ms
-
-
-def _milliseconds(seconds: float) -> int:
-    return int(seconds * 1000)

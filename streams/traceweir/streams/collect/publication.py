@@ -17,7 +17,7 @@ from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.open_trace import OpenTrace
 from traceweir.streams.collect.requests import joined
 from traceweir.streams.collect.span_rows import IDENTITY_BYTES, LOG, MAX_SPAN_BYTES, SPAN, Entry, published_key
-from traceweir.streams.otlp.decoding import LogEvent, decode_log, decode_span
+from traceweir.streams.otlp.decoding import LogEvent, add_logs, decode_log, decode_sound_spans, decode_span
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import log_slices, span_slices
 from traceweir.streams.spans.reader import read_trace
@@ -161,9 +161,12 @@ def dead_letters(trace: OpenTrace, read: Read, topics: Topics, partition: int, w
 def _decoded(entries: list[Entry]) -> tuple[list[Span], list[Unusable]]:
     """Returns the spans with their log records in an order that does not depend on the arrival, and what is damaged."""
     spans: list[Span] = []
-    logs: list[tuple[int, bytes, LogEvent]] = []
+    logs: list[LogEvent] = []
     unusable: list[Unusable] = []
-    if data := b"".join(entry.data for entry in entries if entry.kind != LOG):
+    data = b"".join(entry.data for entry in entries if entry.kind != LOG)
+    if (sound := decode_sound_spans(data)) is not None:
+        spans = sound
+    elif data:
         for span_slice in span_slices(data).slices:
             try:
                 spans.append(decode_span(span_slice))
@@ -172,16 +175,10 @@ def _decoded(entries: list[Entry]) -> tuple[list[Span], list[Unusable]]:
     if data := b"".join(entry.data for entry in entries if entry.kind == LOG):
         for log_slice in log_slices(data).slices:
             try:
-                log = decode_log(log_slice)
-                logs.append((log.event.time_ns, log_slice.data, log))
+                logs.append(decode_log(log_slice))
             except OtlpError as error:
                 unusable.append(Unusable(LOG, log_slice.data, str(error)))
-    by_id: dict[str, list[Span]] = {}
-    for span in spans:
-        by_id.setdefault(span.span_id, []).append(span)
-    for _, _, log in sorted(logs, key=lambda each: each[:2]):
-        for span in by_id.get(log.span_id, ()):  # every version of the span, because any of them can be used
-            span.events.append(log.event)
+    add_logs(spans, logs)
     return spans, unusable
 
 

@@ -10,10 +10,9 @@ from traceweir.streams.collect.span_rows import MAX_SPAN_BYTES
 from traceweir.streams.otlp.decoding import decode_log
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import LogSlice, log_slices, span_slices
+from traceweir.streams.spans.dialects import GENAI_EVENT, is_genai_event
 from traceweir.streams.stages.errors import RecordRejected
 
-GENAI_EVENT = "gen_ai."
-"""The beginning of the names of log records that belong to a model call."""
 _MAX_NAMED = 5
 """Number of unusable spans of a request that its dead letter names."""
 
@@ -102,11 +101,7 @@ def _logs(value: bytes) -> Request:
 def _is_genai_event(found: LogSlice) -> bool:
     if GENAI_EVENT.encode() not in found.data:  # most log records need no decoding
         return False
-    event = decode_log(found).event
-    return any(
-        isinstance(name, str) and name.startswith(GENAI_EVENT)
-        for name in (event.name, event.attributes.get("event.name"))
-    )
+    return is_genai_event(decode_log(found).event)
 
 
 def _too_large(data: bytes) -> str:

@@ -215,7 +215,8 @@ class CollectStage:
                 self.counters["reopened"] += 1
         self._dirty[trace.id] = trace
         if trace.is_open:
-            trace.last_record = max(trace.last_record, moment)
+            if not is_over_limit:  # a span that is left out must not keep the trace open
+                trace.last_record = max(trace.last_record, moment)
             if part.is_root and not trace.root_at:
                 trace.root_at = moment
             trace.due = self._rules.due(trace.last_record, trace.root_at, trace.publications)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _MAX_PROBLEMS = 5
 """Number of unusable spans of a request that its message names."""
-_GENAI_EVENT = "gen_ai."
-"""The beginning of the names of log records that belong to a model call."""
 
 
 class _Traces:
@@ -38,6 +36,7 @@ class _Traces:
         """Adds the spans or log records of a request, and returns a sentence for each unusable one."""
         from traceweir.streams.otlp.decoding import decode_logs, decode_spans
         from traceweir.streams.otlp.errors import OtlpError
+        from traceweir.streams.spans.dialects import is_genai_event
 
         try:
             spans, problems = decode_spans(request)
@@ -46,7 +45,7 @@ class _Traces:
                 logs = decode_logs(request)
             except OtlpError:
                 return [str(error)]
-            self._logs += logs.logs
+            self._logs += (log for log in logs.logs if is_genai_event(log.event))
             return logs.problems
         for span in spans:
             self.spans.setdefault(span.trace_id, []).append(span)
@@ -58,7 +57,7 @@ class _Traces:
 
         unknown = add_logs((span for spans in self.spans.values() for span in spans), self._logs)
         self._logs.clear()
-        return [log for log in unknown if log.event.name.startswith(_GENAI_EVENT)]
+        return unknown
 
 
 def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[DocumentRecords]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from sys import intern
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -12,9 +13,10 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.slices import LogSlice, SpanSlice, log_slices, span_slices
+from traceweir.streams.otlp.slices import LogSlice, SpanSlice, log_slices, span_ids, span_slices
 from traceweir.streams.otlp.views import RequestView
 from traceweir.streams.spans.span import Attributes, Span, SpanEvent, Status, Value
 
@@ -60,6 +62,8 @@ def decode_spans(request: bytes) -> DecodedSpans:
     Raises:
         OtlpError: the request cannot be decoded, or is a request of log records.
     """
+    if (sound := decode_sound_spans(request)) is not None:
+        return DecodedSpans(sound, [])
     slices, problems = span_slices(request)
     spans = []
     for each in slices:
@@ -68,6 +72,28 @@ def decode_spans(request: bytes) -> DecodedSpans:
         except OtlpError as error:
             problems.append(str(error))
     return DecodedSpans(spans, problems)
+
+
+def decode_sound_spans(request: bytes) -> list[Span] | None:
+    """Returns the spans of a request in protobuf of which no span is doubtful; None if its slices have to be decoded.
+
+    The request is parsed as a whole, which takes a fraction of the time that its slices take one by one.
+    """
+    request_message = TracesData()
+    try:
+        request_message.ParseFromString(request)
+        return list(_sound_spans(request_message)) or None
+    except (DecodeError, OtlpError):
+        return None
+
+
+def _sound_spans(request: Any) -> Iterator[Span]:
+    for resource in request.resource_spans:
+        attributes = _resource(resource.resource.SerializeToString())
+        for scope in resource.scope_spans:
+            scope_name = scope.scope.name
+            for span in scope.spans:
+                yield _span(span, span_ids(span), attributes, scope_name)
 
 
 def decode_logs(request: bytes) -> DecodedLogs:
@@ -87,22 +113,30 @@ def decode_logs(request: bytes) -> DecodedLogs:
 
 
 def add_logs(spans: Iterable[Span], logs: Iterable[LogEvent]) -> list[LogEvent]:
-    """Adds each log record to the events of its span: of every version of the span, because any of them can be used.
+    """Adds log records to the events of their spans: to every version of a span, because any of them can be used.
+
+    Each log record is added once, in an order that depends on the log records only, however often and in whatever order
+    they came.
 
     Returns:
         The log records whose span is not among the spans.
     """
+    different = {(log.event.time_ns, repr(log._replace(event=_sorted(log.event)))): log for log in logs}
     by_id: dict[tuple[str, str], list[Span]] = {}
     for span in spans:
         by_id.setdefault((span.trace_id, span.span_id), []).append(span)
     without_span = []
-    for log in logs:
+    for _, log in sorted(different.items(), key=lambda each: each[0]):
         versions = by_id.get((log.trace_id, log.span_id), ())
         for span in versions:
             span.events.append(log.event)
         if not versions:
             without_span.append(log)
     return without_span
+
+
+def _sorted(event: SpanEvent) -> SpanEvent:
+    return event._replace(attributes=dict(sorted(event.attributes.items())))
 
 
 def decode_span(found: SpanSlice) -> Span:
@@ -114,17 +148,25 @@ def decode_span(found: SpanSlice) -> Span:
     Raises:
         OtlpError: the span is damaged, too deep, or has a time after the year 2262.
     """
+    *ids, data = found
     name = f"span {found.span_id} of trace {found.trace_id}"
-    resource, scope, raw = _parts(found.data, name)
+    resource, scope, raw = _parts(data, name)
     message = SpanMessage()
     _parse(message, raw, name)
-    status_code = message.status.code
+    return _span(message, ids, _resource(resource), _scope_name(scope))
+
+
+def _span(message: Any, ids: Iterable[str], resource: Attributes, scope: str) -> Span:
+    trace_id, span_id, parent_id = ids
+    name = f"span {span_id} of trace {trace_id}"
+    status = message.status
+    status_code = status.code
     if not 0 <= status_code < len(_STATUSES):
         raise OtlpError(f"{name}: the status is {status_code}; it must be 0 (UNSET), 1 (OK) or 2 (ERROR)")
     return Span(
-        trace_id=found.trace_id,
-        span_id=found.span_id,
-        parent_id=found.parent_id,
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_id=parent_id,
         name=message.name,
         start_ns=_time_ns(message.start_time_unix_nano, name),
         end_ns=_time_ns(message.end_time_unix_nano, name),
@@ -134,9 +176,9 @@ def decode_span(found: SpanSlice) -> Span:
             for each in message.events
         ],
         status=_STATUSES[status_code],
-        status_message=message.status.message,
-        resource=_resource(resource),
-        scope=_scope_name(scope),
+        status_message=status.message,
+        resource=resource,
+        scope=scope,
         flags=message.flags,
         trace_state=message.trace_state,
         dropped_attributes=message.dropped_attributes_count,
@@ -204,7 +246,9 @@ def _scope_name(raw: bytes) -> str:
 
 
 def _attributes(pairs: Iterable[Any]) -> dict[str, Value]:
-    return {each.key: _value(each.value) for each in pairs}
+    # Most values are texts, and OTLP's value is a oneof: if its text is not empty, it is the value. Keys repeat in all
+    # spans; as the same object they are hashed once.
+    return {intern(each.key): (value := each.value).string_value or _value(value) for each in pairs}
 
 
 def _value(found: Any) -> Value:

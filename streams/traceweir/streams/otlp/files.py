@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import BinaryIO
 
 import orjson
@@ -62,17 +64,24 @@ def _framed_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 def _json_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
     first = head + stream.readline(MAX_REQUEST_BYTES + 1)
-    try:
-        orjson.loads(first)
-    except orjson.JSONDecodeError:  # one document over several lines
-        yield _limited(first + stream.read(MAX_REQUEST_BYTES + 1), 1)
+    second = b"" if _is_json(first) else stream.readline(MAX_REQUEST_BYTES + 1)
+    if second and not (
+        second.startswith(b"{") and _is_json(second)
+    ):  # no damaged line, but a document over several lines
+        yield _limited(first + second + stream.read(MAX_REQUEST_BYTES + 1), 1)
         return
-    number, line = 1, first
-    while line:
+    lines = chain([first, second], iter(partial(stream.readline, MAX_REQUEST_BYTES + 1), b""))
+    for number, line in enumerate(filter(None, lines), start=1):
         if line.strip():
             yield _limited(line, number)
-        number += 1
-        line = stream.readline(MAX_REQUEST_BYTES + 1)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _limited(request: bytes, number: int) -> bytes:

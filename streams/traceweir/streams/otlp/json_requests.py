@@ -30,7 +30,8 @@ FIELDS = {
     "logs": ("resourceLogs", "scopeLogs", "logRecords"),
 }
 """The fields of a request's resources, of their scopes, and of the spans or log records of these."""
-_DIGITS = re.compile(r"-?[0-9]{1,20}")
+DIGITS = re.compile(r"-?[0-9]{1,20}")
+"""A whole number as text."""
 _UINT64 = (0, 2**64 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _UINT32 = (0, 2**32 - 1)
@@ -145,6 +146,15 @@ def _attribute(found: object, depth: int) -> KeyValue:
     return KeyValue(key=_text(found, "key"), value=_value(found.get("value"), depth))
 
 
+def encoded_value(found: Mapping[str, Any]) -> AnyValue:
+    """Returns the value of an attribute.
+
+    Raises:
+        OtlpError: the value is not what OTLP allows.
+    """
+    return _value(found, 0)
+
+
 def _value(found: object, depth: int) -> AnyValue:
     """Returns the value of an attribute; an object without a field is an empty value."""
     if depth > MAX_DEPTH:
@@ -235,7 +245,7 @@ def _integer(found: Mapping[str, Any], name: str, limits: tuple[int, int]) -> in
     if value is None:
         return 0
     number: int | None = None
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
+    if isinstance(value, str) and DIGITS.fullmatch(value):
         number = int(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value

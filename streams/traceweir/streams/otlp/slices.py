@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.json_requests import Signal, request_from_json
+from traceweir.streams.otlp.json_spans import sound_request_from_json
 from traceweir.streams.otlp.views import LogView, RequestView, SpanView
 
 TRACE_ID_BYTES = 16
@@ -79,16 +80,7 @@ def span_slices(request: bytes) -> SpanSlices:
     slices = []
     for place, data, raw in _items(view, "spans"):
         try:
-            ids = SpanView.FromString(raw)
-            parent = ids.parent_span_id
-            slices.append(
-                SpanSlice(
-                    _id(ids.trace_id, TRACE_ID_BYTES, "trace id"),
-                    _id(ids.span_id, SPAN_ID_BYTES, "span id"),
-                    _id(parent, SPAN_ID_BYTES, "parent span id") if parent.strip(b"\0") else "",
-                    data,
-                )
-            )
+            slices.append(SpanSlice(*span_ids(SpanView.FromString(raw)), data))
         except (DecodeError, OtlpError) as error:
             problems.append(f"{place}: {_reason(error)}")
     if problems and not slices and _looks_like(view, "logs"):
@@ -133,12 +125,12 @@ def _request_view(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
     # A protobuf request starts with 0x0a, which is also a line feed, and its length can be the code of `{`.
     is_maybe_protobuf = request[:1] == b"\n"
     if not is_maybe_protobuf and is_json(request):
-        return request_from_json(request, signal)
+        return _json_view(request, signal)
     try:
         view = RequestView.FromString(request)
     except DecodeError:
         if is_json(request):
-            return request_from_json(request, signal)
+            return _json_view(request, signal)
         raise OtlpError(
             f"the request of {len(request)} bytes is not OTLP: it is neither JSON nor a complete protobuf message; "
             "perhaps it was cut, or is compressed"
@@ -146,6 +138,11 @@ def _request_view(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
     if not view.resources:
         raise OtlpError(f"the request of {len(request)} bytes is not OTLP: it holds no {_NAMES[signal][1]}")
     return view, []
+
+
+def _json_view(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
+    sound = sound_request_from_json(request) if signal == "spans" else None
+    return (sound, []) if sound is not None else request_from_json(request, signal)
 
 
 def is_json(request: bytes) -> bool:
@@ -167,6 +164,20 @@ def _items(view: Any, signal: Signal) -> Iterator[tuple[str, bytes, bytes]]:
             for i, raw in enumerate(scope.items):
                 slice_scope.items[:] = (raw,)
                 yield f"{resources}[{r}].{scopes}[{s}].{items}[{i}]", slice_view.SerializeToString(), raw
+
+
+def span_ids(span: Any) -> tuple[str, str, str]:
+    """Returns the ids of a trace, a span and its parent, from OTLP's message Span or a `views.SpanView`.
+
+    Raises:
+        OtlpError: an id does not have its length, or consists of zeros. A parent's id of zeros is none.
+    """
+    parent = span.parent_span_id
+    return (
+        _id(span.trace_id, TRACE_ID_BYTES, "trace id"),
+        _id(span.span_id, SPAN_ID_BYTES, "span id"),
+        _id(parent, SPAN_ID_BYTES, "parent span id") if parent.strip(b"\0") else "",
+    )
 
 
 def _id(value: bytes, size: int, name: str) -> str:

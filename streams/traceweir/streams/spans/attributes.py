@@ -56,6 +56,8 @@ def first_text(attributes: Attributes, *keys: str) -> str:
     """
     for key in keys:
         value = attributes.get(key)
+        if value is None:  # of most keys, and this function is called a hundred times for a trace of ten spans
+            continue
         if isinstance(value, str) and value:
             if value[0] == value[-1] == '"' and len(value) > 1:
                 inner = decoded(value)
@@ -75,6 +77,8 @@ def count(attributes: Attributes, *keys: str) -> int | None:
     """
     for key in keys:
         value = attributes.get(key)
+        if value is None:
+            continue
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
             value = int(value)
         if isinstance(value, float) and value.is_integer():
@@ -156,10 +160,13 @@ def plain(value: Any, depth: int = 0) -> Any:
     if depth >= MAX_NESTING:
         return None
     if isinstance(value, dict):
-        return {
-            key if type(key) is str and key.isascii() else plain(str(key)): plain(each, depth + 1)
-            for key, each in value.items()
-        }
+        found = {}
+        for key, each in value.items():
+            if type(key) is not str or not key.isascii():
+                key = plain(str(key))
+            # Most values are such texts: a call for each of them is most of this function's cost.
+            found[key] = each if type(each) is str and each.isascii() else plain(each, depth + 1)
+        return found
     if isinstance(value, list | tuple):
         return [plain(each, depth + 1) for each in value]
     if isinstance(value, str):

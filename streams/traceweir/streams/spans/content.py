@@ -17,6 +17,7 @@ from traceweir.streams.spans.turns import TurnSpans
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
 _NESTED_KEYS = ("inputs", "input", "kwargs", "messages", "contents", "prompt", "data", "args")
 _ANSWER_KEYS = ("final_answer", "answer", "raw", "output", "outputs", "result", "response", "text", "final_output")
+_JSON = "application/json"
 _CONTEXT = "For context:"
 _NEW_TASK = "New task:\n"
 _REACT = re.compile(r"\s*Thought:.*?\n(?:Final )?Answer:(.*)\Z", re.DOTALL)
@@ -47,6 +48,8 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
         found = newest_user_text(model.inputs)
         if found:
             return found
+        if any(node.span.cut_texts for node in model.nodes):
+            break  # a later model can have the question of an agent to another one
     for node in _outermost(turn):
         found = newest_user_text(input_messages(node.span))
         if found:
@@ -91,6 +94,8 @@ def newest_user_text(messages: Sequence[Message]) -> str:
         text = message.text
         if text and not text.startswith(_CONTEXT):
             return text.removeprefix(_NEW_TASK)
+        if not text and message.hidden:
+            return ""  # an older text is not the question
     return ""
 
 
@@ -150,6 +155,10 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 found = _answer(structure(node.span.attributes.get(key, ABSENT)), 0)
                 if found:
                     return found
+            if node.kind == "agent" and first_text(node.span.attributes, "output.mime_type") != _JSON:
+                told = first_text(node.span.attributes, "output.value")  # a text of the agent that is JSON
+                if told and not is_hidden(told):
+                    return told
             if "langsmith.span.kind" in node.span.attributes:
                 found = _answer(structure(node.span.attributes.get("gen_ai.completion")), 0)
                 if found:
@@ -159,7 +168,7 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 if messages and messages[-1].text and not messages[-1].calls:
                     return _as_written(messages[-1].text, models)
     last = max(models, key=lambda model: (model.end_ns, model.start_ns), default=None)
-    if last is not None and turn.bare and last.calls:
+    if last is not None and (last.is_cut or (turn.bare and last.calls)):
         return ""
     answering = [model for model in models if model.text and not model.calls]
     if answering:

@@ -13,7 +13,8 @@ from traceweir.streams.spans.span import Span, SpanEvent
 
 DETAILS = "gen_ai.client.inference.operation.details"
 """The event, of a span or in a log, with the whole content of a model call."""
-
+GENAI_EVENT = "gen_ai."
+"""The beginning of the names of log records that belong to a model call."""
 _CHOICES = {"gen_ai.choice", "gen_ai.assistant.choice"}
 _INPUT_EVENTS = {
     "gen_ai.system.message",
@@ -21,9 +22,14 @@ _INPUT_EVENTS = {
     "gen_ai.assistant.message",
     "gen_ai.tool.message",
 }
+_SPREAD = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.", "llm.output_messages.", "gen_ai.completion.")
+"""The beginnings of keys by which an instrumentation spreads messages over attributes."""
 MAX_INDEX = 10_000
-PYTHON_TEXT = re.compile(r"[A-Za-z_.]*[A-Z]\w*\([\w.]+=")
-"""The beginning of Python's text of an object, which instrumentations write where they cannot serialize."""
+PYTHON_TEXT = re.compile(r"[A-Za-z_.]{0,128}[A-Z]\w{0,64}\([\w.]{1,64}=")
+"""The beginning of Python's text of an object, which instrumentations write where they cannot serialize.
+
+Names are bounded: with unbounded ones, the time grows with the square of a long word in an agent's text.
+"""
 
 
 def input_messages(span: Span) -> list[Message]:
@@ -40,48 +46,55 @@ def with_content(candidates: Iterable[list[Message]]) -> list[Message]:
     """Returns the first messages of which one has content; else the first messages, which are without."""
     hidden: list[Message] = []
     for found in candidates:
-        if any(message.has_content for message in found):
-            return found
+        if not found:  # as most are
+            continue
+        for message in found:
+            if message.has_content:
+                return found
         hidden = hidden or found
     return hidden
 
 
 def _inputs(span: Span) -> Iterator[list[Message]]:
-    attributes = span.attributes
+    attributes, spread = span.attributes, _spread(span)
     yield read_messages(attributes.get("gen_ai.input.messages"))
     for event in named_events(span, DETAILS):
         yield read_messages(_field(event, "gen_ai.input.messages"))
-    yield _openinference(span, "llm.input_messages.", "user")
-    yield _indexed(attributes, "gen_ai.prompt.")
+    yield _openinference(span, spread, "llm.input_messages.", "user")
+    yield _indexed(spread, "gen_ai.prompt.")
     yield _requested(attributes.get("gcp.vertex.agent.llm_request"))
     yield _requested(attributes.get("mlflow.spanInputs"))
     yield _requested(attributes.get("gen_ai.prompt"))
-    yield [message for message, chosen in _event_list(attributes.get("events")) if not chosen]
+    if "events" in attributes:
+        yield [message for message, chosen in _event_list(attributes["events"]) if not chosen]
     yield read_messages(attributes.get("ai.prompt.messages"))
     yield _requested(attributes.get("ai.prompt"))
-    yield [_event_message(event) for event in span.events if event_name(event) in _INPUT_EVENTS]
+    if span.events:
+        yield [_event_message(event) for event in span.events if event_name(event) in _INPUT_EVENTS]
     for event in named_events(span, "gen_ai.content.prompt"):
         yield _requested(_field(event, "gen_ai.prompt"))
     yield _requested(attributes.get("input.value"))
-    yield _indexed(attributes, "llm.prompts.")
+    yield _indexed(spread, "llm.prompts.")
     for key in ("traceloop.entity.input", "gen_ai.task.input"):
         yield _requested(attributes.get(key))
     yield _requested(attributes.get("gen_ai.request.messages"))
 
 
 def _outputs(span: Span) -> Iterator[list[Message]]:
-    attributes = span.attributes
+    attributes, spread = span.attributes, _spread(span)
     yield _choices(attributes.get("gen_ai.output.messages"))
     for event in named_events(span, DETAILS):
         yield _choices(_field(event, "gen_ai.output.messages"))
-    yield _openinference(span, "llm.output_messages.", "assistant")
-    yield _indexed(attributes, "gen_ai.completion.", "assistant")
+    yield _openinference(span, spread, "llm.output_messages.", "assistant")
+    yield _indexed(spread, "gen_ai.completion.", "assistant")
     yield _answered(attributes.get("gcp.vertex.agent.llm_response"))
     yield _answered(attributes.get("mlflow.spanOutputs"))
     yield _answered(attributes.get("gen_ai.completion"))
-    yield [message for message, chosen in _event_list(attributes.get("events")) if chosen]
+    if "events" in attributes:
+        yield [message for message, chosen in _event_list(attributes["events"]) if chosen]
     yield _ai_sdk(attributes)
-    yield [_event_message(event) for event in span.events if event_name(event) in _CHOICES]
+    if span.events:
+        yield [_event_message(event) for event in span.events if event_name(event) in _CHOICES]
     for event in named_events(span, "gen_ai.content.completion"):
         yield _answered(_field(event, "gen_ai.completion"))
     value = attributes.get("output.value")
@@ -96,6 +109,8 @@ def _choices(value: Any) -> list[Message]:
 
     ADK writes the pieces, and then the whole text again.
     """
+    if value is None:
+        return []
     value = structure(value)
     items = value if isinstance(value, list) else []
     if len(items) < 2 or any(not isinstance(item, dict) or item.get("finish_reason") != "" for item in items[:-1]):
@@ -114,9 +129,15 @@ def event_name(event: SpanEvent) -> str:
     return event.name or (named if isinstance(named, str) else "")
 
 
-def named_events(span: Span, name: str) -> Iterator[SpanEvent]:
-    """Yields the events of that name."""
-    return (event for event in span.events if event_name(event) == name)
+def is_genai_event(event: SpanEvent) -> bool:
+    """Returns whether a log record belongs to a model call, as its name or its attribute `event.name` says."""
+    names = (event.name, event.attributes.get("event.name"))
+    return any(isinstance(name, str) and name.startswith(GENAI_EVENT) for name in names)
+
+
+def named_events(span: Span, name: str) -> list[SpanEvent]:
+    """Returns the events of that name."""
+    return [event for event in span.events if event_name(event) == name] if span.events else []
 
 
 def _field(event: SpanEvent, key: str) -> Any:
@@ -154,26 +175,38 @@ def _event_list(value: Any) -> list[tuple[Message, bool]]:
     return [(read_message(item), item["event.name"] in _CHOICES) for item in found]
 
 
-def _openinference(span: Span, prefix: str, role: Role) -> list[Message]:
-    """Returns OpenInference's messages. A call without arguments has no attribute for them, unless one was dropped."""
-    messages = _indexed(span.attributes, prefix, role)
-    if not span.dropped_attributes:
-        for message in messages:
-            message.calls = [
-                call._replace(args={}) if call.args is ABSENT and call.name else call for call in message.calls
-            ]
+def _spread(span: Span) -> Mapping[str, Any]:
+    """Returns the attributes that are parts of messages."""
+    return {key: value for key, value in span.attributes.items() if key.startswith(_SPREAD)}
+
+
+def _openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[Message]:
+    """Returns OpenInference's messages. A call without arguments has no attribute for them, unless one was dropped.
+
+    Nor has a call whose arguments are an object, which the SDK refuses: smolagents has such; `output.value` tells them.
+    """
+    messages = _indexed(spread, prefix, role)
+    cut = any(value is None and key.startswith(prefix) for key, value in spread.items())
+    calls = [call for message in messages for call in message.calls]
+    if span.dropped_attributes or cut or all(call.args is not ABSENT for call in calls):
+        return messages
+    told = [call for message in _answered(span.attributes.get("output.value")) for call in message.calls]
+    args = {call.id: call.args for call in told if call.id and call.args is not ABSENT}
+    for message in messages:
+        message.calls = [
+            call._replace(args=args.get(call.id, {})) if call.args is ABSENT and call.name else call
+            for call in message.calls
+        ]
     return messages
 
 
-def _indexed(attributes: Mapping[str, Any], prefix: str, role: Role = "user") -> list[Message]:
+def _indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list[Message]:
     """Returns messages that are spread over attributes such as `llm.input_messages.0.message.role`."""
-    keys = [key for key in attributes if key.startswith(prefix)]
-    if not keys:
+    if not spread:
         return []
     tree: dict[str, Any] = {}
-    for key in keys:
-        value = attributes[key]
-        if value is not None:
+    for key, value in spread.items():
+        if value is not None and key.startswith(prefix):
             parts = key[len(prefix) :].split(".")
             if not parts[0].isdecimal() or len(parts) > 16:
                 continue

@@ -38,6 +38,8 @@ _AGENT = ("gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "rec
 _LANGCHAIN_AGENT = ("langsmith.metadata.lc_agent_name", "traceloop.association.properties.lc_agent_name")
 _EVENT_AGENT = re.compile(r"""current_agent_name='([^'"\\]{1,256})'\)"\}\Z""")
 """The end of a step's input in a workflow of LlamaIndex: Python's text of the event, whose last field is the agent."""
+_AGENT_CLASSES = ("CodeAgent", "ToolCallingAgent", "MultiStepAgent")
+"""The classes of smolagents' agents: the class stands in the name of a span where the agent has no name."""
 MAX_ID_CHARS = 1_024
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
@@ -65,13 +67,15 @@ def user_of(nodes: Sequence[Node]) -> str:
     """Returns the id of the user from the outermost span that has one; empty if no span has one."""
     for node in nodes:
         found = _usable(first_text(node.span.attributes, *_USER)) or _in_metadata(node.span.attributes, "user_id")
-        found = found or next(
-            (u for event in node.span.events if (u := _usable(first_text(event.attributes, *_USER)))), ""
-        )
         if found:
             return found
+        for event in node.span.events:
+            if found := _usable(first_text(event.attributes, *_USER)):
+                return found
     for node in nodes:
-        request = node.span.attributes.get("input.value") if node.kind in ("chain", "workflow", "agent") else None
+        if node.kind not in ("chain", "workflow", "agent"):
+            continue
+        request = node.span.attributes.get("input.value")
         value = decoded(request) if isinstance(request, str) and '"user_id"' in request else None
         if isinstance(value, dict) and isinstance(value.get("user_id"), str):
             return _usable(value["user_id"])
@@ -95,10 +99,16 @@ def _in_metadata(attributes: Attributes, *keys: str) -> str:
 
 def agent_name(node: Node) -> str:
     """Returns the name of the agent to which a span belongs: its own, or that of the nearest span above with one."""
-    name = own_agent_name(node)
-    if name:
-        return name
-    return next((found for each in node.ancestors() if (found := own_agent_name(each))), "")
+    unread: list[Node] = []
+    above: Node | None = node
+    while above is not None and above.agent is None:
+        unread.append(above)
+        above = above.parent
+    name = (above.agent if above is not None else "") or ""
+    for each in reversed(unread):
+        name = own_agent_name(each) or name
+        each.agent = name  # kept, so that deep traces are not climbed again from each span
+    return name
 
 
 def own_agent_name(node: Node) -> str:
@@ -120,6 +130,9 @@ def own_agent_name(node: Node) -> str:
         name = name or first_text(attributes, "traceloop.entity.name", "ai.telemetry.functionId")
         if not name and "mlflow.spanType" in attributes:
             name = node.span.name
+        if not name and "openinference.span.kind" in attributes and text.endswith(".run"):
+            called = text.removesuffix(".run")
+            name = "" if called in _AGENT_CLASSES else called
     if not name and _is_graph(node):
         name = node.span.name
     while name.startswith("invoke_agent "):  # MLflow puts the operation before each name

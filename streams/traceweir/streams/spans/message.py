@@ -47,6 +47,13 @@ class Message:
     finish: str = ""
     hidden: bool = False
     """Whether the message had content that was taken out."""
+    _ids: set[str] = field(default_factory=set, compare=False, repr=False)
+
+    def add_call(self, call: Call) -> None:
+        """Adds a call, unless the message has a call with its id."""
+        if not call.id or call.id not in self._ids:
+            self._ids.add(call.id)
+            self.calls.append(call)
 
     @property
     def has_content(self) -> bool:

@@ -172,9 +172,7 @@ def _read_call(value: dict[str, Any], message: Message) -> None:
     args = next((inner[key] for key in keys if inner.get(key) is not None), ABSENT)
     if not name and args is ABSENT:
         return
-    if call and any(each.id == call for each in message.calls):
-        return
-    message.calls.append(Call(call, name, ABSENT if is_hidden(args) else arguments(args)))
+    message.add_call(Call(call, name, ABSENT if is_hidden(args) else arguments(args)))
 
 
 def arguments(value: Any) -> Any:

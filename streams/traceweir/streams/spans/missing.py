@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, is_cut
+from traceweir.streams.spans.message import is_hidden
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
 from traceweir.streams.spans.tool_calls import ToolCall, newest_turn
@@ -15,6 +16,7 @@ from traceweir.streams.spans.tool_spans import hides_error, tool_name
 from traceweir.streams.spans.turns import TurnSpans
 
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
+_CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
 _GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
@@ -62,7 +64,8 @@ class Missing:
     """The parts of an invocation that its spans do not contain, a sentence for each."""
 
     parts: dict[str, str] = field(default_factory=dict)
-    """The sentence of each missing part: `question`, `answer`, `args:<place>`, `result:<place>`."""
+    """The sentence of each missing part: `question`, `answer`, `agent`, `tokens`, `model`, `tools`, and of a tool
+    call `args:<place>`, `result:<place>`, `error:<place>`."""
 
     @classmethod
     def of(
@@ -73,6 +76,7 @@ class Missing:
         *,
         question: str,
         answer: str,
+        agent: str,
         failed: bool,
     ) -> Missing:
         """Returns what is missing, and why as far as the spans tell."""
@@ -89,6 +93,7 @@ class Missing:
                 )
             else:
                 parts["answer"] = f"the answer is not in the spans: {why()}"
+        has_cut_texts = any(span.cut_texts for span in spans)
         for place, call in enumerate(calls):
             reason = partial(_reason, [call.run.span]) if call.run is not None else why
             if call.args is ABSENT or call.args is None or is_cut(call.args):
@@ -106,22 +111,35 @@ class Missing:
                     "nobody; give the tool a failure_error_function"
                 )
             if call.error is None and (call.result is ABSENT or is_cut(call.result)):
-                if turn.bare and call.run is None:
+                if turn.bare and call.run is None and not has_cut_texts:
                     continue
                 parts[f"result:{place}"] = (
                     f"the result of the call of tool {call.name!r} is not in the spans: {reason()}"
                 )
-        overwritten = sum(_holds_several(model) for model in models)
-        if overwritten:
+        if any(_is_overwritten(model) for model in models):
             parts["tokens"] = (
                 "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
-                "one span, where the last call overwrites the others; use the spans of the framework itself"
+                "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
             )
         elif not models:
-            client = "use an instrumentation of the model's client as well, such as that for openai or litellm"
-            parts["tokens"] = f"the tokens of the model calls are not in the spans: {client}"
+            parts["tokens"] = f"the tokens of the model calls are not in the spans: {_CLIENT}"
             if not calls:
-                parts["tools"] = f"the tool calls, if there were any, are not in the spans: {client}"
+                parts["tools"] = f"the tool calls, if there were any, are not in the spans: {_CLIENT}"
+        elif any(_lacks_tokens(model) for model in models):
+            dropped = any(node.span.dropped_attributes for model in models for node in model.nodes)
+            way_out = why() if dropped else f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
+            parts["tokens"] = f"the tokens of some model calls are not in the spans: {way_out}"
+        if not any(model.model for model in models):
+            parts["model"] = f"the name of the model is not in the spans: {_CLIENT}"
+        if not agent and any(n.kind == "chain" and is_hidden(n.span.attributes.get("input.value")) for n in turn.nodes):
+            parts["agent"] = f"the name of the agent is not in the spans: {why()}"
+        asked = sum(call.name.startswith("transfer_to_") for call in calls)
+        if sum(map(_is_nameless_handoff, spans)) > asked:
+            parts["tools"] = (
+                f"the tool calls of a model's answer, which hand over to an agent, are not in the spans: {why()}"
+            )
+        if any(model.is_cut for model in models):
+            parts["tools"] = f"the tool calls of a model's answer, if there were any, are not in the spans: {why()}"
         return cls(parts)
 
     def on(self, *parts: str) -> dict[str, Any]:
@@ -134,11 +152,24 @@ class Missing:
         return self.on(f"{part}:{place}")
 
 
-def _holds_several(model: ModelCall) -> bool:
-    """Returns whether a span of a model call contains tools of whose results the call itself already knows."""
-    node = model.nodes[0]
-    inside = {tool_name(child.span) for child in node.children if child.kind == "tool"}
-    return bool(inside) and any(call.name in inside for message in newest_turn(model.inputs) for call in message.calls)
+def _is_nameless_handoff(span: Span) -> bool:
+    """Returns whether a span is a handoff of OpenAI's Agents SDK, of which traceloop does not tell the receiver."""
+    attributes = span.attributes
+    return attributes.get("traceloop.span.kind") == "handoff" and "gen_ai.handoff.to_agent" not in attributes
+
+
+def _lacks_tokens(model: ModelCall) -> bool:
+    """Returns whether a call that did not fail is without its tokens."""
+    failed = any(node.span.status == "ERROR" for node in model.nodes)
+    return not failed and (model.input_tokens is None or model.output_tokens is None)
+
+
+def _is_overwritten(model: ModelCall) -> bool:
+    """Returns whether a span has several model calls, because it contains tools whose results the model has read, and
+    the tokens of one of the earlier calls are nowhere."""
+    inside = {tool_name(child.span) for child in model.nodes[0].children if child.kind == "tool"}
+    answers = [message for message in newest_turn(model.inputs) if any(call.name in inside for call in message.calls)]
+    return len(answers) > len(model.earlier)
 
 
 def _reason(spans: Sequence[Span]) -> str:
@@ -146,7 +177,9 @@ def _reason(spans: Sequence[Span]) -> str:
     if dropped:
         return f"the SDK dropped {dropped} attributes of them; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
     keys = {key for span in spans for key in span.attributes}
-    if any(is_cut(value) for span in spans for key, value in span.attributes.items() if _is_content(key)):
+    if any(span.cut_texts for span in spans) or any(
+        is_cut(value) for span in spans for key, value in span.attributes.items() if _is_content(key)
+    ):
         return "a value was cut; raise OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
     if any(key.endswith(("_ref", "messages.ref", ".uri")) and _is_content(key) for key in keys):
         return (

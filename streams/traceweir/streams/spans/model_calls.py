@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from traceweir.streams.spans.attributes import count, decoded, first, first_text
-from traceweir.streams.spans.dialects import input_messages, output_messages, with_content
+from traceweir.streams.spans.dialects import (
+    DETAILS,
+    event_fields,
+    input_messages,
+    named_events,
+    output_messages,
+    with_content,
+)
 from traceweir.streams.spans.identity import agent_name
 from traceweir.streams.spans.message import Call, Message
-from traceweir.streams.spans.span import Attributes
+from traceweir.streams.spans.span import Attributes, Span
 from traceweir.streams.spans.tree import Node
 
 _MODEL = (
@@ -26,6 +34,17 @@ _MODEL = (
 )
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
+
+
+class EarlierCall(NamedTuple):
+    """A call whose span the following calls of the agent have overwritten; an event of the span still tells its tokens."""
+
+    time_ns: int
+    """When the call ended."""
+    input_tokens: int
+    """Number of input tokens."""
+    output_tokens: int
+    """Number of output tokens."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +65,8 @@ class ModelCall:
     """Number of output tokens; None if unknown."""
     agent: str
     """Name of the agent that called; empty if unknown."""
+    earlier: Sequence[EarlierCall] = ()
+    """The calls that were on the same span before this one, the oldest first."""
 
     @property
     def start_ns(self) -> int:
@@ -68,6 +89,11 @@ class ModelCall:
         texts = (message.text for message in self.outputs if message.role == "assistant")
         return "\n".join(text for text in texts if text)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the spans had an answer of the model that was cut."""
+        return not (self.text or self.calls) and any(node.span.cut_texts for node in self.nodes)
+
 
 def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
     """Returns the model calls of the spans, which are in the order of their start."""
@@ -87,9 +113,8 @@ def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
             groups.append(group)
         leaves[id(node)] = group
     calls = [_read(group) for group in groups]
-    told = [call for call in calls if call.outputs or call.output_tokens is not None]
-    scopes = {call.nodes[0].span.scope for call in told}
-    kept = [call for call in calls if call in told or not scopes or call.nodes[0].span.status == "ERROR"]
+    told = {id(call) for call in calls if call.outputs or call.output_tokens is not None}
+    kept = [call for call in calls if id(call) in told or not told or call.nodes[0].span.status == "ERROR"]
     found = _without_doubles(sorted(kept, key=lambda call: call.nodes[-1].order))
     _complete_outputs(found)
     return found
@@ -117,29 +142,47 @@ def _conversation(messages: Sequence[Message]) -> list[Message]:
 
 def _outer(node: Node) -> Node | None:
     """Returns the model call around a span, if neither a tool nor an agent lies between."""
-    for each in node.ancestors():
-        if each.kind == "llm":
-            return each
-        if each.kind in ("tool", "agent", "workflow"):
-            return None
-    return None
+    return node.around if node.around is not None and node.around.kind == "llm" else None
 
 
 def _read(nodes: list[Node]) -> ModelCall:
     spans = [node.span for node in nodes]
-    merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
+    merged = spans[0].attributes
+    if len(spans) > 1:
+        merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
     usage = decoded(first(merged, "mlflow.chat.tokenUsage", "langsmith.metadata.usage_metadata"))
     usage = usage if isinstance(usage, dict) else {}
-    models = (first_text(merged, key) for key in _MODEL)
+    models = (first_text(merged, key) for key in _MODEL if key in merged)
+    input_tokens, output_tokens = (
+        _tokens(merged, usage, "input", "prompt"),
+        _tokens(merged, usage, "output", "completion"),
+    )
     return ModelCall(
         nodes=nodes,
         inputs=with_content(map(input_messages, spans)),
         outputs=with_content(map(output_messages, spans)),
         model=next((model for model in models if model not in ("", "unknown")), ""),
-        input_tokens=_tokens(merged, usage, "input", "prompt"),
-        output_tokens=_tokens(merged, usage, "output", "completion"),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         agent=agent_name(nodes[0]),
+        earlier=_earlier(spans[0], input_tokens, output_tokens),
     )
+
+
+def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) -> list[EarlierCall]:
+    """Returns the calls before the last one of a span, if the span has an event for each call and the last one's tokens."""
+    events = named_events(span, DETAILS)
+    if len(events) < 2:
+        return []
+    found: dict[EarlierCall, None] = {}
+    for event in sorted(events, key=lambda event: event.time_ns):
+        fields = event_fields(event)
+        read, written = _tokens(fields, {}, "input", "prompt"), _tokens(fields, {}, "output", "completion")
+        if read is None or written is None:
+            return []
+        found.setdefault(EarlierCall(event.time_ns, read, written))
+    *earlier, last = found
+    return earlier if (last.input_tokens, last.output_tokens) == (input_tokens, output_tokens) else []
 
 
 def _tokens(attributes: Attributes, usage: Attributes, name: str, former: str) -> int | None:

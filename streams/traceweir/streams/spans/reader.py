@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from traceweir.streams.spans.attributes import plain
+from traceweir.streams.spans.cut import without_cut_texts
 from traceweir.streams.spans.identity import session_of, user_of
 from traceweir.streams.spans.reasoning import reasoning_trace
 from traceweir.streams.spans.records import Reading, end_of_session, events_of
@@ -43,7 +44,7 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         session_id: The session of all events, if an earlier reading of the trace has published them in one session
             already; empty: the spans tell the session.
     """
-    known = unique(spans)
+    known = unique(without_cut_texts(spans))
     if not known:
         return TraceRecords()
     roots = trees(known)
@@ -59,7 +60,7 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         reading = Reading.of(turn, session, user, is_first=index == 0)
         if reading.is_empty:
             continue
-        events += (plain(event) for event in events_of(reading, call_ids))
+        events += events_of(reading, call_ids)
         traces.append(plain(reasoning_trace(reading, visibility)))
         sessions.setdefault(session)
     if events and (session_id == known[0].trace_id or not (session_id or common)):

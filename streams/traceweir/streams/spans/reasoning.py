@@ -62,6 +62,7 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
         "visibility": visibility,
         "privacy_level": "private" if visibility == "private" else "aggregated",
         "session_id": reading.session_id,
+        "invocation_id": reading.invocation_id,
     }
     return {
         "@context": "https://openknowledgepulse.org/schema/v1",

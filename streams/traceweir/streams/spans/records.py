@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
-from traceweir.streams.spans.attributes import ABSENT, is_cut
+from traceweir.streams.spans.attributes import ABSENT, is_cut, plain
 from traceweir.streams.spans.content import answer_of, question_of, without_thought
 from traceweir.streams.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
@@ -53,6 +54,8 @@ class Reading:
         question, answer = question_of(turn, models), answer_of(turn, models)
         failed = any(node.span.status == "ERROR" for node in turn.roots)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
+        agent = agent_name(turn.roots[0]) or next((name for name in named if name), "")
+        missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
         return cls(
             turn=turn,
             trace_id=root.trace_id,
@@ -62,11 +65,11 @@ class Reading:
             question=question,
             answer=answer,
             failed=failed,
-            agent=agent_name(turn.roots[0]) or next((name for name in named if name), ""),
+            agent=agent,
             models=models,
             calls=calls,
             retrievals=read_retrievals(turn.nodes),
-            missing=Missing.of(turn, models, calls, question=question, answer=answer, failed=failed),
+            missing=missing,
         )
 
     @property
@@ -78,8 +81,6 @@ class Reading:
 def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
     """Returns the events of an invocation in the order in which they happened; their times rise.
 
-    Their values are as the spans have them: `attributes.plain` makes JSON of them.
-
     Args:
         reading: The invocation.
         call_ids: The ids of the tool calls of the earlier invocations of the trace; those of this one are added. If
@@ -88,7 +89,8 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
     """
     turn, root = reading.turn, reading.turn.roots[0].span
     model = next((call.model for call in reading.models if call.model), "")
-    common = dimensions(root, turn.nodes, reading.agent, model, reading.user_id)
+    common = plain(dimensions(root, turn.nodes, reading.agent, model, reading.user_id))
+    envelope = plain({"session_id": reading.session_id, "invocation_id": reading.invocation_id})
     found: list[tuple[tuple[int, int, int, str], dict[str, Any]]] = []
     begin = (turn.start_ns, -1, 0, "")
     content = {"user_content": _content(reading.question, "user")} if reading.question else {}
@@ -97,10 +99,14 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
     for each in reading.models:
         span = each.nodes[0].span
         where = (max(each.end_ns, turn.start_ns), 0, 0, span.span_id)
+        called = {"type": "model.called", "model": each.model[:MAX_NAME_CHARS] or UNKNOWN_MODEL}
+        for earlier in each.earlier:
+            at = (max(earlier.time_ns, turn.start_ns), 0, 0, span.span_id)
+            counts = {"input_tokens": earlier.input_tokens, "output_tokens": earlier.output_tokens}
+            found.append((at, {"id": f"{span.span_id}:model:{earlier.time_ns}", **called, **counts}))
         tokens = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
         told = {name: value for name, value in tokens.items() if value is not None}
-        document = {"type": "model.called", "model": each.model[:MAX_NAME_CHARS] or UNKNOWN_MODEL, **told}
-        found.append((where, {"id": f"{span.span_id}:model", **document}))
+        found.append((where, {"id": f"{span.span_id}:model", **called, **told}))
         text = each.text
         if text and (each.calls or without_thought(text).strip() != reading.answer.strip()):
             said = {"type": "response.intermediate", "author": each.agent, "content": _content(text, "model")}
@@ -117,17 +123,22 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
             source = f"call:{call.call_id}"
         found += _tool_events(reading, call, place, source)
     found.sort(key=lambda each: each[0])
-    last: dict[str, Any] = {"type": "invocation.completed", **reading.missing.on("answer", "tokens", "tools")}
+    last: dict[str, Any] = {
+        "type": "invocation.completed",
+        **reading.missing.on("answer", "tokens", "model", "tools", "agent"),
+    }
     if reading.answer:
         last["final_response"] = _content(reading.answer, "model")
     found.append(((turn.end_ns, 9, 0, ""), {"id": f"{reading.invocation_id}:completed", **last}))
     events = []
-    latest = _EPOCH - timedelta(microseconds=1)
+    latest_us = -1
     for (at_ns, *_), document in found:
-        latest = max(_time(at_ns), latest + timedelta(microseconds=1))
+        latest_us = max(_microseconds(at_ns), latest_us + 1)
         event_id = f"otel:{reading.trace_id}:{str(document.pop('id')).removeprefix(reading.trace_id + ':')}"
-        envelope = {"event_id": event_id, "session_id": reading.session_id, "invocation_id": reading.invocation_id}
-        events.append({**envelope, "occurred_at": _text(latest), **common, **document})
+        occurred_at = _text(latest_us)
+        events.append(
+            {"event_id": plain(event_id), **envelope, "occurred_at": occurred_at, **common, **plain(document)}
+        )
     return events
 
 
@@ -150,6 +161,7 @@ def _tool_events(
         returned: dict[str, Any] = {"type": "tool.returned", **known, **note}
     else:
         returned = {"type": "tool.returned", **known, "response": None if call.result is ABSENT else call.result}
+        returned |= reading.missing.on_call(place, "result")
     if call.error is not None:
         returned["error"] = call.error or "the tool failed; its span tells no message"
         returned |= reading.missing.on_call(place, "error")
@@ -174,7 +186,7 @@ def end_of_session(trace_id: str, after: str) -> dict[str, Any]:
     return {
         "event_id": f"otel:{trace_id}:ended",
         "session_id": trace_id,
-        "occurred_at": _text(at),
+        "occurred_at": _text((at - _EPOCH) // timedelta(microseconds=1)),
         "type": "session.ended",
     }
 
@@ -183,14 +195,20 @@ def _content(text: str, role: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"text": text}]}
 
 
-def _time(at_ns: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=min(max(at_ns, 0), _LAST_NS) // 1000)
+def _microseconds(at_ns: int) -> int:
+    return min(max(at_ns, 0), _LAST_NS) // 1000
 
 
 def utc_time(at_ns: int) -> str:
     """Returns a time as text, in UTC with a Z."""
-    return _text(_time(at_ns))
+    return _text(_microseconds(at_ns))
 
 
-def _text(at: datetime) -> str:
-    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+def _text(at_us: int) -> str:
+    seconds, fraction = divmod(at_us, 1_000_000)
+    return f"{_seconds_text(seconds)}.{fraction:06d}Z"
+
+
+@lru_cache(maxsize=1024)  # the events of a trace lie in a few seconds
+def _seconds_text(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat().removesuffix("+00:00")

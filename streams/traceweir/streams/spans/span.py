@@ -61,3 +61,5 @@ class Span:
     """W3C trace state."""
     dropped_attributes: int = 0
     """Number of attributes that the SDK dropped because of its limits."""
+    cut_texts: int = 0
+    """Number of texts, in the attributes of the span and its events, that were cut and are None here."""

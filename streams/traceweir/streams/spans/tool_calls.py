@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+
+import orjson
 
 from traceweir.streams.spans.attributes import ABSENT, plain, structure
 from traceweir.streams.spans.identity import agent_name
@@ -14,10 +18,13 @@ from traceweir.streams.spans.messages import arguments
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.tool_spans import MERGED, ToolRun, error_in, exception_type, read_tool, unwrapped_result
 from traceweir.streams.spans.tree import Node
+from traceweir.streams.spans.waiting import Waiting
 
 _ANSWERING = ("final_answer", "final_result")
 """Tools with which smolagents and pydantic-ai let a model write the answer; they are no tools of the agent."""
 _PLURAL = ("running tools", "execute_tools")
+_MAX_COMPARED = 64
+"""Maximum number of spans of a tool with which a call without an id is compared."""
 
 
 @dataclass(slots=True)
@@ -85,14 +92,14 @@ def _once_per_id(runs: list[tuple[Node, ToolRun]]) -> list[tuple[Node, ToolRun]]
 
 def _around(node: Node, run: ToolRun, runs: Sequence[tuple[Node, ToolRun]], by_node: dict[int, int]) -> int | None:
     """Returns the index of the tool's span around this one, if that is the same call recorded twice."""
-    for each in node.ancestors():
-        if each.kind in ("llm", "agent"):
-            return None
+    each = node.around
+    while each is not None and each.kind in ("tool", "workflow"):
         index = by_node.get(id(each))
         if index is not None:
             outer = runs[index][1]
             same_call = not (outer.call_id and run.call_id and outer.call_id != run.call_id)
             return index if outer.name == run.name and same_call else None
+        each = each.around
     return None
 
 
@@ -125,9 +132,9 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
     runs = read_runs(nodes)
     free = dict(enumerate(runs))
     by_id = {run.call_id: index for index, (_, run) in free.items() if run.call_id}
-    by_name: dict[str, list[int]] = {}
+    by_name: dict[str, OrderedDict[int, None]] = {}
     for index, (_, run) in free.items():
-        by_name.setdefault(_handoff_name(run), []).append(index)
+        by_name.setdefault(_handoff_name(run), OrderedDict())[index] = None
     results = _Results(models)
     asked_ids = {call.id for model in models for call in model.calls}
     calls: list[ToolCall] = []
@@ -163,12 +170,13 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
     """Yields the calls that the models asked for, those of one answer together, each once."""
     seen: set[str] = set()
     if bare and models:
+        repeated = {_told(call) for model in models for call in model.calls}
         span = models[0].nodes[0].span
         for place, message in enumerate(newest_turn(models[0].inputs)):
             found = [
                 _Asked(_identified(call), span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
                 for index, call in enumerate(message.calls)
-                if (call.id not in seen if _identified(call).id else not _repeated(call, models))
+                if (call.id not in seen if _identified(call).id else _told(call) not in repeated)
             ]
             seen |= {each.call.id for each in found}
             if found:
@@ -186,9 +194,19 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
             yield found
 
 
-def _repeated(call: Call, models: Sequence[ModelCall]) -> bool:
-    """Returns whether a call of the history without an id is one that the models ask for in this trace."""
-    return any(call.name == each.name and call.args == each.args for model in models for each in model.calls)
+def _told(call: Call) -> tuple[str, bytes | None]:
+    """Returns the name and the arguments of a call, by which a call without an id is recognised."""
+    return call.name, _text(call.args)
+
+
+def _text(args: Any) -> bytes | None:
+    """Returns a text that is equal for equal arguments; None if there are none."""
+    if args is ABSENT:
+        return None
+    try:
+        return orjson.dumps(args, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # orjson.JSONEncodeError: bytes, large numbers, halves of surrogate pairs
+        return orjson.dumps(plain(args), option=orjson.OPT_SORT_KEYS)
 
 
 def _identified(call: Call) -> Call:
@@ -197,7 +215,8 @@ def _identified(call: Call) -> Call:
 
 def newest_turn(messages: Sequence[Message]) -> list[Message]:
     """Returns the messages after the newest text of the user."""
-    last = max((index for index, message in enumerate(messages) if message.role == "user" and message.text), default=-1)
+    asked = (i for i, message in enumerate(messages) if message.role == "user" and (message.text or message.hidden))
+    last = max(asked, default=-1)
     return list(messages[last + 1 :])
 
 
@@ -214,13 +233,13 @@ def _matching(
     at_ns: int,
     free: dict[int, tuple[Node, ToolRun]],
     by_id: dict[str, int],
-    by_name: dict[str, list[int]],
+    by_name: dict[str, OrderedDict[int, None]],
     asked_ids: set[str],
 ) -> ToolRun | None:
     """Takes the tool's span of a call: by the id; else by name and arguments; else by name and order of start."""
     index = by_id.get(call.id) if call.id else None
     if index is None:
-        names = [each for each in by_name.get(call.name, ()) if each in free][:64]
+        names = list(islice(by_name.get(call.name, ()), _MAX_COMPARED))
         names = [
             each for each in names if not (free[each][1].call_id and (call.id or free[each][1].call_id in asked_ids))
         ]
@@ -229,7 +248,9 @@ def _matching(
         index = next(iter(equal or later), None)
     if index is None or index not in free:
         return None
-    return free.pop(index)[1]
+    _, run = free.pop(index)
+    del by_name[_handoff_name(run)][index]
+    return run
 
 
 class _Results:
@@ -246,44 +267,38 @@ class _Results:
                 for result in message.results:
                     if result.id:
                         self._by_id.setdefault(result.id, result)
-        self._pairs = [pair for history in histories.values() for pair in _paired(history)]
-        for call, _ in self._pairs:
-            if has_made_up_id(call):
-                self._by_id.pop(call.id, None)
-        self._asked = [call for history in histories.values() for message in history for call in message.calls]
+        self._pairs: Waiting[Result] = Waiting()
+        for history in histories.values():
+            for call, result in _paired(history):
+                self._pairs.add(result, (call.name, None), (call.name, _text(arguments(call.args))))
+                if has_made_up_id(call):
+                    self._by_id.pop(call.id, None)
+        self._asked: Waiting[Call] = Waiting()
+        for history in histories.values():
+            for message in history:
+                for call in message.calls:
+                    values = (None, _text(_only(call.args)))
+                    self._asked.add(call, *((call.name, value, name) for value in values for name in (None, call.id)))
 
     def args_of(self, call: Call) -> Any:
         """Returns the arguments that a later input of a model repeats; ABSENT if there are none.
 
         OpenInference's LangChain writes the only argument of a tool without its name; it tells equal names apart.
         """
-        fitting = [
-            (index, asked)
-            for index, asked in enumerate(self._asked)
-            if asked.name == call.name and (not asked.id or not call.id or asked.id == call.id)
-        ]
-        if call.args is not ABSENT:
-            fitting = [(i, each) for i, each in fitting if _is_only(call.args, each.args)]
-        if not fitting:
-            return ABSENT
-        index, asked = fitting[0]
-        del self._asked[index]
-        return asked.args
+        value = _text(call.args)
+        asked = self._asked.take(*((call.name, value, name) for name in (("", call.id) if call.id else (None,))))
+        return ABSENT if asked is None else asked.args
 
     def of(self, call: Call) -> Result | None:
         """Returns the result of a call: by the id; else of the first call with the same name and arguments."""
         if call.id and call.id in self._by_id:
             return self._by_id[call.id]
-        args = arguments(call.args)
-        for index, (asked, result) in enumerate(self._pairs):
-            if asked.name == call.name and (args is ABSENT or arguments(asked.args) == args):
-                del self._pairs[index]
-                return result
-        return None
+        return self._pairs.take((call.name, _text(arguments(call.args))))
 
 
-def _is_only(value: Any, args: Any) -> bool:
-    return isinstance(args, dict) and [*args.values()] == [value]
+def _only(args: Any) -> Any:
+    """Returns the value of the only argument; ABSENT if there are several or none."""
+    return next(iter(args.values())) if isinstance(args, dict) and len(args) == 1 else ABSENT
 
 
 def has_made_up_id(call: Call) -> bool:
@@ -294,18 +309,16 @@ def has_made_up_id(call: Call) -> bool:
 def _paired(history: Sequence[Message]) -> list[tuple[Call, Result]]:
     """Returns the calls of a history with their results: by the id, by the name, or in the order of the calls."""
     pairs: list[tuple[Call, Result]] = []
-    waiting: list[Call] = []
+    waiting: Waiting[Call] = Waiting()
     for message in history:
-        waiting += message.calls
+        for call in message.calls:
+            named = (("name", call.name), ("name", ""))
+            waiting.add(call, *named, *([("id", call.id)] if call.id else [("without id", name) for _, name in named]))
         for result in message.results:
-            fitting = (
-                index
-                for index, call in enumerate(waiting)
-                if (call.id == result.id if result.id and call.id else result.name in ("", call.name))
-            )
-            index = next(fitting, None)
-            if index is not None:
-                pairs.append((waiting.pop(index), result))
+            keys = [("id", result.id), ("without id", result.name)] if result.id else [("name", result.name)]
+            call_of = waiting.take(*keys)
+            if call_of is not None:
+                pairs.append((call_of, result))
     return pairs
 
 

@@ -99,7 +99,7 @@ def _args(span: Span) -> tuple[Any, str]:
     if value is ABSENT:
         for event in named_events(span, "gen_ai.tool.message"):
             fields = event_fields(event)
-            value = fields.get("content", ABSENT)
+            value = _told(span, fields, "content")
             call_id = text_of(fields.get("id"))
             break
     if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
@@ -107,6 +107,11 @@ def _args(span: Span) -> tuple[Any, str]:
     if value is ABSENT:
         value = first(attributes, "haystack.component.input", "haystack.tool.input", "gen_ai.tool.input")
     return unwrapped_args(value), call_id
+
+
+def _told(span: Span, fields: dict[str, Any], key: str) -> Any:
+    value = fields.get(key, ABSENT)
+    return ABSENT if value is None and span.cut_texts else value
 
 
 def _of_langsmith(attributes: Attributes, key: str) -> Any:
@@ -161,7 +166,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
             value = decoded(first(attributes, "traceloop.entity.output"))
         if value is ABSENT:
             for event in named_events(span, "gen_ai.choice"):
-                value = event_fields(event).get("message", ABSENT)
+                value = _told(span, event_fields(event), "message")
                 break
         if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
             value = _of_langsmith(attributes, "gen_ai.completion")

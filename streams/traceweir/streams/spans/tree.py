@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from traceweir.streams.spans.kinds import Kind, is_own, kind_of
 from traceweir.streams.spans.span import Span, SpanEvent
+
+_AROUND = ("llm", "tool", "agent", "workflow")
 
 
 @dataclass(slots=True, eq=False)
@@ -17,18 +19,15 @@ class Node:
     kind: Kind
     parent: Node | None = None
     children: list[Node] = field(default_factory=list)
+    around: Node | None = None
+    """The nearest model call, tool, agent or workflow above; None if there is none."""
+    agent: str | None = None
+    """Name of the agent to which the span belongs; None until `identity.agent_name` has read it."""
 
     @property
     def order(self) -> tuple[int, int, str]:
         """The key of the order of start; of two spans that start together, the one that ends last is the outer one."""
         return (self.span.start_ns, -self.span.end_ns, self.span.span_id)
-
-    def ancestors(self) -> Iterator[Node]:
-        """Yields the parent, its parent, and so on."""
-        node = self.parent
-        while node is not None:
-            yield node
-            node = node.parent
 
 
 def unique(spans: Iterable[Span]) -> list[Span]:
@@ -97,6 +96,7 @@ def _link(root: Node, inner: dict[str, list[Node]], reached: set[int]) -> None:
             if id(child) not in reached:
                 reached.add(id(child))
                 child.parent = node
+                child.around = node if node.kind in _AROUND else node.around
                 node.children.append(child)
                 waiting.append(child)
 

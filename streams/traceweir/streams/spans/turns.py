@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, field
 
 from traceweir.streams.spans.tree import Node, below
 
@@ -30,16 +31,14 @@ class TurnSpans:
     """All spans, in the order of their start."""
     bare: bool
     """Whether model calls without an agent are the invocation."""
+    start_ns: int = field(init=False)
+    """When the invocation began."""
+    end_ns: int = field(init=False)
+    """When the invocation ended."""
 
-    @property
-    def start_ns(self) -> int:
-        """When the invocation began."""
-        return min((node.span.start_ns for node in self.roots if node.span.start_ns), default=0)
-
-    @property
-    def end_ns(self) -> int:
-        """When the invocation ended."""
-        return max(node.span.end_ns for node in self.roots)
+    def __post_init__(self) -> None:
+        self.start_ns = min((node.span.start_ns for node in self.roots if node.span.start_ns), default=0)
+        self.end_ns = max(node.span.end_ns for node in self.roots)
 
 
 def find_turns(roots: list[Node]) -> list[TurnSpans]:
@@ -80,9 +79,9 @@ def _join_fragments(groups: list[list[Node]], fragments: list[Node]) -> None:
     if fragments and not groups:
         groups.append(fragments)
         return
+    begins = [group[0].order for group in groups]
     for node in fragments:
-        earlier = [group for group in groups if group[0].order <= node.order]
-        (earlier[-1] if earlier else groups[0]).append(node)
+        groups[max(bisect_right(begins, node.order) - 1, 0)].append(node)
 
 
 def _works(node: Node) -> bool:

@@ -12,6 +12,8 @@ from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.scorers import read_plan
+from traceweir.scorers.base import MissingInput, Subject
+from traceweir.scorers.metrics.efficiency import ToolCallCount
 from traceweir.streams.testing import event
 
 TOOLS, CALLS, TOKENS, SECONDS = METRICS = (
@@ -128,3 +130,11 @@ def test_a_threshold_is_refused_as_in_adk(metric: str, criterion: Any) -> None:
 async def test_the_other_token_counts_read_the_usage_metadata_too() -> None:
     plan = read_plan({"criteria": {"total_token_count": {}}})
     assert (await scores_of(plan, [recorded(USED)]))[0].value == 100.0
+
+
+def test_unknown_tool_calls_are_not_counted_as_none() -> None:
+    sentence = "the tool calls, if there were any, are not in the spans: a value was cut"
+    invocation = Invocation(invocation_id="i", unread=[sentence])
+    subject = Subject(invocation=invocation)
+    with pytest.raises(MissingInput, match="the tool calls, if there were any"):
+        ToolCallCount().score(subject)

@@ -20,6 +20,7 @@ SCHEMA_STRINGS = {
     "metadata.visibility",
     "metadata.privacy_level",
     "metadata.session_id",  # not published
+    "metadata.invocation_id",  # not published
     "steps.type",
 }
 """Strings that the schema defines, and times and ids."""

@@ -94,6 +94,36 @@ def test_the_requests_before_the_cut_end_of_a_file_are_read() -> None:
     assert values(found) == values(read(b"\n".join(REQUESTS[:2])))
 
 
+def test_a_damaged_first_request_costs_no_other() -> None:
+    found = read(b"\n".join([REQUESTS[0][:-9], *REQUESTS]))
+    (problem,) = [str(each.problem) for each in found if each.problem]
+    assert problem.startswith("the input: request 1: ")
+    assert values(found) == values(read(EXAMPLE.read_bytes()))
+
+
+def test_log_records_are_read_once_in_any_order_and_only_those_of_model_calls() -> None:
+    ids = {"traceId": "0a" * 16, "spanId": "0b" * 8}
+
+    def log(name: str, time: int, content: str, **attributes: str) -> dict[str, Any]:
+        told = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+        body = {"kvlistValue": {"values": [{"key": "content", "value": {"stringValue": content}}]}}
+        return {**ids, "eventName": name, "timeUnixNano": str(time), "body": body, "attributes": told}
+
+    def request(*records: dict[str, Any]) -> bytes:
+        return orjson.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]})
+
+    told = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]
+    times = {"startTimeUnixNano": "1", "endTimeUnixNano": "9"}
+    spans = orjson.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{**ids, **times, "attributes": told}]}]}]})
+    first, second = log("gen_ai.user.message", 2, "Open?"), log("gen_ai.user.message", 3, "On Sunday?")
+    answers = [log("gen_ai.choice", 4, text) for text in ("Yes.", "Until five.")]
+    whole = values(read(spans, request(first, second, *answers)))
+    assert b"On Sunday?" in b"".join(whole)
+    assert values(read(request(*reversed(answers), second), request(first), spans, request(first, second))) == whole
+    other = log("exception", 4, "", **{"user.id": "ada"})
+    assert values(read(spans, request(first, second, *answers, other))) == whole
+
+
 def test_a_problem_has_the_number_of_the_request_in_its_own_file() -> None:
     found = read(EXAMPLE.read_bytes(), b"\n".join([REQUESTS[0], b"{"]))
     (problem,) = [str(each.problem) for each in found if each.problem]

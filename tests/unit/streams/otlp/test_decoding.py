@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from contextlib import suppress
+from dataclasses import astuple
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,14 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
-from traceweir.streams.otlp.decoding import LogEvent, add_logs, decode_logs, decode_span, decode_spans
+from traceweir.streams.otlp.decoding import (
+    LogEvent,
+    add_logs,
+    decode_logs,
+    decode_sound_spans,
+    decode_span,
+    decode_spans,
+)
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import SpanSlice, log_slices, span_slices
 from traceweir.streams.spans.span import SpanEvent
@@ -65,6 +73,33 @@ def test_a_protobuf_span_keeps_every_field() -> None:
     assert (found.status, found.status_message, found.dropped_attributes) == ("ERROR", "boom", 4)
     assert (found.attributes, found.resource, found.scope) == ({"x": True}, {"service.name": "shop"}, "agent")
     assert [(each.name, each.time_ns, each.attributes) for each in found.events] == [("e", 3, {"k": -1})]
+
+
+def test_a_whole_request_gives_the_same_spans_as_its_slices() -> None:
+    nothing_but_defaults = [
+        AnyValue(), AnyValue(string_value=""), AnyValue(bool_value=False), AnyValue(int_value=0),
+        AnyValue(double_value=0.0), AnyValue(double_value=float("nan")), AnyValue(bytes_value=b""),
+    ]  # fmt: skip
+    values = [KeyValue(key=str(place), value=each) for place, each in enumerate(nothing_but_defaults)]
+    request = protobuf(span(attributes=values), span(parent_span_id=bytes(8), name="second"))
+    found = decode_sound_spans(request)
+    assert found is not None
+    assert [*map(astuple, found)] == [astuple(decode_span(each)) for each in span_slices(request).slices]
+
+
+@pytest.mark.parametrize(
+    "doubtful",
+    [
+        span(status={"code": 3}),
+        span(start_time_unix_nano=2**63),
+        span(events=[Span.Event(time_unix_nano=2**63)]),
+        span(span_id=b"short"),
+        span(trace_id=bytes(16)),
+    ],
+)
+def test_a_request_with_a_doubtful_span_is_left_to_its_slices(doubtful: Span) -> None:
+    assert decode_sound_spans(protobuf(span(), doubtful)) is None
+    assert len(decode_spans(protobuf(span(), doubtful)).problems) == 1
 
 
 def test_the_collectors_json_gives_the_same_span_as_protobuf() -> None:
