@@ -101,6 +101,39 @@ def test_a_client_that_does_not_start_fails_the_events() -> None:
     queue.close(0)
 
 
+def test_a_client_that_fails_once_delivers_later_events(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(FakeTransport):
+        failures = iter([True])
+
+        def poll(self, timeout_s: float) -> None:
+            if next(self.failures, False):
+                raise OSError("broken pipe")
+            super().poll(timeout_s)
+
+    queue = delivery(Failing)
+    queue.put("t", b"k", b"v")
+    queue.put("t", b"k", b"w")
+    assert queue.close(5)
+    assert queue.counts.delivered == 2
+    assert "the Kafka client failed: OSError: broken pipe" in caplog.text
+
+
+def test_a_process_without_room_for_a_thread_tries_again_with_the_next_event(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    queue = delivery(FakeTransport)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert queue.put("t", b"k", b"v")
+    assert "no thread can be started that sends events: can't start new thread" in caplog.text
+    assert queue.put("t", b"k", b"w")
+    assert queue.close(5)
+    assert queue.counts.delivered == 2
+
+
 def test_a_closed_queue_drops() -> None:
     queue = delivery(FakeTransport)
     queue.close(0)

@@ -305,6 +305,23 @@ def test_a_block_is_recorded_once(agent: Agent, caplog: pytest.LogCaptureFixture
     assert "the same ToolCall was entered twice" in caplog.text
 
 
+@pytest.mark.parametrize("nested", [True, False])
+def test_an_invocation_that_is_entered_twice_ends_once_with_its_outermost_block(nested: bool, agent: Agent) -> None:
+    turn = agent.recorder.invocation("When?", invocation_id="1")
+    with agent.recorder.session("chat"), turn:
+        if nested:
+            with turn:
+                pass
+            with agent.recorder.tool("find"):
+                pass
+    if not nested:
+        with agent.recorder.session("chat"), turn:
+            pass
+
+    calls = [("tool.called",), ("tool.returned",)] if nested else []
+    assert agent.told() == [("invocation.started",), *calls, ("invocation.completed",)]
+
+
 def test_a_decorated_function_is_a_tool(agent: Agent) -> None:
     @agent.recorder.record_tool
     def book(seat: int, *, day: str = "Monday") -> str:
@@ -389,6 +406,7 @@ def test_a_task_domain_adds_a_reasoning_trace() -> None:
         {"objective": "When?"},
         {"result_summary": "At 09:40.", "confidence": 1.0},
     )
+    assert trace["metadata"]["invocation_id"] == turn.id
     assert (trace["metadata"]["task_domain"], trace["metadata"]["visibility"]) == ("travel", "private")
 
 

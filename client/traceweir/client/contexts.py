@@ -57,7 +57,8 @@ class _Context:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._token: Token[Place | None] | None = None
-        self._entered = False
+        self._depth = 0
+        self._begun = self._ended = False
 
     def _begin(self) -> None:
         """Records the begin of the block."""
@@ -68,12 +69,13 @@ class _Context:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        if self._entered:
+        self._depth += 1
+        if self._begun:
             self._recording.problems.report(
                 "again", f"the same {type(self).__name__} was entered twice; make a new one"
             )
             return self
-        self._entered = True
+        self._begun = True
         _safely(self._recording, "a block began", self._begin)
         return self
 
@@ -91,8 +93,10 @@ class _Context:
         self.__exit__(kind, error, trace)
 
     def _leave(self, error: BaseException | None) -> None:
-        if not self._entered:
+        self._depth -= 1
+        if self._depth or not self._begun or self._ended:
             return
+        self._ended = True
         try:
             self._end(error)
         finally:

@@ -139,8 +139,13 @@ class Delivery:
         if self._registered_by != os.getpid():
             self._registered_by = os.getpid()
             call_at_exit(self._close_at_exit)
-        self._thread = threading.Thread(target=self._run, name="traceweir-client", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="traceweir-client", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the process has as many threads as it may have; the next record tries again
+            self._problems.report("start", f"no thread can be started that sends events: {error}")
+        else:
+            self._thread = thread  # the thread waits until the caller gives `_changed` back
 
     @property
     def counts(self) -> Counts:
@@ -199,9 +204,16 @@ class Delivery:
                 self._queue.clear()
             self._send(batch, transport)
             if transport is not None:
-                transport.poll(_POLL_S)
+                self._poll(transport)
         if transport is not None:
             transport.close()
+
+    def _poll(self, transport: Transport) -> None:
+        try:
+            transport.poll(_POLL_S)
+        except Exception as error:  # noqa: BLE001  # the thread must go on for later events
+            self._problems.report("poll", f"the Kafka client failed: {type(error).__name__}: {error}")
+            time.sleep(_POLL_S)  # a client that fails at once must not keep a core busy
 
     def _is_idle(self) -> bool:
         return self._recorded == self._delivered + self._dropped + self._failed

@@ -151,7 +151,7 @@ class InvocationRecord:
         fields: dict[str, Any] = {}
         text, missing = (
             ("", "")
-            if failed and answer in (UNSET, None)
+            if failed and (answer is UNSET or answer is None)  # `==` would be the answer's own
             else _text_of(answer, "the answer", "set `answer` of the invocation")
         )
         if text and not missing:
@@ -162,7 +162,9 @@ class InvocationRecord:
         if self._reasoning is not None:
             self._sink.put_trace(
                 self._key,
-                self._reasoning.document(f"kp:trace:{self._sink.new_id()}", self.session_id, text, failed=failed),
+                self._reasoning.document(
+                    f"kp:trace:{self._sink.new_id()}", self.session_id, self.id, text, failed=failed
+                ),
             )
 
     def session_ended(self) -> None:

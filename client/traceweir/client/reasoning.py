@@ -63,7 +63,9 @@ class Reasoning:
         text = output if isinstance(output, str) else encode(output).decode()
         self._add({"type": "observation", "tool": {"name": name}, "output_summary": self._cut(text)})
 
-    def document(self, trace_id: str, session_id: str, answer: str, *, failed: bool) -> dict[str, Any]:
+    def document(
+        self, trace_id: str, session_id: str, invocation_id: str, answer: str, *, failed: bool
+    ) -> dict[str, Any]:
         """Returns the trace. The recorder knows neither confidence nor quality: confidence is 1 unless the agent failed."""
         steps = self._steps or [{"type": "thought", "content": answer[:_MAX_TEXT_CHARS] or "No step was recorded."}]
         return {
@@ -79,6 +81,7 @@ class Reasoning:
                 "visibility": self._visibility,
                 "privacy_level": "private" if self._visibility == "private" else "aggregated",
                 "session_id": session_id,
+                "invocation_id": invocation_id,
             },
             "task": {"objective": self._objective or "The question was not recorded."},
             "steps": [{"step_id": number, **step} for number, step in enumerate(steps, 1)],

@@ -8,7 +8,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
@@ -99,9 +99,11 @@ class Receiver:
             if len(body) < LARGE_BYTES:
                 found = accept(body, signal, json=json, max_record_bytes=limit)
             else:
-                # One at a time: a check needs up to 40 times the memory of its body, and threads share one core.
-                async with self._large_checks:
-                    found = await asyncio.to_thread(accept, body, signal, json=json, max_record_bytes=limit)
+                # A thread cannot be cancelled. If the client goes away, its check keeps its place until it ends.
+                checking = asyncio.ensure_future(self._check_large(signal, body, json=json))
+                admission.share()
+                checking.add_done_callback(lambda done: _settle(done, admission))
+                found = await asyncio.shield(checking)
         except OtlpError as error:
             raise Refusal(Reason.BAD_DATA, str(error)) from None
         if found.records:
@@ -113,6 +115,12 @@ class Receiver:
             what = counted(found.rejected, "span" if signal == "spans" else "log record")
             self._warn(f"rejected.{signal}", f"rejected {what} of a request: {found.problem}")
         return found
+
+    async def _check_large(self, signal: Signal, body: bytes, *, json: bool) -> Accepted:
+        # One at a time: a check needs up to 40 times the memory of its body, and threads share one core.
+        async with self._large_checks:
+            limit = self._writer.max_record_bytes
+            return await asyncio.to_thread(accept, body, signal, json=json, max_record_bytes=limit)
 
     def refused(self, refusal: Refusal) -> None:
         """Counts a refusal, and logs it."""
@@ -150,7 +158,7 @@ class Receiver:
         return hmac.compare_digest(given, self._token or b"") and scheme.lower() == "bearer"
 
 
-def _settle(writing: asyncio.Future[None], admission: Admission) -> None:
-    if not writing.cancelled():
-        writing.exception()  # taken here too: the request can have been answered before
+def _settle(work: asyncio.Future[Any], admission: Admission) -> None:
+    if not work.cancelled():
+        work.exception()  # taken here too: the request can have been answered before
     admission.release()

@@ -1,0 +1,52 @@
+"""A request that its client gives up keeps its place until its work has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from tests.support.endpoint import MemoryWriter
+
+from traceweir.streams.endpoint.receiver import LARGE_BYTES, Receiver
+from traceweir.streams.otlp.acceptance import accept
+from traceweir.streams.settings import Settings
+
+
+async def test_cancelled_checks_of_large_bodies_run_one_at_a_time_and_count_until_they_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, may_end, real = threading.Semaphore(0), threading.Event(), accept
+    running: list[int] = []
+
+    def check(*arguments: Any, **options: Any) -> Any:
+        running.append(1)
+        begun.release()
+        may_end.wait(20)
+        running.pop()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr("traceweir.streams.endpoint.receiver.accept", check)
+    receiver, body = Receiver(Settings(), MemoryWriter()), b"x" * LARGE_BYTES
+
+    async def one_request() -> None:
+        admission = receiver.begin(None)
+        try:
+            admission.hold_bytes(len(body))
+            await receiver.receive(admission, "spans", body, json=True)
+        finally:
+            admission.release()
+
+    requests = [asyncio.create_task(one_request()) for _ in range(3)]
+    await asyncio.to_thread(begun.acquire)
+    for request in requests:
+        request.cancel()
+    await asyncio.gather(*requests, return_exceptions=True)
+
+    assert (len(running), receiver.in_flight.requests, receiver.in_flight.bytes) == (1, 3, 3 * LARGE_BYTES)
+    may_end.set()
+    async with asyncio.timeout(20):
+        while receiver.in_flight.requests:
+            await asyncio.to_thread(begun.acquire, timeout=0.1)
+    assert receiver.in_flight.bytes == 0
