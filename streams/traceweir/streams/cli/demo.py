@@ -56,6 +56,9 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
             _print_json(summary.document())
         else:
             show_summary(summary, console)
+            console.print(
+                Text("The same in a web page: `make up`, or `traceweir up --demo` with the extra [dashboard].")
+            )
         return summary.exit_code
 
 

@@ -30,6 +30,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.scoring.embedders import EmbedderUnavailableError
     from traceweir.streams.scoring.process import ScoringProcessDiedError
     from traceweir.streams.settings import InvalidSettingsError
+    from traceweir.streams.store.errors import StoreError
     from traceweir.streams.worker import NotReadyError
 
     if isinstance(error, ConfigError | InvalidSettingsError | InputError):
@@ -46,6 +47,7 @@ def exit_code(error: Exception) -> int | None:
         ResultsError,
         ScoringProcessDiedError,
         SessionsUnreadableError,
+        StoreError,
         WorkerError,
     )
     return FAILED if isinstance(error, failures) else None

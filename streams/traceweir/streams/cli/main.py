@@ -130,6 +130,25 @@ def demo(
 
 
 @app.command()
+def up(
+    with_demo: Annotated[bool, typer.Option("--demo", help="Let simulated agents send records.")] = False,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run everything on this machine until Ctrl-C: broker, worker, OTLP endpoint, and the dashboard with its page.
+
+    Prints the address of the page and the two variables that point an agent at it. With TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS
+    the parts use that Kafka; otherwise an embedded broker, which keeps nothing on disk. Exit code 1: a part cannot
+    start, or has ended. 2: the config or the environment cannot be used.
+
+    Example: `traceweir up --demo`
+    """
+    from traceweir.streams.cli.up import run_up
+
+    run_up(demo=with_demo, config=config, as_json=as_json)
+
+
+@app.command()
 def broker(as_json: AsJson = False) -> None:
     """Run the embedded broker with all topics until Ctrl-C; for trials only, because it stores nothing on disk.
 
@@ -174,6 +193,21 @@ def otlp(as_json: AsJson = False) -> None:
     from traceweir.streams.cli.otlp import run_otlp
 
     run_otlp(as_json=as_json)
+
+
+@app.command()
+def dashboard(as_json: AsJson = False) -> None:
+    """Store scores, sessions and dead letters in a database, and serve them as web pages and JSON, until Ctrl-C.
+
+    The database is one DuckDB file (`TRACEWEIR_STORE`). Each record is stored exactly once, through any restart. The
+    environment (`TRACEWEIR_DASHBOARD_*`) sets address and token. Exit code 1: the store or the port cannot be used. 2: the
+    environment cannot be used.
+
+    Example: `traceweir dashboard`; then open http://127.0.0.1:4180
+    """
+    from traceweir.streams.cli.dashboard import run
+
+    run(as_json=as_json)
 
 
 @app.command(cls=InputCommand)

@@ -14,9 +14,8 @@ from traceweir.streams.demo.agents import Emission
 from traceweir.streams.demo.fleet import build_fleet
 from traceweir.streams.demo.interruption import Interruption
 from traceweir.streams.kafka.embedded_broker import PARTITIONS
-from traceweir.streams.kafka.topic_admin import check_topics
+from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.settings import IDEMPOTENT, Settings, confluent_options
-from traceweir.streams.topics import STAGES
 from traceweir.streams.worker import NotReadyError
 
 _TURN_S = 0.05
@@ -44,7 +43,7 @@ def run_agents(settings: Settings, *, keep: bool, seed: int, seconds: float) -> 
         NotReadyError: a topic is missing or wrong, or there are too few partitions for agents that send some records
             to a wrong partition on purpose.
     """
-    problems = check_topics(settings, STAGES)
+    problems = check_partitions(settings, [settings.topics.traces, settings.topics.invocations])
     if settings.partitions < PARTITIONS:
         problems = [
             *problems,

@@ -7,19 +7,16 @@ its standard input ends. A demo that is killed therefore leaves no worker that s
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from traceweir.streams.attached import end_with_input
 from traceweir.streams.settings import ENV_PREFIX
 
 STOP_WITHIN_S = 10.0
-ORPHANED_WITHIN_S = 3.0
 SHOWN_LOG_LINES = 40
 
 
@@ -92,18 +89,8 @@ def main(config: str) -> int:
     from traceweir.streams.topics import STAGES
     from traceweir.streams.worker import run_worker
 
-    threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()
+    end_with_input()
     return run_worker(load_settings(), read_plan(Path(config).read_bytes()), STAGES)
-
-
-def _end_with_input() -> None:
-    # This reads the raw descriptor, because a thread that waits in sys.stdin holds the lock of sys.stdin at interpreter
-    # exit.
-    while os.read(0, 1024):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(ORPHANED_WITHIN_S)  # the broker has ended with the demo, so an orderly stop can hang
-    os._exit(1)
 
 
 if __name__ == "__main__":

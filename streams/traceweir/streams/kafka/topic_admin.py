@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 
 from traceweir.streams.kafka import embedded_broker
@@ -26,6 +26,8 @@ _WAITING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError.
 log = logging.getLogger(__name__)
 _REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _TRANSACTIONS = "__transaction_state"
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id of zeros, in base 64, that a broker without ids returns."""
 
 
 class KafkaUnreachableError(Exception):
@@ -134,6 +136,18 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
     counts = cluster.partition_counts()
     problems = (_partition_problem(name, counts.get(name), settings, cluster) for name in names)
     return [problem for problem in problems if problem is not None]
+
+
+def topic_ids(settings: Settings, names: Collection[str]) -> dict[str, str]:
+    """Returns the ids of existing topics: a topic that was deleted and created again has another id.
+
+    The topics of an embedded broker have none, and end with it; its own id stands for theirs. Brokers before Kafka 2.8
+    have no ids, and all topics are left out.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within 10 s.
+    """
+    return _Cluster(settings).topic_ids(names)
 
 
 def check_transactions(settings: Settings, timeout_ms: int) -> list[str]:
@@ -318,6 +332,18 @@ class _Cluster:
                 time.sleep(0.05)
             else:
                 return found
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        metadata = self.metadata()
+        known = [name for name in names if name in metadata.topics]
+        if self.embedded or not known:
+            return dict.fromkeys(known, metadata.cluster_id)
+        asked = self._client.describe_topics(TopicCollection(known), request_timeout=REQUEST_TIMEOUT_S)
+        try:
+            found = {name: str(answer.result().topic_id) for name, answer in asked.items()}
+        except KafkaException as error:
+            raise self._no_answer("the ids of the topics", error) from error
+        return {name: topic_id for name, topic_id in found.items() if topic_id != _NO_ID}
 
     def unchecked(self) -> str | None:
         """Returns a sentence about the topics whose options this user is not allowed to read; None if there are none."""

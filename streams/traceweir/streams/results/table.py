@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
 
 from pydantic_core import to_json
@@ -16,7 +17,8 @@ from traceweir.streams.results.reader import FoundScore
 ColumnType = Literal["text", "integer", "number", "boolean", "time"]
 SUFFIXES = (".csv", ".parquet")
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 16_000_000
-_INTEGERS = range(-(2**63), 2**63)
+INTEGERS = range(-(2**63), 2**63)
+"""The integers that a column can represent."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -135,29 +137,41 @@ def row_of(found: FoundScore) -> tuple[Any, ...]:
     Raises:
         UnwritableScoreError: an integer has more than 64 bits, or a time is outside the years 1 to 9999.
     """
-    score, context = found.score, found.score.trace_context
-    document: dict[str, Any] = {
-        **{name: getattr(score, name) for name in type(score).model_fields},
-        **{f"cost_{name}": getattr(score.cost, name) for name in type(score.cost).model_fields},
-        "details": to_json(score.details).decode(),
-        "labels": None if score.labels is None else to_json(score.labels).decode(),
-        "trace_context_trace_id": context and context.trace_id,
-        "trace_context_span_id": context and context.span_id,
-        "partition": found.partition,
-        "offset": found.offset,
-    }
+    cells = list(_cells(found.score))
     try:
-        document["written_at"] = datetime.fromtimestamp(found.at_ms / 1000, UTC)
-        cells = tuple(
-            cell.astimezone(UTC) if kind == "time" and cell is not None else cell
-            for cell, kind in ((document[name], kind) for name, kind, _ in COLUMNS)
-        )
+        cells[_WRITTEN_AT] = datetime.fromtimestamp(found.at_ms / 1000, UTC)
+        cells[_PARTITION], cells[_OFFSET] = found.partition, found.offset
+        for at in _DOCUMENTS:
+            if cells[at] is not None:
+                cells[at] = to_json(cells[at]).decode()
+        if found.score.trace_context is not None:
+            cells[_TRACE_ID], cells[_SPAN_ID] = found.score.trace_context.trace_id, found.score.trace_context.span_id
+        for at in _TIMES:
+            if cells[at] is not None:
+                cells[at] = cells[at].astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise UnwritableScoreError("a time is outside the years 1 to 9999") from None
-    for (name, kind, _), cell in zip(COLUMNS, cells, strict=True):
-        if kind == "integer" and cell not in _INTEGERS:
-            raise UnwritableScoreError(f"{name} has more than 64 bits")
-    return cells
+    for at in _INTEGERS_AT:
+        if cells[at] not in INTEGERS:
+            raise UnwritableScoreError(f"{COLUMNS[at].name} has more than 64 bits")
+    return tuple(cells)
+
+
+def _attribute(column: str) -> str:
+    """Returns the attribute of a Score for a column. `row_of` replaces the cells that need more than an attribute."""
+    if column in ("written_at", "partition", "offset"):
+        return "result_id"
+    return "trace_context" if column.startswith("trace_context_") else column.replace("cost_", "cost.", 1)
+
+
+_cells = attrgetter(*(_attribute(column.name) for column in COLUMNS))
+_WRITTEN_AT, _PARTITION, _OFFSET, _TRACE_ID, _SPAN_ID = (
+    [column.name for column in COLUMNS].index(name)
+    for name in ("written_at", "partition", "offset", "trace_context_trace_id", "trace_context_span_id")
+)
+_DOCUMENTS = [at for at, column in enumerate(COLUMNS) if column.name in ("details", "labels")]
+_TIMES = [at for at, column in enumerate(COLUMNS) if column.type == "time"]
+_INTEGERS_AT = [at for at, column in enumerate(COLUMNS) if column.type == "integer"]
 
 
 class _Csv:

@@ -18,6 +18,8 @@ COMMANDS = [
     *("demo", "broker", "worker", "emit", "score", "topics create", "topics check"),
     *("dlq list", "dlq show", "dlq replay", "eval", "evalset add", "migrate", "results", "results export", "sessions"),
     "otlp",
+    "dashboard",
+    "up",
 ]
 
 

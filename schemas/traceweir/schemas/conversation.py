@@ -1,0 +1,135 @@
+"""Tells what happened in a session as people read it: questions, tool calls with their results, and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.events import InvocationEvent, ModelCalled, ResponseIntermediate, ToolReturned
+from traceweir.schemas.invocation import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    InvocationEvents,
+    Part,
+)
+from traceweir.schemas.session import Session
+from traceweir.schemas.turns import Turn, turns_of
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A call of a tool with what the tool returned."""
+
+    name: str
+    """Name of the tool."""
+    call_known: bool = True
+    """Whether the session has the call; a session can have a result only."""
+    args: JsonObject | None = None
+    """Arguments of the call; None if they are missing."""
+    response_known: bool = False
+    """Whether the session has the result."""
+    response: JsonValue = None
+    """What the tool returned."""
+    error: str | None = None
+    """The error message of a failed call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An invocation: what the user asked, what the agent did, and what it answered."""
+
+    turn: Turn
+    """The invocation with its dimensions."""
+    question: str | None
+    """What the user asked; None if it is missing."""
+    answer: str | None
+    """What the agent answered; None if it is missing."""
+    tools: list[ToolUse] = field(default_factory=list)
+    """The calls of tools, in order; then results without a call."""
+    agents: list[str] = field(default_factory=list)
+    """Names of the agents that spoke, in order."""
+    models: list[str] = field(default_factory=list)
+    """Names of the models that were called, in order."""
+
+
+def conversation_of(session: Session) -> list[Exchange]:
+    """Returns the exchanges of a session, in order."""
+    found = []
+    for turn in turns_of(session):
+        events = [each for each in session.events if each.invocation_id == turn.invocation.invocation_id]
+        invocation = turn.invocation
+        found.append(
+            Exchange(
+                turn,
+                question=text_of(invocation.user_content),
+                answer=text_of(invocation.final_response),
+                tools=_tool_uses(invocation, events),
+                agents=list(dict.fromkeys(_authors(invocation, events))),
+                models=list(dict.fromkeys(each.model for each in events if isinstance(each, ModelCalled))),
+            )
+        )
+    return found
+
+
+def text_of(content: Content | None) -> str | None:
+    """Returns the texts of a content, a line each; None without a text."""
+    texts = [part.text for part in (content.parts if content is not None else None) or () if part.text is not None]
+    return "\n".join(texts) if texts else None
+
+
+def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> list[ToolUse]:
+    calls, responses = _calls_and_responses(invocation)
+    errors = {each.call_id or each.name: each.error for each in events if isinstance(each, ToolReturned) and each.error}
+    open_responses = list(responses)
+    found = []
+    for call in calls:
+        response = next((each for each in open_responses if _answers(each, call)), None)
+        if response is not None:
+            open_responses.remove(response)
+        found.append(
+            ToolUse(
+                call.name,
+                args=call.args,
+                response_known=response is not None,
+                response=response.response if response is not None else None,
+                error=errors.get(call.id or call.name),
+            )
+        )
+    return found + [
+        ToolUse(each.name, call_known=False, response_known=True, response=each.response) for each in open_responses
+    ]
+
+
+def _calls_and_responses(invocation: Invocation) -> tuple[list[FunctionCall], list[FunctionResponse]]:
+    data = invocation.intermediate_data
+    if isinstance(data, IntermediateData):
+        return data.tool_uses, data.tool_responses
+    parts = _parts(data)
+    return (
+        [part.function_call for part in parts if part.function_call is not None],
+        [part.function_response for part in parts if part.function_response is not None],
+    )
+
+
+def _parts(data: InvocationEvents | None) -> list[Part]:
+    steps = data.invocation_events if data is not None else []
+    return [part for step in steps if step.content is not None for part in step.content.parts or ()]
+
+
+def _authors(invocation: Invocation, events: Sequence[InvocationEvent]) -> Iterable[str]:
+    data = invocation.intermediate_data
+    if isinstance(data, InvocationEvents):
+        yield from (step.author for step in data.invocation_events if step.author)
+    elif data is not None:
+        yield from (author for author, _ in data.intermediate_responses if author)
+    yield from (each.author for each in events if isinstance(each, ResponseIntermediate) and each.author)
+
+
+def _answers(response: FunctionResponse, call: FunctionCall) -> bool:
+    return response.id == call.id if response.id and call.id else response.name == call.name

@@ -1,0 +1,255 @@
+"""Reads the output topics from the offsets in the store, and writes what they contain to the store, batch by batch."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from traceweir.schemas.text import printable
+from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks
+from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, check_partitions, topic_ids
+from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.store.rows import Batch, RowReader, Source
+from traceweir.streams.store.tables import TableName
+from traceweir.streams.topics import Topics
+
+log = logging.getLogger(__name__)
+
+BATCH_RECORDS = 10_000
+"""Maximum number of records of a batch. A batch is a transaction, and larger ones cost less per record."""
+BATCH_EVERY_S = 0.25
+"""Minimum seconds between the starts of two batches, so that a slow trickle of records is not a transaction each."""
+RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
+"""Seconds to the next attempt after a failed one, by the number of failures so far; then the last of them."""
+REMOVE_OLD_EVERY_S = 3600.0
+_OTHER_STORE = (
+    "Name another file with TRACEWEIR_STORE, which is filled from the new topics; the former file stays as it is"
+)
+
+
+class Store(Protocol):
+    """What the feed needs of a store; its methods block."""
+
+    def offsets(self) -> dict[Source, int]:
+        """Returns the offset at which each partition has to be read next.
+
+        Raises:
+            StoreLostError: another process has taken the store over.
+            StoreUnavailableError: the store cannot answer now.
+        """
+
+    def topic_ids(self) -> dict[str, str]:
+        """Returns the ids of the topics to which the offsets belong, by their names. It raises what `offsets` raises."""
+
+    def write(self, batch: Batch) -> None:
+        """Stores a batch, all or nothing.
+
+        Raises:
+            StoreLostError: another process has taken the store over.
+            StoreUnavailableError: the store cannot write now. Its offsets tell what is stored.
+        """
+
+    def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
+        """Removes rows that are older than the times of their tables."""
+
+
+@dataclass
+class FeedState:
+    """What a person or a health check asks about a feed."""
+
+    problem: str | None = None
+    """Why nothing is read or stored now, with the way out; None if there is no problem."""
+    stored_rows: int = 0
+    """Number of rows that were stored since the start."""
+    unreadable: dict[str, int] = field(default_factory=dict)
+    """Number of records since the start that are not what a worker writes there, by topic."""
+    behind: int | None = None
+    """Number of records, at most, that were read by nobody yet; None before the first answer of a broker."""
+    batches: int = 0
+    """Number of batches that were stored since the start."""
+
+
+class Feed:
+    """Brings everything that the output topics contain into a store, in order, until it is cancelled.
+
+    Args:
+        settings: Where Kafka is.
+        store: Where the rows go.
+        keep: For how long rows of each table are kept; a table that is not named is kept whole.
+        now: The clock by which rows grow old.
+        changed: Called after each batch that was stored, and when a problem begins or ends.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        *,
+        keep: Mapping[TableName, timedelta],
+        now: Callable[[], datetime],
+        changed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._settings, self._store, self._keep, self._now, self._changed = settings, store, keep, now, changed
+        self._rows = RowReader(tables_of(settings.topics))
+        self._old_removed_at_s: float | None = None
+        self._ends: dict[TopicPartition, int] = {}
+        self.state = FeedState()
+
+    async def run(self) -> None:
+        """Reads and stores, and starts again after each failure of Kafka or of the store.
+
+        Raises:
+            StoreError: the store belongs to another process or to other topics, so that a new attempt cannot help.
+        """
+        failures = 0
+        while True:
+            batches = self.state.batches
+            try:
+                await self._follow()
+            except _PASSING as error:
+                failures = 0 if self.state.batches > batches else failures
+                self._tell(printable(str(error) or repr(error), 1_000))
+                await asyncio.sleep(RETRY_AFTER_S[min(failures, len(RETRY_AFTER_S) - 1)])
+                failures += 1
+
+    async def _follow(self) -> None:
+        names = list(tables_of(self._settings.topics))
+        if problems := await asyncio.to_thread(check_partitions, self._settings, names):
+            raise _NotYetError("\n".join(problems))
+        read_as_parsed(())
+        consumer = AIOKafkaConsumer(
+            **aiokafka_options(self._settings),
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            # Retention can remove records before they are read, and a topic can be deleted and created again. A start
+            # tells the one from the other; a consumer that moves itself to the first record does not.
+            auto_offset_reset="none",
+        )
+        install_fast_close(consumer)
+        require_broker_list(consumer)
+        await consumer.start()
+        try:
+            async with failing_with_tasks(consumer):
+                await self._start_at_stored_offsets(consumer, names)
+                while True:
+                    started_s = asyncio.get_running_loop().time()
+                    await self._one_batch(consumer)
+                    await asyncio.sleep(max(0.0, started_s + BATCH_EVERY_S - asyncio.get_running_loop().time()))
+        finally:
+            await consumer.stop()
+
+    async def _start_at_stored_offsets(self, consumer: AIOKafkaConsumer, names: Sequence[str]) -> None:
+        places = [TopicPartition(name, number) for name in names for number in range(self._settings.partitions)]
+        stored = await asyncio.to_thread(self._store.offsets)
+        await self._require_same_topics({place.topic for place in stored}, names)
+        consumer.assign(places)
+        begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+        self._ends = ends
+        for place in places:
+            offset = stored.get(Source(*place), begins[place])
+            if offset > ends[place]:
+                raise StoreError(
+                    f"the store contains {place.topic}[{place.partition}] up to offset {offset}, and the partition ends at "
+                    f"{ends[place]}: its topics were deleted and created again. {_OTHER_STORE}"
+                )
+            if offset < begins[place]:
+                log.warning(
+                    "%s[%d]: the records from offset %d to %d were removed by the topic's retention before they were stored",
+                    *place, offset, begins[place],
+                )  # fmt: skip
+            consumer.seek(place, max(offset, begins[place]))
+
+    async def _require_same_topics(self, read: Set[str], names: Sequence[str]) -> None:
+        found = await asyncio.to_thread(topic_ids, self._settings, names)
+        stored = await asyncio.to_thread(self._store.topic_ids)
+        for name, found_id in found.items():
+            if name in read and stored.get(name, found_id) != found_id:
+                raise StoreError(
+                    f"the topic {name} was deleted and created again since the store read it: its id is {found_id}, and the store "
+                    f"has {stored[name]}. {_OTHER_STORE}"
+                )
+        if found.items() - stored.items():
+            await asyncio.to_thread(self._store.write, Batch(topic_ids=found))
+
+    async def _one_batch(self, consumer: AIOKafkaConsumer) -> None:
+        try:
+            found = await consumer.getmany(timeout_ms=int(BATCH_EVERY_S * 1000), max_records=BATCH_RECORDS)
+        except OffsetOutOfRangeError as error:
+            raise _NotYetError(
+                "records were removed from a topic before they were read; reading starts again"
+            ) from error
+        if found:
+            next_offsets = {Source(*place): await consumer.position(place) for place in found}
+            batch = await asyncio.to_thread(self._write, found, next_offsets)
+            self.state.stored_rows += batch.row_count
+            self.state.batches += 1
+            for topic, number in batch.unreadable.items():
+                self.state.unreadable[topic] = self.state.unreadable.get(topic, 0) + number
+            self._changed()
+        await self._remove_old()
+        behind = 0
+        for place in consumer.assignment():
+            # A partition from which nothing was fetched since the start has no high watermark yet.
+            end = max(consumer.highwater(place) or 0, self._ends[place])
+            behind += max(0, end - await consumer.position(place))
+        self.state.behind = behind
+        if found or not behind:  # a start without records yet does not show that the store can write again
+            self._tell(None)
+
+    def _write(self, found: Mapping[TopicPartition, Sequence[Any]], offsets: Mapping[Source, int]) -> Batch:
+        batch = Batch(offsets=dict(offsets))
+        for place, records in found.items():
+            self._rows.add(batch, place.topic, records)
+        self._store.write(batch)
+        return batch
+
+    async def _remove_old(self) -> None:
+        at_s = asyncio.get_running_loop().time()
+        if self._old_removed_at_s is not None and at_s - self._old_removed_at_s < REMOVE_OLD_EVERY_S:
+            return
+        before = {name: self._now() - age for name, age in self._keep.items()}
+        removed = await asyncio.to_thread(self._store.remove_old, before)
+        self._old_removed_at_s = at_s
+        if any(removed.values()):
+            log.info("removed old rows: %s", ", ".join(f"{name} {number}" for name, number in removed.items()))
+
+    def _tell(self, problem: str | None) -> None:
+        if problem == self.state.problem:
+            return
+        self.state.problem = problem
+        if problem is None:
+            log.info("the store receives records again")
+        else:
+            log.warning("no record is stored now: %s", problem)
+        self._changed()
+
+
+class _NotYetError(Exception):
+    """The topics are not there yet, have another number of partitions, or have lost the next records."""
+
+
+_PASSING = (
+    KafkaUnreachableError, ConsumerTaskEndedError, _NotYetError, StoreUnavailableError, KafkaError, OSError
+)  # fmt: skip
+"""Errors after which a new attempt can succeed."""
+
+
+def tables_of(topics: Topics) -> dict[str, TableName]:
+    """Returns the table of each output topic, by the name of the topic."""
+    return {
+        topics.results: "results",
+        topics.sessions: "sessions",
+        topics.network: "network",
+        topics.dead_letters: "dead_letters",
+    }

@@ -1,0 +1,130 @@
+// Draws the charts of a page with uPlot. The figures are in the attribute `data-chart` of each chart.
+"use strict";
+(() => {
+  const drawn = new Map();
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const LINES = ["--c1", "--c2", "--c3"];
+
+  function translucent(hex, alpha) {
+    const part = (at) => parseInt(hex.slice(at, at + 2), 16);
+    return `rgba(${part(1)}, ${part(3)}, ${part(5)}, ${alpha})`;
+  }
+
+  function marks(data) {
+    return {
+      hooks: {
+        draw: [
+          (plot) => {
+            const { ctx, bbox } = plot;
+            ctx.save();
+            ctx.strokeStyle = ctx.fillStyle = color("--dim");
+            ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+            ctx.setLineDash([4, 4]);
+            ctx.textAlign = "left";
+            ctx.textBaseline = "alphabetic";
+            let lastRow = [];
+            for (const mark of data.marks) {
+              const x = plot.valToPos(mark.x, "x", true);
+              if (x < bbox.left || x > bbox.left + bbox.width) continue;
+              ctx.beginPath();
+              ctx.moveTo(x, bbox.top);
+              ctx.lineTo(x, bbox.top + bbox.height);
+              ctx.stroke();
+              const label = mark.label.length > 28 ? mark.label.slice(0, 27) + "…" : mark.label;
+              const width = ctx.measureText(label).width;
+              const left = Math.min(x + 4, bbox.left + bbox.width - width);
+              const row = lastRow.findIndex((end) => end < left);
+              const at = row < 0 ? lastRow.length : row;
+              lastRow[at] = left + width + 8;
+              if (at < 3) ctx.fillText(label, left, bbox.top + bbox.height - (6 + 14 * at) * devicePixelRatio);
+            }
+            ctx.restore();
+          },
+        ],
+      },
+    };
+  }
+
+  function axes(data) {
+    const look = { stroke: color("--dim"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    const day = 86400, names = [[365 * day, "{YYYY}"], [28 * day, "{YYYY}-{MM}"], [day, "{MM}-{DD}"], [60, "{HH}:{mm}"], [1, "{HH}:{mm}:{ss}"]];
+    const times = data.lines ? { values: names.map(([step, text]) => [step, text, step < day ? "\n{YYYY}-{MM}-{DD}" : null, null, step < day ? "\n{YYYY}-{MM}-{DD}" : null, null, null, null, 1]) } : {};
+    return [{ ...look, ...times }, { ...look, size: 56, values: (plot, ticks) => ticks.map((tick) => `${tick}${data.unit ?? ""}`) }];
+  }
+
+  function lines(data, element, size) {
+    const series = [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }], columns = [data.x], bands = [];
+    data.lines.forEach((line, at) => {
+      const stroke = color(LINES[at % LINES.length]);
+      const shown = (plot, value, row, index) => value == null ? "–" : `${value}${data.unit}${index != null && line.counts[index] != null ? ` of ${line.counts[index]}` : ""}`;
+      columns.push(line.values);
+      series.push({ label: line.label, stroke, width: 1.75, spanGaps: true, points: { show: data.x.length < 40, size: 5 }, value: shown });
+      if (line.low) {
+        columns.push(line.high, line.low);
+        const hidden = { label: "bound", class: "bound", stroke: "transparent", width: 0, points: { show: false }, spanGaps: false };
+        series.push({ ...hidden }, { ...hidden });
+        bands.push({ series: [series.length - 2, series.length - 1], fill: translucent(stroke, 0.14) });
+      }
+    });
+    const options = {
+      ...size, series, bands, axes: axes(data), plugins: [marks(data)],
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+      scales: { x: { time: true }, y: data.unit === " %" ? { range: (plot, low, high) => [Math.max(0, Math.floor((low ?? 0) / 10) * 10 - 5), 101] } : {} },
+      cursor: { drag: { x: Boolean(element.dataset.brush), y: false, setScale: false } },
+      legend: { live: true },
+      hooks: {
+        setSelect: [(plot) => {
+          if (!element.dataset.brush || plot.select.width < 4) return;
+          const at = (pixel) => new Date(Math.round(plot.posToVal(pixel, "x")) * 1000).toISOString().replace(".000", "");
+          const since = at(plot.select.left), until = at(plot.select.left + plot.select.width);
+          location.assign(element.dataset.brush.replace("SINCE", encodeURIComponent(since)).replace("UNTIL", encodeURIComponent(until)));
+        }],
+      },
+    };
+    return new uPlot(options, columns, element);
+  }
+
+  function bars(data, element, size) {
+    const stroke = color("--c1");
+    const range = (plot, index) => index == null ? "–" : `${data.lows[index].toPrecision(3)} to ${data.highs[index].toPrecision(3)}`;
+    return new uPlot({
+      ...size,
+      series: [
+        { label: "value", value: (plot, value, row, index) => range(plot, index) },
+        { label: "results", stroke, fill: translucent(stroke, 0.5), paths: uPlot.paths.bars({ size: [0.9, 100] }), points: { show: false } },
+      ],
+      axes: axes({ unit: "" }),
+      scales: { x: { time: false, range: (plot, low, high) => { const half = data.x.length > 1 ? (data.x[1] - data.x[0]) / 2 : 0.5; return [low - half, high + half]; } }, y: { range: (plot, low, high) => [0, Math.max(1, high * 1.05)] } },
+      cursor: { drag: { x: false, y: false } },
+    }, [data.x, data.values], element);
+  }
+
+  function spark(data, element, size) {
+    return new uPlot({
+      ...size,
+      series: [{}, { stroke: color("--c1"), width: 1.5, spanGaps: true, points: { show: false } }],
+      axes: [{ show: false }, { show: false }], legend: { show: false }, cursor: { show: false },
+      scales: { x: { time: true }, y: { range: (plot, low, high) => [low - 2, high + 2] } },
+    }, [data.x, data.values], element);
+  }
+
+  const KINDS = { lines, bars, spark };
+
+  function draw(element) {
+    const data = JSON.parse(element.dataset.chart);
+    const size = { width: Math.max(element.clientWidth, 60), height: Number(element.dataset.height) };
+    drawn.get(element)?.destroy();
+    drawn.set(element, KINDS[data.kind](data, element, size));
+  }
+
+  function drawAll() {
+    for (const [element, plot] of drawn) if (!element.isConnected) { plot.destroy(); drawn.delete(element); }
+    document.querySelectorAll(".chart").forEach(draw);
+  }
+
+  let waiting;
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(drawAll, 150); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  document.addEventListener("traceweir:replaced", drawAll);
+  drawAll();
+})();

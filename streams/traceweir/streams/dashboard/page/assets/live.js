@@ -1,0 +1,56 @@
+// Loads the figures of the page again after the store has changed, and shows how far behind the store is.
+"use strict";
+(() => {
+  const EVERY_MS = 2000;
+  const status = document.getElementById("live"), problem = document.getElementById("problem");
+  let batches = null, loading = false, again = false;
+
+  function say(state) {
+    status.classList.toggle("off", Boolean(state.problem));
+    status.textContent = state.problem ? "not receiving" : state.behind ? `${state.behind.toLocaleString("en").replaceAll(",", "\u202f")} records behind` : "up to date";
+    problem.hidden = !state.problem;
+    problem.querySelector("span").textContent = state.problem ?? "";
+  }
+
+  function isBusy(part) {
+    // A person who reads details or moves by keyboard must not lose the place.
+    return part.contains(document.activeElement) || part.querySelector("details[open]") !== null || String(getSelection()).length > 0;
+  }
+
+  async function load() {
+    if (loading || document.hidden) { again = true; return; }
+    loading = true;
+    again = false;
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
+      if (!answer.ok) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const part of document.querySelectorAll("[data-live]")) {
+        const fresh = page.getElementById(part.id);
+        if (fresh === null || fresh.innerHTML === part.dataset.source) continue;
+        if (isBusy(part)) { again = true; continue; }
+        const source = fresh.innerHTML;
+        part.replaceWith(fresh);
+        fresh.dataset.source = source;
+      }
+      document.dispatchEvent(new Event("traceweir:replaced"));
+    } catch {
+      // The stream reports that the server is gone.
+    } finally {
+      setTimeout(() => { loading = false; if (again) load(); }, EVERY_MS);
+    }
+  }
+
+  const events = new EventSource("/api/events");
+  events.addEventListener("state", (event) => {
+    const state = JSON.parse(event.data);
+    say(state);
+    if (batches !== null && state.stored_rows !== batches && !("fixed" in status.dataset)) load();
+    batches = state.stored_rows;
+  });
+  events.addEventListener("error", () => {
+    status.classList.add("off");
+    status.textContent = "the dashboard does not answer";
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && again) load(); });
+})();

@@ -1,0 +1,265 @@
+"""Serves the pages of the dashboard. Each page asks the store what the JSON API asks, and shows it as HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, get_args
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import HTMLResponse
+
+from traceweir.schemas.score import NotEvaluated, Status
+from traceweir.schemas.text import printable
+from traceweir.streams.dashboard.content import Content, shown, shown_document, shown_text
+from traceweir.streams.dashboard.feed import FeedState
+from traceweir.streams.dashboard.page import charts, session_view
+from traceweir.streams.dashboard.page.filters import FilterError, Filters, filters_of
+from traceweir.streams.dashboard.page.rendering import rendered
+from traceweir.streams.results.reader import GATE
+from traceweir.streams.store.answers import MetricFigures, SeriesPoint
+from traceweir.streams.store.comparison import compare
+from traceweir.streams.store.metric import dimension_values, metric
+from traceweir.streams.store.overview import closed_sessions, figures_by_metric, overview, series_of, step_of
+from traceweir.streams.store.selection import Readable
+from traceweir.streams.store.sessions import TRACE_VALUE, WHAT_TO_DO, dead_letters, not_scored, session, sessions, trace
+
+PAGE_LENGTHS = (50, 200, 500)
+_STATUSES, _REASONS = get_args(Status), get_args(NotEvaluated)
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """What the pages need beside the store."""
+
+    state: Callable[[], FeedState]
+    """Returns the state of the feed."""
+    content: Content
+    """How much of the agents' text a page contains."""
+    now: Callable[[], datetime]
+    """The clock, at which a span without an end ends."""
+    topics_command: str = "traceweir topics"
+    """The command that makes missing topics."""
+    trace_url: str | None = None
+    """Address of a trace in another tool, with `{trace_id}` and `{span_id}`; None: there is no link."""
+
+
+def page_routes(store: Readable, options: PageOptions) -> APIRouter:
+    """Returns the routes of all pages."""
+    router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+    def page(request: Request, name: str, filters: Filters, **more: Any) -> HTMLResponse:
+        return rendered(
+            f"{name}.html", request=request, filters=filters, state=options.state(), options=options, view=name, **more
+        )
+
+    def filters_from(request: Request) -> Filters:
+        return filters_of(request.query_params, options.now())
+
+    @router.get("/")
+    def show_overview(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        found, earlier = overview(store, filters.selection), figures_by_metric(store, filters.before())
+        criteria = _criteria(found.metrics)
+        places = charts.lines_to_draw(criteria, earlier, filters.selection.metric)
+        return page(
+            request,
+            "overview",
+            filters,
+            found=found,
+            sessions_before=closed_sessions(store, filters.before()),
+            gate_before=next((each for each in earlier if each.metric == GATE), None),
+            criteria=criteria,
+            earlier=_by_place(earlier),
+            total=_total(found.metrics),
+            total_before=_total(earlier),
+            chart=charts.pass_rate_chart(found.series, places, found.changes, found.step_s),
+            sparklines=_sparklines(found.metrics, found.series, found.step_s),
+            latest=sessions(store, filters.selection, status="FAILED", limit=8),
+            values=dimension_values(store, filters.selection),
+        )
+
+    @router.get("/sessions")
+    def show_sessions(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        given = filters.parameters
+        status, reason = _one_of(given, "status", _STATUSES), _one_of(given, "reason", _REASONS)
+        limit = int(_one_of(given, "limit", tuple(map(str, PAGE_LENGTHS))) or PAGE_LENGTHS[0])
+        found = sessions(
+            store,
+            filters.selection,
+            status=status,
+            reason=reason,
+            limit=limit,
+            least=_number(given, "least"),
+            most=_number(given, "most"),
+            text=given.get("text") if options.content != "none" else None,
+            readable=lambda text: shown_text(text, options.content),
+        )
+        return page(
+            request,
+            "sessions",
+            filters,
+            found=found,
+            limit=limit,
+            statuses=_STATUSES,
+            reasons=_REASONS,
+            lengths=PAGE_LENGTHS,
+            values=dimension_values(store, filters.selection),
+        )
+
+    @router.get("/session")
+    def show_session(request: Request, session_id: str = "") -> HTMLResponse:
+        filters = filters_from(request)
+        details = session(store, session_id) if session_id else None
+        if details is None:
+            raise HTTPException(
+                404,
+                f"The store has no session {printable(session_id, 200)!r}: it is older than the store keeps, or not "
+                "closed yet.",
+            )
+        document = shown(details, options.content)
+        scores = session_view.score_views(document["results"], document["replaced_results"])  # type: ignore[arg-type]
+        segments = session_view.segment_views(document["segments"])  # type: ignore[arg-type]
+        return page(
+            request,
+            "session",
+            filters,
+            session_id=session_id,
+            segments=segments,
+            scores=scores,
+            nearest=_nearest(store, scores, segments, options.content),
+            what_to_do=WHAT_TO_DO,
+        )
+
+    @router.get("/metrics")
+    def show_metrics(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        step_s = step_of((filters.selection.until - filters.selection.since).total_seconds())
+        found = figures_by_metric(store, filters.selection)
+        return page(
+            request,
+            "metrics",
+            filters,
+            criteria=found,
+            earlier=_by_place(figures_by_metric(store, filters.before())),
+            sparklines=_sparklines(found, series_of(store, filters.selection, step_s), step_s),
+            values=dimension_values(store, filters.selection),
+        )
+
+    @router.get("/metric")
+    def show_metric(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        if filters.selection.metric is None:
+            raise FilterError("metric is missing: name one")
+        found = metric(store, filters.selection)
+        places = [(each.metric, each.level) for each in found.figures][: charts.MAX_LINES]
+        document = shown(found, options.content)
+        return page(
+            request,
+            "metric",
+            filters,
+            found=found,
+            worst=document["worst"],
+            nearest=document["nearest"],
+            rates=charts.pass_rate_chart(found.series, places, found.changes, found.step_s),
+            means=charts.mean_chart(found.series, places, found.changes, found.step_s),
+            distribution=charts.histogram(found.distribution),
+            values=dimension_values(store, filters.selection),
+        )
+
+    @router.get("/not-scored")
+    def show_not_scored(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        found = [shown(each, options.content) for each in not_scored(store, filters.selection)]
+        return page(request, "not-scored", filters, found=found, values=dimension_values(store, filters.selection))
+
+    @router.get("/dead-letters")
+    def show_dead_letters(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        found = shown(dead_letters(store, filters.selection), options.content)
+        return page(request, "dead-letters", filters, found=found)
+
+    @router.get("/compare")
+    def show_comparison(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        first = filters_of({**filters.kept, **_side(request.query_params, "first_")}, options.now())
+        second = filters_of({**filters.kept, **_side(request.query_params, "second_")}, options.now())
+        return page(
+            request,
+            "compare",
+            filters,
+            first=first,
+            second=second,
+            found=compare(store, first.selection, second.selection),
+            same=first.selection == second.selection,
+            values=dimension_values(store, filters.selection),
+        )
+
+    return router
+
+
+def _criteria(metrics: Sequence[MetricFigures]) -> list[MetricFigures]:
+    return [each for each in metrics if each.metric not in (GATE, TRACE_VALUE)]
+
+
+def _sparklines(
+    metrics: Sequence[MetricFigures], series: Sequence[SeriesPoint], step_s: int
+) -> dict[charts.Place, dict[str, Any] | None]:
+    return {place: charts.sparkline(series, place, step_s) for place in _by_place(metrics)}
+
+
+def _by_place(metrics: Sequence[MetricFigures]) -> dict[charts.Place, MetricFigures]:
+    return {(each.metric, each.level): each for each in metrics}
+
+
+def _total(metrics: Sequence[MetricFigures]) -> dict[str, float | None]:
+    """Returns the pass rate of all criteria together, and what their judges cost."""
+    criteria = _criteria(metrics)
+    passed, failed = sum(each.passed for each in criteria), sum(each.failed for each in criteria)
+    return {
+        "pass_rate": passed / (passed + failed) if passed + failed else None,
+        "usd": sum(each.usd for each in criteria),
+        "tokens": sum(each.input_tokens + each.output_tokens for each in criteria),
+    }
+
+
+def _one_of(given: Mapping[str, str], name: str, allowed: Sequence[str]) -> str | None:
+    value = given.get(name)
+    if value is not None and value not in allowed:
+        raise FilterError(f"{name} is none of {', '.join(allowed)}")
+    return value
+
+
+def _number(given: Mapping[str, str], name: str) -> float | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FilterError(f"{name} is not a number")
+    return value
+
+
+def _side(parameters: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): value for name, value in parameters.items() if name.startswith(prefix)}
+
+
+def _nearest(
+    store: Readable,
+    scores: Sequence[session_view.ScoreView],
+    segments: Sequence[session_view.SegmentView],
+    content: Content,
+) -> session_view.NearestTrace | None:
+    nearest = session_view.nearest_of(scores)
+    if nearest is None:
+        return None
+    session_id, document = trace(store, nearest.trace_id)
+    known = shown_document(document, content) if document is not None else None
+    own = next((each for segment in segments for each in segment.traces if each.get("id") == nearest.of), None)
+    return session_view.compared(nearest, session_id, own, known)

@@ -1,0 +1,127 @@
+"""Runs the dashboard: opens the store and the port, feeds the one and serves the other until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+import uvicorn
+
+from traceweir.streams.clock import utc_now
+from traceweir.streams.dashboard.application import create_application
+from traceweir.streams.dashboard.feed import Feed
+from traceweir.streams.dashboard.live import Live
+from traceweir.streams.dashboard.page.routes import PageOptions
+from traceweir.streams.endpoint.server import is_loopback
+from traceweir.streams.process_setup import log_to_stderr
+from traceweir.streams.runtime.health import listening_socket
+from traceweir.streams.settings import InvalidSettingsError, Settings
+from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.store.errors import StoreError
+from traceweir.streams.store.tables import TableName
+
+log = logging.getLogger(__name__)
+
+STOP_WITHIN_S = 5.0
+"""Seconds that requests in work have to end after a stop signal; then their connections are closed."""
+
+
+def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Feeds the store and serves it until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: Where Kafka and the store are, and where to listen.
+        ready: Called with the address when the dashboard answers.
+
+    Raises:
+        InvalidSettingsError: the dashboard would listen on a network without a token.
+        StoreError: the store cannot be used, or the port is taken.
+    """
+    log_to_stderr(settings.log_level)
+    if settings.dashboard_token is None and not is_loopback(settings.dashboard_host):
+        raise InvalidSettingsError(
+            f"TRACEWEIR_DASHBOARD_HOST={settings.dashboard_host} is not a loopback address, so that others can read sessions "
+            "and scores: set TRACEWEIR_DASHBOARD_TOKEN to a secret that clients send, or listen on 127.0.0.1"
+        )
+    os.umask(0o077)  # DuckDB creates its log and its temporary files anew, and they contain agents' texts too
+    bound = _bound(settings)
+    try:
+        store = DuckDBStore(settings.store, f"process {os.getpid()} on {socket.gethostname()}", utc_now())
+        try:
+            asyncio.run(_serve(settings, store, bound, ready))
+        finally:
+            store.close()
+    finally:
+        bound.close()
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the dashboard; uvicorn would raise each again after its end, and the exit code would be 130."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures no signal."""
+        yield
+
+
+async def _serve(settings: Settings, store: DuckDBStore, bound: socket.socket, ready: Callable[[str], None]) -> None:
+    keep: dict[TableName, timedelta] = {
+        "results": timedelta(days=settings.store_results_days),
+        "sessions": timedelta(days=settings.store_sessions_days),
+        "dead_letters": timedelta(days=settings.store_sessions_days),
+        "replays": timedelta(days=settings.store_sessions_days),
+    }
+    live = Live()
+    feed = Feed(settings, store, keep=keep, now=utc_now, changed=live.changed)
+    options = PageOptions(
+        lambda: feed.state, settings.dashboard_content, utc_now, trace_url=settings.dashboard_trace_url
+    )
+    token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
+    server = _Server(
+        uvicorn.Config(
+            create_application(store, lambda: feed.state, live, options, token),
+            log_config=None,
+            access_log=False,  # its lines would have ids of sessions
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=int(STOP_WITHIN_S),
+        )
+    )
+    serving = asyncio.create_task(server.serve([bound]))
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        live.end()
+        server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
+            loop.add_signal_handler(number, stop)
+    feeding = asyncio.create_task(feed.run())
+    host = f"[{settings.dashboard_host}]" if ":" in settings.dashboard_host else settings.dashboard_host
+    ready(f"http://{host}:{bound.getsockname()[1]}")
+    try:
+        # The server ends with SIGTERM or Ctrl-C, and the feed with an error that needs a person.
+        await asyncio.wait({serving, feeding}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        feeding.cancel()
+        stop()
+        with suppress(asyncio.CancelledError):
+            await feeding
+        await serving
+
+
+def _bound(settings: Settings) -> socket.socket:
+    try:
+        return listening_socket(settings.dashboard_host, settings.dashboard_port)
+    except OSError as error:
+        raise StoreError(
+            f"port {settings.dashboard_port} on {settings.dashboard_host} cannot be bound ({error.strerror or error}): set "
+            "TRACEWEIR_DASHBOARD_PORT to another port, or to 0 for any free port"
+        ) from error

@@ -1,0 +1,339 @@
+"""Defines what the queries of a store return. The JSON API publishes these types."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, JsonValue
+
+
+class Figures(BaseModel):
+    """What results add up to."""
+
+    results: int
+    """Number of results, with and without a value."""
+    evaluated: int
+    """Number of results with a value."""
+    passed: int
+    """Number of results that reached their threshold."""
+    failed: int
+    """Number of results below their threshold."""
+    not_evaluated: dict[str, int]
+    """Number of results without a value, by reason."""
+    mean: float | None
+    """Mean of the values; null without a value."""
+    pass_rate: float | None
+    """Share of passed among evaluated results, from 0 to 1; null without a value."""
+    pass_rate_low: float | None
+    """Lower bound of the 95 % interval of the pass rate (Wilson's score interval)."""
+    pass_rate_high: float | None
+    """Upper bound of the 95 % interval of the pass rate (Wilson's score interval)."""
+    input_tokens: int
+    """Number of input tokens of the judge."""
+    output_tokens: int
+    """Number of output tokens of the judge."""
+    usd: float
+    """Cost of the judge in USD."""
+
+
+class MetricFigures(Figures):
+    """The figures of a metric at one level, over a span of time."""
+
+    metric: str
+    """Name of the metric."""
+    level: str
+    """What was measured: an invocation, a trace or the session."""
+
+
+class SeriesPoint(BaseModel):
+    """The figures of a metric at one level, in one step of time."""
+
+    begins_at: datetime
+    """When the step begins, in UTC."""
+    metric: str
+    """Name of the metric."""
+    level: str
+    """What was measured: an invocation, a trace or the session."""
+    results: int
+    """Number of results, with and without a value."""
+    evaluated: int
+    """Number of results with a value."""
+    passed: int
+    """Number of results that reached their threshold."""
+    mean: float | None
+    """Mean of the values; null without a value."""
+
+
+class Change(BaseModel):
+    """The first results of an agent version or of a config within a span of time."""
+
+    kind: Literal["agent_version", "config_digest"]
+    """What changed."""
+    value: str
+    """The new version, or the digest of the new config."""
+    agent_name: str | None
+    """The agent of the version; null for a config."""
+    first_seen_at: datetime
+    """The minute of the first result, in UTC."""
+
+
+class Freshness(BaseModel):
+    """Seconds from the last event of a session to its scores, rounded up to a tenth of themselves."""
+
+    p50_s: float | None
+    """The median; null without a result."""
+    p95_s: float | None
+    """95 of 100 results took at most this time."""
+    p99_s: float | None
+    """99 of 100 results took at most this time."""
+
+
+class Coverage(BaseModel):
+    """How many sessions and traces of a span of time reached which step."""
+
+    sessions: int
+    """Number of closed sessions (segments)."""
+    accepted: int
+    """Number of traces that the gate accepted."""
+    rejected: int
+    """Number of traces that the gate rejected."""
+    rejected_because: dict[str, int]
+    """Number of rejected traces, by reason. A trace can have several reasons."""
+    dead_letters: dict[str, int]
+    """Number of dead letters, by reason."""
+
+
+class Overview(BaseModel):
+    """Where quality stands in a span of time."""
+
+    since: datetime
+    """Begin of the span, in UTC."""
+    until: datetime
+    """End of the span, in UTC; not part of the span."""
+    step_s: int
+    """Seconds of a step of the series."""
+    metrics: list[MetricFigures]
+    """The figures of each metric and level."""
+    series: list[SeriesPoint]
+    """The figures of each metric and level in each step, by time. A step without results is left out."""
+    changes: list[Change]
+    """Agent versions and configs whose first results are in the span, by time."""
+    coverage: Coverage
+    """Where sessions and traces went."""
+    freshness: Freshness
+    """How long scores took. Filters by dimension do not apply."""
+
+
+class SessionSummary(BaseModel):
+    """A closed session (a segment of it) with a summary of its scores."""
+
+    session_id: str
+    """The session."""
+    segment: int
+    """Number of the segment, from 0."""
+    revision: int | None
+    """Number of the last revision; null if the store has the scores and not the session."""
+    closed_at: datetime | None
+    """When the last record of the session was written, in UTC; null as above."""
+    app_name: str | None
+    """Name of the agent's app."""
+    agent_name: str | None
+    """Name of the agent."""
+    agent_version: str | None
+    """Version of the agent."""
+    environment: str | None
+    """Where the agent runs."""
+    model: str | None
+    """Name of the model."""
+    passed: int
+    """Number of results that reached their threshold, without trace values and the gate's decisions."""
+    failed: int
+    """Number of results below their threshold, without trace values and the gate's decisions."""
+    not_evaluated: int
+    """Number of results without a value, without trace values."""
+    trace_value: float | None
+    """The lowest trace value; null without one."""
+    gate: Literal["accepted", "rejected"] | None
+    """Whether the gate accepted all traces of the session; null without a decision."""
+
+
+class SessionDetails(BaseModel):
+    """A session with all that the store knows of it."""
+
+    session_id: str
+    """The session."""
+    segments: list[dict[str, JsonValue]]
+    """The last revision of each segment. `document` is the Session record; null if content is hidden."""
+    results: list[dict[str, JsonValue]]
+    """The results that count, as the columns of an export."""
+    replaced_results: list[dict[str, JsonValue]]
+    """The results that a later revision or attempt has replaced, as the columns of an export."""
+
+
+class NotScored(BaseModel):
+    """How often a metric had no value for one reason."""
+
+    metric: str
+    """Name of the metric."""
+    reason: str
+    """The reason."""
+    results: int
+    """Number of results without a value for this reason."""
+    session_id: str | None
+    """The session of the latest example; null if its row is too old."""
+    rationale: str | None
+    """What the latest example says."""
+    what_to_do: str
+    """How to get a value."""
+
+
+class DeadLetterSummary(BaseModel):
+    """A dead letter, with the beginning of its record."""
+
+    letter_id: str
+    """Id of the dead letter, as `traceweir dlq` takes it."""
+    written_at: datetime
+    """When the dead letter was written, in UTC."""
+    reason: str
+    """Why the record could not be processed."""
+    stage: str
+    """The stage that refused the record."""
+    detail: str
+    """The reason in a sentence."""
+    source_topic: str
+    """The topic of the record."""
+    source_partition: int
+    """The partition of the record."""
+    source_offset: int
+    """The offset of the record."""
+    record_bytes: int
+    """Bytes of the record's value."""
+    record_value: str | None
+    """The beginning of the record's value; null if content is hidden."""
+    replayed: bool
+    """Whether the record was sent again."""
+
+
+class DeadLetters(BaseModel):
+    """The dead letters of a span of time."""
+
+    by_reason: dict[str, int]
+    """Number of dead letters, by reason."""
+    latest: list[DeadLetterSummary]
+    """The latest ones, the newest first."""
+    replay_command: str
+    """The command that sends their records again, when the cause is removed."""
+
+
+class Bin(BaseModel):
+    """A range of values of a metric, and how many results are in it."""
+
+    low: float
+    """Lower bound; part of the range."""
+    high: float
+    """Upper bound; part of the last range only."""
+    results: int
+    """Number of results."""
+
+
+class Slice(Figures):
+    """The figures of the results that have one value of a dimension, against all other results of the metric."""
+
+    dimension: str
+    """Name of the dimension."""
+    value: str
+    """The value of the dimension."""
+    difference: float | None
+    """Pass rate of the slice minus the pass rate of the other results; null if a side has no value."""
+    difference_low: float | None
+    """Lower bound of the 95 % interval of the difference (Newcombe)."""
+    difference_high: float | None
+    """Upper bound of the 95 % interval of the difference (Newcombe)."""
+
+
+class MetricResult(BaseModel):
+    """One result of a metric."""
+
+    session_id: str
+    """The session of the result."""
+    level: str
+    """What was measured: an invocation, a trace or the session."""
+    value: float
+    """The value."""
+    threshold: float | None
+    """The least value that passes; null if the metric has no threshold."""
+    status: str
+    """PASSED or FAILED."""
+    rationale: str
+    """Why the result has its value."""
+    occurred_at: datetime
+    """When the session ended, in UTC."""
+
+
+class Metric(BaseModel):
+    """A metric over a span of time: its figures, their course, its values, and where they differ."""
+
+    metric: str
+    """Name of the metric."""
+    since: datetime
+    """Begin of the span, in UTC."""
+    until: datetime
+    """End of the span, in UTC; not part of the span."""
+    step_s: int
+    """Seconds of a step of the series."""
+    figures: list[MetricFigures]
+    """The figures at each level."""
+    series: list[SeriesPoint]
+    """The figures in each step, by time. A step without results is left out."""
+    changes: list[Change]
+    """Agent versions and configs whose first results are in the span, by time."""
+    distribution: list[Bin]
+    """How many results have which value, in ranges of the same width, from the least value to the largest one."""
+    slices: list[Slice]
+    """The values of dimensions whose pass rates differ most from the others, the largest difference first."""
+    worst: list[MetricResult]
+    """The results with the least values, the least first."""
+    nearest: list[MetricResult]
+    """The results that are nearest to their threshold: first those that failed, then those that passed."""
+
+
+class MetricDifference(BaseModel):
+    """A metric on two sides of a comparison."""
+
+    metric: str
+    """Name of the metric."""
+    level: str
+    """What was measured: an invocation, a trace or the session."""
+    first: Figures | None
+    """The figures of the first side; null without a result."""
+    second: Figures | None
+    """The figures of the second side; null without a result."""
+    pass_rate_difference: float | None
+    """Pass rate of the second side minus that of the first one; null if a side has no value."""
+    pass_rate_difference_low: float | None
+    """Lower bound of the 95 % interval (Newcombe)."""
+    pass_rate_difference_high: float | None
+    """Upper bound of the 95 % interval (Newcombe)."""
+    mean_difference: float | None
+    """Mean of the second side minus that of the first one; null if a side has no value."""
+    mean_difference_low: float | None
+    """Lower bound of the 95 % interval (Welch); null if a side has fewer than two values."""
+    mean_difference_high: float | None
+    """Upper bound of the 95 % interval (Welch); null if a side has fewer than two values."""
+
+
+class Comparison(BaseModel):
+    """Two selections side by side."""
+
+    metrics: list[MetricDifference]
+    """Each metric and level that a side has results of, by name."""
+
+
+class DimensionValues(BaseModel):
+    """What can be selected in a span of time, the most frequent first."""
+
+    dimensions: dict[str, list[str]]
+    """The values of each dimension."""
+    metrics: list[str]
+    """Names of the metrics, in their order."""

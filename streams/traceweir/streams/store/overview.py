@@ -1,0 +1,167 @@
+"""Answers where quality stands in a span of time, from the figures per minute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from traceweir.streams.results.reader import GATE
+from traceweir.streams.store.answers import Change, Coverage, Freshness, MetricFigures, Overview, SeriesPoint
+from traceweir.streams.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.store.rollups import BUCKET_GROWTH
+from traceweir.streams.store.selection import Readable, Selection, in_utc
+from traceweir.streams.store.tables import DIMENSIONS
+
+MAX_POINTS = 120
+"""Maximum number of steps of a series."""
+_STEPS_S = (60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000)
+_CHANGE_COLUMNS = f"metric, config_digest, {', '.join(DIMENSIONS)}"
+_FRESHNESS = "(SELECT * FROM freshness UNION ALL SELECT * FROM freshness_changes)"
+
+
+def overview(store: Readable, selection: Selection) -> Overview:
+    """Returns the figures of all metrics in a span of time.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    step_s = step_of((selection.until - selection.since).total_seconds())
+    return Overview(
+        since=selection.since,
+        until=selection.until,
+        step_s=step_s,
+        metrics=figures_by_metric(store, selection),
+        series=series_of(store, selection, step_s),
+        changes=changes_in(store, selection),
+        coverage=_coverage(store, selection),
+        freshness=_freshness(store, selection),
+    )
+
+
+def step_of(span_s: float) -> int:
+    """Returns the shortest step, in seconds, with which a span has at most `MAX_POINTS` steps.
+
+    >>> step_of(3600), step_of(24 * 3600), step_of(30 * 24 * 3600)
+    (60, 900, 21600)
+    """
+    return next((step for step in _STEPS_S if span_s / step <= MAX_POINTS), math.ceil(span_s / MAX_POINTS))
+
+
+def figures_by_metric(store: Readable, selection: Selection) -> list[MetricFigures]:
+    """Returns the figures of each metric and level."""
+    source, where, parameters = rollups_of(selection)
+    rows = store.query(
+        f"SELECT metric, level, {sums()} FROM {source} WHERE {where} GROUP BY metric, level HAVING sum(n) > 0 "
+        "ORDER BY metric, level",
+        parameters,
+    )
+    return [MetricFigures(metric=row["metric"], level=row["level"], **figures_of(row).model_dump()) for row in rows]
+
+
+def series_of(store: Readable, selection: Selection, step_s: int) -> list[SeriesPoint]:
+    """Returns the figures of each metric and level in each step of time; a step without results is left out."""
+    source, where, parameters = rollups_of(selection, step_s)
+    rows = store.query(
+        f"SELECT make_timestamp((epoch_us(minute) // {step_s * 1_000_000}) * {step_s * 1_000_000}) AS begins_at, metric, "
+        f"level, sum(n) AS n, sum(evaluated) AS evaluated, sum(passed) AS passed, sum(value_sum) AS value_sum "
+        f"FROM {source} WHERE {where} GROUP BY ALL HAVING sum(n) > 0 ORDER BY begins_at, metric, level",
+        parameters,
+    )
+    return [
+        SeriesPoint(
+            begins_at=in_utc(row["begins_at"]),
+            metric=row["metric"],
+            level=row["level"],
+            results=int(row["n"]),
+            evaluated=int(row["evaluated"]),
+            passed=int(row["passed"]),
+            mean=row["value_sum"] / int(row["evaluated"]) if row["evaluated"] else None,
+        )
+        for row in rows
+    ]
+
+
+def changes_in(store: Readable, selection: Selection) -> list[Change]:
+    """Returns the agent versions and the configs whose first results are in the span, by time."""
+    where, parameters = selection.where("minute")
+    # The first results of a version can be older than the span: then the span has no change to it. If they are in the
+    # span, an hour whose first minute is in it has results in it.
+    rows = store.query(
+        f"""
+        WITH hours AS (
+        SELECT minute, agent_name, agent_version, config_digest, coalesce({where}, false) AS selected FROM (
+        SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_hours UNION ALL SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_changes
+        ) WHERE n > 0)
+        SELECT 'agent_version' AS kind, agent_version AS value, agent_name, min(minute) AS first_seen_at FROM hours
+        WHERE agent_version IS NOT NULL GROUP BY agent_version, agent_name
+        HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until
+        UNION ALL
+        SELECT 'config_digest', config_digest, NULL, min(minute) FROM hours GROUP BY config_digest
+        HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until
+        """,
+        parameters,
+    )
+    found = [Change(**row | {"first_seen_at": in_utc(row["first_seen_at"])}) for row in rows]
+    return sorted(found, key=lambda change: (change.first_seen_at, change.kind, change.value))
+
+
+def closed_sessions(store: Readable, selection: Selection) -> int:
+    """Returns the number of sessions (segments) that closed in the span."""
+    where, parameters = selection.where("last_record_at", metric=False)
+    (found,) = store.query(f"SELECT count(*) AS n FROM sessions WHERE {where}", parameters)
+    return int(found["n"])
+
+
+def _coverage(store: Readable, selection: Selection) -> Coverage:
+    source, where, parameters = rollups_of(selection, metric=False)
+    (gate,) = store.query(
+        f"SELECT coalesce(sum(passed), 0) AS accepted, coalesce(sum(failed), 0) AS rejected FROM {source} "
+        f"WHERE metric = '{GATE}' AND {where}",
+        parameters,
+    )
+    where, parameters = selection.where("occurred_at", metric=False)
+    reasons = store.query(
+        "SELECT reason, count(*) AS n FROM (SELECT unnest(TRY_CAST(details -> '$.reasons' AS VARCHAR[])) AS reason "
+        f"FROM results WHERE metric = '{GATE}' AND status = 'FAILED' AND {where}) WHERE reason IS NOT NULL "
+        "GROUP BY reason ORDER BY n DESC, reason",
+        parameters,
+    )
+    letters = store.query(
+        "SELECT reason, count(*) AS n FROM dead_letters WHERE written_at >= $since AND written_at < $until "
+        "GROUP BY reason ORDER BY n DESC, reason",
+        selection.span,
+    )
+    return Coverage(
+        sessions=closed_sessions(store, selection),
+        accepted=int(gate["accepted"]),
+        rejected=int(gate["rejected"]),
+        rejected_because=_counts(reasons),
+        dead_letters=_counts(letters),
+    )
+
+
+def _freshness(store: Readable, selection: Selection) -> Freshness:
+    rows = store.query(
+        f"SELECT bucket, sum(n) AS n FROM {_FRESHNESS} WHERE minute >= $since AND minute < $until "
+        "GROUP BY bucket HAVING sum(n) > 0 ORDER BY bucket",
+        selection.span,
+    )
+    buckets = [(int(row["bucket"]), int(row["n"])) for row in rows]
+    return Freshness(
+        p50_s=_quantile_s(buckets, 0.5), p95_s=_quantile_s(buckets, 0.95), p99_s=_quantile_s(buckets, 0.99)
+    )
+
+
+def _quantile_s(buckets: list[tuple[int, int]], share: float) -> float | None:
+    """Returns the upper bound, in seconds, of the bucket in which this share of all results is reached."""
+    wanted, seen = share * sum(number for _, number in buckets), 0
+    for bucket, number in buckets:
+        seen += number
+        if seen >= wanted:
+            return round(BUCKET_GROWTH**bucket / 1000, 4)
+    return None
+
+
+def _counts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
+    return {row["reason"]: row["n"] for row in rows}

@@ -1,0 +1,117 @@
+"""Adds up figures per minute, so that charts need not read every result.
+
+A row that is stored adds its figures, and a row that it replaces subtracts its own. The sum of all changes of a minute
+is therefore what the present rows of this minute give, except that sums of decimal numbers are rounded differently.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+from traceweir.streams.results.table import ColumnType
+from traceweir.streams.store.tables import DIMENSIONS, REASONS, RESULTS
+
+GROUPS: dict[str, ColumnType] = {
+    "minute": "time",
+    "metric": "text",
+    "level": "text",
+    "config_digest": "text",
+    "scorer_version": "text",
+    **dict.fromkeys(DIMENSIONS, "text"),
+}
+"""By what figures are added up. The minute is that of `occurred_at`."""
+FIGURES: dict[str, ColumnType] = {
+    "n": "integer",
+    "evaluated": "integer",
+    "value_sum": "number",
+    "value_square_sum": "number",
+    "passed": "integer",
+    "failed": "integer",
+    **dict.fromkeys(REASONS, "integer"),
+    "input_tokens": "number",  # sums of integers of 64 bits
+    "output_tokens": "number",
+    "usd": "number",
+}
+"""What is added up: numbers of results, sums of their values, and what their judges cost."""
+ROLLUP_COLUMNS = GROUPS | FIGURES
+"""The columns of the table `rollups`, whose rows with the same group have to be added up."""
+
+HOUR_COLUMNS: dict[str, ColumnType] = {"hour": "time", **ROLLUP_COLUMNS}
+"""The columns of the table `rollup_hours`: `rollups` by hour, for spans of days. `minute` is the first of the group."""
+
+FRESHNESS_COLUMNS: dict[str, ColumnType] = {"minute": "time", "metric": "text", "bucket": "integer", "n": "integer"}
+"""The columns of the table `freshness`: how many results took how long from the last event to the score."""
+BUCKET_GROWTH = 1.1
+"""The upper bound of a bucket of `freshness`, divided by the upper bound of the bucket before."""
+
+_group_of = itemgetter(
+    *map(RESULTS.column_names.index, ("metric", "level", "config_digest", "scorer_version", *DIMENSIONS))
+)
+_times_of = itemgetter(*map(RESULTS.column_names.index, ("occurred_at", "evaluated_at")))
+_outcome_of = itemgetter(*map(RESULTS.column_names.index, ("value", "status", "not_evaluated_because")))
+_cost_of = itemgetter(*map(RESULTS.column_names.index, ("cost_input_tokens", "cost_output_tokens", "cost_usd")))
+_AT = {name: at for at, name in enumerate(FIGURES)}
+_STATUS_AT = {"PASSED": _AT["passed"], "FAILED": _AT["failed"]}
+
+
+class FigureChanges:
+    """Collects the changes of `rollups` and `freshness` by rows of results."""
+
+    def __init__(self) -> None:
+        self._rollups: dict[tuple[Any, ...], list[float]] = {}
+        self._freshness: dict[tuple[datetime, str, int], int] = {}
+
+    def add(self, rows: Iterable[tuple[Any, ...]], sign: int) -> None:
+        """Adds rows of results that are stored (`sign` 1) or replaced (`sign` -1)."""
+        for row in rows:
+            occurred_at, evaluated_at = _times_of(row)
+            minute = occurred_at.replace(second=0, microsecond=0, tzinfo=None)
+            group = (minute, *_group_of(row))
+            figures = self._rollups.get(group)
+            if figures is None:
+                figures = self._rollups[group] = [0] * len(FIGURES)
+            value, status, reason = _outcome_of(row)
+            figures[0] += sign
+            if value is None:
+                figures[_AT[reason]] += sign
+            else:
+                figures[1] += sign
+                figures[2] += sign * value
+                figures[3] += sign * value * value
+                figures[_STATUS_AT[status]] += sign
+            for at, amount in enumerate(_cost_of(row), _AT["input_tokens"]):
+                figures[at] += sign * float(amount)
+            bucket = (minute, group[1], bucket_of((evaluated_at - occurred_at).total_seconds()))
+            self._freshness[bucket] = self._freshness.get(bucket, 0) + sign
+
+    @property
+    def rollup_rows(self) -> list[tuple[Any, ...]]:
+        """The changes, as rows with `ROLLUP_COLUMNS`."""
+        return [(*group, *figures) for group, figures in self._rollups.items()]
+
+    @property
+    def freshness_rows(self) -> list[tuple[Any, ...]]:
+        """The changes, as rows with `FRESHNESS_COLUMNS`."""
+        return [(*group, number) for group, number in self._freshness.items()]
+
+
+def by_hour(source: str) -> str:
+    """Returns SQL that adds up rows with `ROLLUP_COLUMNS` by hour, as rows with `HOUR_COLUMNS`."""
+    groups = ", ".join(name for name in GROUPS if name != "minute")
+    sums = ", ".join(f"sum({name})" for name in FIGURES)
+    # The first minute is that of a stored result; a change that only subtracts has none.
+    first = "coalesce(min(minute) FILTER (n > 0), min(minute))"
+    return f"SELECT date_trunc('hour', minute), {first}, {groups}, {sums} FROM {source} GROUP BY date_trunc('hour', minute), {groups}"
+
+
+def bucket_of(seconds: float) -> int:
+    """Returns the bucket of a duration: the lowest whole number to which `BUCKET_GROWTH` reaches it in milliseconds.
+
+    >>> bucket_of(0), bucket_of(0.1), BUCKET_GROWTH**48 < 100 <= BUCKET_GROWTH**49
+    (0, 49, True)
+    """
+    return math.ceil(math.log(max(seconds * 1000, 1.0)) / math.log(BUCKET_GROWTH))

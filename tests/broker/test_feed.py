@@ -1,0 +1,168 @@
+"""The feed brings what is on the output topics into the store, each record once, through restarts and failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from tests.support.results import make_score, put_scores
+from tests.support.scoring import NOW
+from tests.support.stores import open_store
+
+from traceweir.streams.dashboard.feed import Feed, FeedState
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import create_topics
+from traceweir.streams.settings import Settings
+from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.store.rows import Batch, Source
+
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
+
+LIMIT_S = 60.0
+
+Until = Callable[[Callable[[FeedState], bool]], Awaitable[None]]
+
+
+@pytest.fixture
+def settings(embedded_broker: EmbeddedBroker) -> Settings:
+    return Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
+
+
+@asynccontextmanager
+async def feeding(settings: Settings, store: DuckDBStore) -> AsyncIterator[Until]:
+    """Runs a feed; yields a function that waits until a condition of its state holds."""
+    changed = asyncio.Event()
+    feed = Feed(settings, store, keep={"results": timedelta(days=1)}, now=lambda: NOW, changed=changed.set)
+
+    async def until(holds: Callable[[FeedState], bool]) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while not holds(feed.state):
+                waiting = asyncio.create_task(changed.wait())
+                await asyncio.wait({waiting, running}, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+                if running.done():
+                    await running
+                changed.clear()
+
+    running = asyncio.create_task(feed.run())
+    try:
+        yield until
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_scores_are_stored_once_through_a_restart(settings: Settings, tmp_path: Path) -> None:
+    create_topics(settings)
+    servers, file = settings.kafka_bootstrap_servers, tmp_path / "store.duckdb"
+    put_scores(servers, [make_score("a"), make_score("b"), b"forged"])
+    store = open_store(file)
+    async with feeding(settings, store) as until:
+        await until(lambda state: sum(store.offsets().values()) == 3)
+    store.close()
+    put_scores(servers, [make_score("c"), make_score("a", value=0.9, revision=1)])
+
+    store = open_store(file)
+    async with feeding(settings, store) as until:
+        await until(lambda state: sum(store.offsets().values()) == 5)
+
+    assert store.query("SELECT sum(n) AS n FROM rollup_changes") == [{"n": 3}]
+    assert store.query("SELECT topic, n FROM unreadable_records") == [{"topic": "traceweir.results", "n": 1}]
+    assert store.query("SELECT session_id, value FROM results ORDER BY ALL") == [
+        {"session_id": "a", "value": 0.9},
+        {"session_id": "b", "value": 0.5},
+        {"session_id": "c", "value": 0.5},
+    ]
+
+
+async def test_missing_topics_are_a_problem_with_a_way_out_and_are_read_when_they_exist(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceweir.streams.dashboard.feed.RETRY_AFTER_S", (0.1,))
+    store = open_store(tmp_path / "store.duckdb")
+    async with feeding(settings, store) as until:
+        await until(lambda state: "traceweir topics" in (state.problem or ""))
+        create_topics(settings)
+        put_scores(settings.kafka_bootstrap_servers, [make_score("a")])
+        await until(lambda state: state.stored_rows == 1 and state.problem is None)
+
+
+async def test_a_store_of_other_topics_is_refused(settings: Settings, tmp_path: Path) -> None:
+    create_topics(settings)
+    store = open_store(tmp_path / "store.duckdb")
+    store.write(Batch(offsets={Source("traceweir.results", 1): 7}))
+
+    with pytest.raises(StoreError, match=r"traceweir.results\[1\] up to offset 7, and the partition ends at 0"):
+        await asyncio.wait_for(Feed(settings, store, keep={}, now=lambda: NOW).run(), LIMIT_S)
+
+
+async def test_a_store_of_former_topics_is_refused_although_the_new_ones_are_longer(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with EmbeddedBroker() as former:
+        before = Settings(kafka_bootstrap_servers=former.bootstrap_servers)
+        create_topics(before)
+        put_scores(former.bootstrap_servers, [make_score("a")])
+        store = open_store(tmp_path / "store.duckdb")
+        async with feeding(before, store) as until:
+            await until(lambda state: state.stored_rows == 1)
+        create_topics(settings)
+        put_scores(settings.kafka_bootstrap_servers, [make_score(name) for name in "aaaa"])
+
+        with pytest.raises(
+            StoreError, match=r"traceweir.results was deleted and created again since the store read it"
+        ):
+            await asyncio.wait_for(Feed(settings, store, keep={}, now=lambda: NOW).run(), LIMIT_S)
+
+    assert store.query("SELECT count(*) AS n FROM results") == [{"n": 1}]
+
+
+async def test_a_batch_that_the_store_refuses_is_read_again_and_the_problem_stays_until_it_is_stored(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceweir.streams.dashboard.feed.RETRY_AFTER_S", (0.1,))
+    create_topics(settings)
+    put_scores(settings.kafka_bootstrap_servers, [make_score("a"), make_score("b")])
+    store, refusals = open_store(tmp_path / "store.duckdb"), iter(range(3))
+    told: list[tuple[str | None, int]] = []
+    write = store.write
+
+    def refusing_at_first(batch: Batch) -> None:
+        if batch.rows and next(refusals, None) is not None:
+            raise StoreUnavailableError("the disk is full")
+        write(batch)
+
+    def tell() -> None:
+        told.append((feed.state.problem, feed.state.stored_rows))
+        if feed.state.stored_rows == 2 and feed.state.problem is None:
+            caught_up.set()
+
+    waited = set()
+    getmany = AIOKafkaConsumer.getmany
+
+    async def nothing_at_first(consumer: AIOKafkaConsumer, **options: Any) -> Any:
+        if consumer not in waited:
+            waited.add(consumer)
+            return {}
+        return await getmany(consumer, **options)
+
+    monkeypatch.setattr(AIOKafkaConsumer, "getmany", nothing_at_first)
+    caught_up = asyncio.Event()
+    monkeypatch.setattr(store, "write", refusing_at_first)
+    feed = Feed(settings, store, keep={}, now=lambda: NOW, changed=tell)
+    running = asyncio.create_task(feed.run())
+    await asyncio.wait_for(caught_up.wait(), LIMIT_S)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert next(refusals, None) is None
+    assert told[0] == ("the disk is full", 0)
+    assert all(problem is not None or rows for problem, rows in told)
+    assert feed.state.behind == 0

@@ -1,0 +1,79 @@
+"""Starts Chromium once, and serves a dashboard with invented scores."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.dashboard_site import Site, served
+from tests.support.results import make_score
+from tests.support.stores import open_store
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ARGUMENTS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-sandbox",  # root, as in a container, cannot start Chromium's sandbox
+)
+SESSIONS = 300
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Yields a headless Chromium of the system."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: run `make test-browser`")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("needs Chromium: run `apt-get install chromium`")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """Yields a page of a fresh profile; an error of a script fails the test."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
+    yield page
+    context.close()
+    assert not errors
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A dashboard with the scores of an agent."""
+    site = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), content="full")
+    site.add_sessions(SESSIONS)
+    return site
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[str]:
+    """Yields the address of the dashboard."""
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[tuple[Site, str]]:
+    """Yields a dashboard with one score, that a test can change, and its address."""
+    site = Site(open_store(tmp_path / "store.duckdb"), content="full")
+    site.add(make_score("first"))
+    site.now += timedelta(minutes=1)
+    with served(site) as address:
+        yield site, address

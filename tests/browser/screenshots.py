@@ -1,0 +1,66 @@
+"""Takes the screenshots of the documentation: `python -m tests.browser.screenshots` writes docs/images/dashboard/."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.browser.conftest import ARGUMENTS
+from tests.support.dashboard_site import Site, served, session_id_of
+from tests.support.stores import FakeRecord, batch_of, open_store
+
+from traceweir.schemas.dead_letter import DeadLetter, Reason
+
+FOLDER = Path(__file__).parents[2] / "docs" / "images" / "dashboard"
+VIEWS = {
+    "overview": "/",
+    "sessions": "/sessions?status=FAILED",
+    "session": f"/session?session_id={session_id_of(1)}",
+    "metrics": "/metrics",
+    "metric": "/metric?metric=tool_trajectory_avg_score",
+    "not-scored": "/not-scored",
+    "dead-letters": "/dead-letters",
+    "compare": "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
+}
+SESSIONS = 900
+_LETTERS: tuple[tuple[Reason, str], ...] = (
+    ("not_json", "the value is not JSON: unexpected end of data: line 1 column 109 (char 108)"),
+    ("invalid", "outcome.confidence: Input should be less than or equal to 1 (got 1.5)"),
+    ("late", "the record's timestamp is more than 3600000 ms behind the watermark"),
+)
+
+
+def main() -> int:
+    """Writes a picture of each view in light and in dark; returns the exit code."""
+    from playwright.sync_api import sync_playwright
+
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as folder, sync_playwright() as driver:
+        site = Site(open_store(Path(folder) / "store.duckdb"))
+        site.add_sessions(SESSIONS)
+        site.store.write(batch_of("dead-letters", *(_letter(number) for number in range(len(_LETTERS)))))
+        site.now += timedelta(minutes=1)  # a span does not contain its end
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
+        with served(site) as address:
+            for scheme in ("light", "dark"):
+                page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+                for name, view in VIEWS.items():
+                    page.goto(address + view)
+                    page.get_by_text("up to date").wait_for()
+                    page.screenshot(path=FOLDER / f"{name}-{scheme}.png")
+        browser.close()
+    return 0
+
+
+def _letter(number: int) -> FakeRecord:
+    reason, detail = _LETTERS[number]
+    value = b'{"session_id": "rail-1", "task": '
+    letter = DeadLetter(reason, detail, "assemble", "traceweir.traces", 1, 120 + number, None, value)
+    return FakeRecord(value, number, headers=letter.wire_headers())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""A person finds the way through the dashboard in a browser, with a mouse or with the keyboard alone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from tests.support.dashboard_site import Site, served, session_id_of
+from tests.support.results import make_score
+from tests.support.stores import open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+VIEWS = {
+    "overview": "/",
+    "sessions": "/sessions",
+    "session": f"/session?session_id={session_id_of(0)}",
+    "metrics": "/metrics",
+    "metric": "/metric?metric=tool_trajectory_avg_score",
+    "not scored": "/not-scored",
+    "dead letters": "/dead-letters",
+    "compare": "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
+    "empty": "/?app_name=nobody",
+    "problem": "/?span=2y",
+}
+TOKEN = "a-token-of-20-letters"
+
+
+def test_a_new_score_appears_without_a_reload(page: Page, fresh: tuple[Site, str]) -> None:
+    site, address = fresh
+    page.goto(f"{address}/sessions?metric=response_match_score")
+    page.evaluate("window.kept = true")
+    page.get_by_role("link", name="first").wait_for()
+    site.add(make_score("second"))
+    site.tell()
+
+    page.get_by_role("link", name="second").wait_for()
+    assert page.evaluate("window.kept")
+
+
+def test_a_problem_of_the_feed_is_shown_and_goes_away(page: Page, fresh: tuple[Site, str]) -> None:
+    site, address = fresh
+    page.goto(address)
+    site.state.problem = "topic 'traceweir.results' does not exist: run `traceweir topics create`"
+    site.tell()
+    page.get_by_text("run `traceweir topics create`").wait_for()
+    site.state.problem = None
+    site.tell()
+
+    page.get_by_text("up to date").wait_for()
+    assert not page.get_by_role("alert").is_visible()
+
+
+def test_from_the_overview_to_the_metric_to_the_session(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("region", name="Metrics").get_by_role("link", name="tool_trajectory_avg_score").first.click()
+    page.get_by_role("heading", name="Worst").wait_for()
+    worst = page.locator("section", has=page.get_by_role("heading", name="Worst")).get_by_role("link").first
+    session = worst.inner_text()
+    worst.click()
+
+    page.get_by_text("Two seats on KTX 127 are booked.").wait_for()
+    assert page.title().startswith(f"Session {session}")
+
+
+def test_a_filter_is_set_kept_by_links_and_removed(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_text("+ filter").click()
+    page.get_by_label("agent version").fill("2.3.1")
+    page.get_by_role("button", name="Apply").click()
+    page.get_by_role("navigation").get_by_role("link", name="Sessions").click()
+    page.wait_for_url("**/sessions?*agent_version=2.3.1*")
+    assert "2.4.0" not in page.get_by_role("region", name="Sessions").inner_text()
+    page.get_by_title("Remove this filter").click()
+
+    page.wait_for_url(lambda url: "agent_version" not in url)
+    assert "2.4.0" in page.get_by_role("region", name="Sessions").inner_text()
+
+
+def test_two_versions_are_compared(page: Page, address: str) -> None:
+    page.goto(f"{address}/compare")
+    page.get_by_text("Both sides are the same.").wait_for()
+    for side, version in (("First", "2.3.1"), ("Second", "2.4.0")):
+        page.get_by_role("group", name=side).get_by_label("agent version").fill(version)
+    page.get_by_role("button", name="Compare").click()
+
+    row = page.get_by_role("region", name="Differences").get_by_role("row").filter(has_text="tool_trajectory")
+    row.wait_for()
+    assert re.search(r"−\d+\.\d points", row.inner_text())
+
+
+def test_a_span_is_selected_by_dragging_in_the_chart(page: Page, address: str) -> None:
+    page.goto(address)
+    box = page.locator(".chart[data-brush] .u-over").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 60, steps=5)
+    page.mouse.up()
+
+    page.wait_for_url("**/?since=*")
+    assert set(parse_qs(urlsplit(page.url).query)) == {"since", "until"}
+    page.get_by_text(" to ").first.wait_for()
+    assert page.get_by_role("region", name="Metrics").is_visible()
+
+
+def test_hostile_text_is_shown_and_does_nothing(page: Page, address: str) -> None:
+    page.goto(f"{address}/session?session_id={session_id_of(0)}")
+
+    assert "<script>document.title='owned'</script>" in page.locator(".turn").first.inner_text()
+    assert "owned" not in page.title()
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_an_empty_store_says_the_next_command(page: Page, tmp_path: Path) -> None:
+    with served(Site(open_store(tmp_path / "store.duckdb"))) as address:
+        page.goto(address)
+
+        assert "traceweir up --demo" in page.locator("main").inner_text()
+
+
+def test_the_token_opens_the_pages(page: Page, tmp_path: Path) -> None:
+    with served(Site(open_store(tmp_path / "store.duckdb"), token=TOKEN)) as address:
+        answer = page.goto(f"{address}/sessions")
+        assert answer is not None
+        assert answer.status == 401
+        page.get_by_label("token").fill("something-else-20-letters")
+        page.get_by_role("button", name="Open").click()
+        page.get_by_text("This is not the token.").wait_for()
+        page.get_by_label("token").fill(TOKEN)
+        page.get_by_role("button", name="Open").click()
+
+        page.get_by_text("No session was scored in this span of time.").wait_for()
+        page.get_by_text("up to date").wait_for()  # the stream of events has the cookie too
+
+
+def test_the_keyboard_alone_reaches_a_session(page: Page, address: str) -> None:
+    page.goto(address)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent").startswith("rail-"):
+            break
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/session?session_id=rail-*")
+
+
+@pytest.mark.parametrize("width", [360, 1280, 3840])
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_is_wider_than_the_screen(view: str, width: int, page: Page, address: str) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address + VIEWS[view])
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_serious(view: str, scheme: Literal["light", "dark"], page: Page, address: str) -> None:
+    axe = pytest.importorskip("axe_core_python.sync_playwright", reason="needs axe-core: run `make test-browser`").Axe()
+    page.emulate_media(color_scheme=scheme)
+    page.goto(address + VIEWS[view])
+    found = axe.run(page)["violations"]
+
+    serious = [each for each in found if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in serious] == []
+
+
+def test_a_chart_has_its_figures_as_a_table(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_text("Figures as a table").first.click()
+
+    assert page.get_by_role("region", name="Figures of the chart").get_by_role("row").count() > 5

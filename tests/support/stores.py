@@ -1,0 +1,80 @@
+"""Builds records of the output topics, and reads what a store has made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.support.scoring import NOW
+
+from traceweir.schemas.score import Score
+from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.store.rollups import FIGURES, ROLLUP_COLUMNS
+from traceweir.streams.store.rows import Batch, RowReader, Source
+from traceweir.streams.store.tables import DIMENSIONS, REASONS, TableName
+
+TOPICS: dict[str, TableName] = {
+    "results": "results",
+    "sessions": "sessions",
+    "network": "network",
+    "dead-letters": "dead_letters",
+}
+
+
+@dataclass(frozen=True)
+class FakeRecord:
+    """A record of Kafka."""
+
+    value: bytes | None
+    offset: int = 0
+    key: bytes | None = b"key"
+    headers: Sequence[tuple[str, bytes]] = ()
+    partition: int = 0
+    timestamp: int = int(NOW.timestamp() * 1000)
+
+
+def open_store(file: Path, holder: str = "this test", opened_at: datetime = NOW) -> DuckDBStore:
+    """Opens a store in a file."""
+    return DuckDBStore(file, holder, opened_at)
+
+
+def batch_of(topic: str, *records: FakeRecord) -> Batch:
+    """Returns the batch that a feed makes of records of one topic and partition."""
+    batch = Batch()
+    RowReader(TOPICS).add(batch, topic, records)
+    if records:
+        batch.offsets[Source(topic, records[0].partition)] = records[-1].offset + 1
+    return batch
+
+
+def scores_batch(*scores: Score, offset: int = 0) -> Batch:
+    """Returns a batch of scores, at consecutive offsets of partition 0."""
+    records = (FakeRecord(score.wire(), offset + number) for number, score in enumerate(scores))
+    return batch_of("results", *records)
+
+
+def figures(store: DuckDBStore) -> list[dict[str, Any]]:
+    """Returns the figures per minute and group, added up, without the groups in which all changes cancel out."""
+    groups = [name for name in ROLLUP_COLUMNS if name not in FIGURES]
+    sums = ", ".join(f"round(sum({name}), 6) AS {name}" for name in FIGURES)
+    return store.query(
+        f"SELECT {', '.join(groups)}, {sums} FROM (FROM rollups UNION ALL FROM rollup_changes) "
+        "GROUP BY ALL HAVING sum(n) <> 0 ORDER BY ALL"
+    )
+
+
+def recomputed_figures(store: DuckDBStore) -> list[dict[str, Any]]:
+    """Returns the figures that the rows in `results` give, computed by SQL."""
+    reasons = ", ".join(f"count(*) FILTER (not_evaluated_because = '{reason}') AS {reason}" for reason in REASONS)
+    return store.query(
+        f"""
+        SELECT date_trunc('minute', occurred_at) AS minute, metric, level, config_digest, scorer_version,
+        {", ".join(DIMENSIONS)}, count(*) AS n, count(value) AS evaluated, round(coalesce(sum(value), 0), 6) AS value_sum,
+        round(coalesce(sum(value * value), 0), 6) AS value_square_sum, count(*) FILTER (status = 'PASSED') AS passed,
+        count(*) FILTER (status = 'FAILED') AS failed, {reasons}, CAST(sum(cost_input_tokens) AS DOUBLE) AS input_tokens,
+        CAST(sum(cost_output_tokens) AS DOUBLE) AS output_tokens, round(sum(cost_usd), 6) AS usd FROM results GROUP BY ALL ORDER BY ALL
+        """
+    )

@@ -1,0 +1,286 @@
+"""The pages show what the store has, keep text of agents inert, and say what to do where there is nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from html.parser import HTMLParser
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
+from tests.support.results import make_score
+from tests.support.scoring import NOW
+from tests.support.stores import FakeRecord, batch_of, open_store
+
+from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams.dashboard.access import COOKIE
+from traceweir.streams.dashboard.content import Content
+from traceweir.streams.store.errors import StoreUnavailableError
+
+TOKEN = "a-token-of-20-letters"
+HTML = {"accept": "text/html"}
+VIEWS = (
+    "/",
+    "/sessions",
+    f"/session?session_id={session_id_of(0)}",
+    "/metrics",
+    "/metric?metric=tool_trajectory_avg_score",
+    "/not-scored",
+    "/dead-letters",
+    "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
+)
+
+Open = Callable[..., httpx.AsyncClient]
+
+
+class Tags(HTMLParser):
+    """Collects the elements of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    site = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW)
+    site.add_sessions(60)
+    letter = DeadLetter("not_json", HOSTILE, "assemble", "traceweir.traces", 1, 7, None, b"{")
+    site.store.write(batch_of("dead-letters", FakeRecord(b"{", headers=letter.wire_headers())))
+    site.now += timedelta(minutes=1)  # a span does not contain its end
+    return site
+
+
+@pytest.fixture
+async def visit() -> AsyncIterator[Open]:
+    """Returns a function that gives a browser without scripts, for a site."""
+    async with AsyncExitStack() as stack:
+
+        def connect(site: Site, host: str = "127.0.0.1:4180", **headers: str) -> httpx.AsyncClient:
+            transport = httpx.ASGITransport(site.application())
+            client = httpx.AsyncClient(transport=transport, base_url=f"http://{host}", headers=HTML | headers)
+            stack.push_async_callback(client.aclose)
+            return client
+
+        yield connect
+
+
+@pytest.mark.parametrize("view", VIEWS)
+async def test_text_of_agents_never_becomes_markup_or_reorders_text(view: str, site: Site, visit: Open) -> None:
+    answer = await visit(replace(site, content="full")).get(view)
+
+    assert answer.status_code == 200
+    scripts = [attributes.get("src") for tag, attributes in Tags(answer.text).found if tag == "script"]
+    assert scripts == ["/assets/uPlot.iife.min.js", "/assets/charts.js", "/assets/live.js"]
+    assert not [tag for tag, attributes in Tags(answer.text).found if tag == "img" or "onerror" in attributes]
+    assert not [attributes for _, attributes in Tags(answer.text).found if "style" in attributes]
+    assert chr(0x202E) not in answer.text
+    assert "49" not in re.findall(r"{{.*?}}", answer.text)
+
+
+async def test_hostile_text_is_shown_as_it_is(site: Site, visit: Open) -> None:
+    answer = await visit(replace(site, content="full")).get(VIEWS[2])
+
+    assert "&lt;script&gt;document.title=&#39;owned&#39;&lt;/script&gt;" in answer.text
+    assert "{{ 7 * 7 }} \\u202e" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("content", "has_secret", "has_question"), [("full", True, True), ("redacted", False, True), ("none", False, False)]
+)
+async def test_a_session_is_shown_as_much_as_is_configured(
+    content: Content, has_secret: bool, has_question: bool, site: Site, visit: Open
+) -> None:
+    page = (await visit(replace(site, content=content)).get(VIEWS[2])).text
+
+    assert (SECRET in page, "Two seats from Busan" in page) == (has_secret, has_question)
+    assert ("TRACEWEIR_DASHBOARD_CONTENT=none" in page) == (content == "none")
+
+
+async def test_a_dead_letter_is_shown_with_its_place_and_its_reason(site: Site, visit: Open) -> None:
+    page = (await visit(site).get("/dead-letters")).text
+
+    assert "not json" in page
+    assert "<bdi>traceweir.traces</bdi>:1:7" in page
+
+
+async def test_a_session_page_has_calls_errors_scores_and_the_nearest_trace(site: Site, visit: Open) -> None:
+    page = (await visit(replace(site, trace_url="http://127.0.0.1:16686/trace/{trace_id}")).get(VIEWS[2])).text
+
+    for text in (
+        "book_seats",
+        "error: sold out",
+        "Two seats on KTX 127 are booked.",
+        "outcome confidence",
+        "not shared",
+    ):
+        assert text in page
+    assert "<ins>one</ins><del>two</del>" in page
+    assert f"traceweir evalset add {session_id_of(0)} --to" in page
+
+
+async def test_the_overview_links_each_number_to_its_sessions(site: Site, visit: Open) -> None:
+    client = visit(site)
+    page = (await client.get("/?environment=staging")).text
+    (failed,) = re.findall(r'href="([^"]*)" aria-label="(\d+) failed results of tool_trajectory_avg_score"', page)
+    link = failed[0].replace("&amp;", "&")
+
+    assert parse_qs(urlsplit(link).query) == {
+        "environment": ["staging"],
+        "metric": ["tool_trajectory_avg_score"],
+        "status": ["FAILED"],
+    }
+    assert f">{failed[1]} session" in (await client.get(link)).text
+
+
+@pytest.mark.parametrize("view", VIEWS[:2] + VIEWS[3:])
+async def test_an_empty_store_gives_a_page_that_says_so(
+    view: str, visit: Open, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    empty = Site(open_store(tmp_path_factory.mktemp("empty") / "store.duckdb"), now=NOW)
+    answer = await visit(empty).get(view)
+
+    assert (answer.status_code, 'class="empty"' in answer.text) == (200, True)
+    if view == "/":
+        assert "traceweir up --demo" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/?span=2y", "span is none of 1h, 6h, 24h, 7d, 30d"),
+        ("/?since=yesterday", "since is not a time such as 2026-01-31T12:00"),
+        ("/?since=2027-01-01T00:00", "the span ends at 2026-01-31 12:01:00 and begins at 2027-01-01 00:00:00"),
+        ("/sessions?least=nan", "least is not a number"),
+        ("/sessions?status=BROKEN", "status is none of PASSED, FAILED, NOT_EVALUATED"),
+        ("/sessions?limit=51", "limit is none of 50, 200, 500"),
+        (f"/?app_name={'x' * 2000}", "app_name has 2000 characters; at most 1024 are allowed"),
+        ("/metric", "metric is missing: name one"),
+        ("/compare?first_since=%00", "first_since is not a time"),
+    ],
+)
+async def test_a_parameter_out_of_its_range_is_refused_with_a_sentence(
+    address: str, sentence: str, site: Site, visit: Open
+) -> None:
+    answer = await visit(site).get(address)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "text/html; charset=utf-8")
+    assert sentence.split("first_")[-1] in answer.text
+
+
+async def test_an_unknown_session_or_page_is_a_404_with_a_sentence(site: Site, visit: Open) -> None:
+    client = visit(site)
+
+    assert "The store has no session" in (await client.get("/session?session_id=<b>")).text
+    assert (await client.get("/session?session_id=x")).status_code == 404
+    assert (await client.get("/nothing")).status_code == 404
+
+
+async def test_a_span_before_the_first_year_is_refused_or_empty(site: Site, visit: Open) -> None:
+    answer = await visit(site).get("/?since=0001-01-01T00:00&until=0001-01-02T00:00")
+
+    assert (answer.status_code, 'class="empty"' in answer.text) == (200, True)
+
+
+async def test_a_store_that_is_down_is_a_503_page(site: Site, visit: Open) -> None:
+    class Down:
+        def query(self, sql: str, parameters: object = None) -> list[dict[str, object]]:
+            raise StoreUnavailableError("the disk is gone")
+
+    answer = await visit(replace(site, store=Down())).get("/")
+
+    assert (answer.status_code, "the disk is gone" in answer.text) == (503, True)
+
+
+async def test_without_the_token_pages_ask_for_it_and_the_api_refuses(site: Site, visit: Open) -> None:
+    client = visit(replace(site, token=TOKEN))
+    page, api = await client.get("/sessions"), await client.get("/api/overview", headers={"accept": "*/*"})
+
+    assert (page.status_code, "Token needed" in page.text, "rail" in page.text) == (401, True, False)
+    assert (api.status_code, api.text) == (401, "")
+    assert (await client.get("/assets/style.css")).status_code == 200
+
+
+async def test_a_wrong_token_is_refused_and_the_right_one_opens_the_pages(site: Site, visit: Open) -> None:
+    client = visit(replace(site, token=TOKEN))
+    wrong = await client.post("/login", data={"token": TOKEN[:-1]})
+    right = await client.post("/login", data={"token": TOKEN})
+
+    assert (wrong.status_code, "This is not the token." in wrong.text, wrong.headers.get("set-cookie")) == (
+        401,
+        True,
+        None,
+    )
+    assert (right.status_code, right.headers["location"]) == (303, "/")
+    assert TOKEN not in right.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict"} <= set(right.headers["set-cookie"].split("; "))
+    assert (await client.get("/sessions")).status_code == 200
+    client.cookies.set(COOKIE, "forged", domain="127.0.0.1")
+    assert (await visit(replace(site, token=TOKEN), cookie=f"{COOKIE}=forged").get("/sessions")).status_code == 401
+
+
+@pytest.mark.parametrize("headers", [{"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}])
+async def test_a_page_of_another_site_can_send_nothing(headers: dict[str, str], site: Site, visit: Open) -> None:
+    answer = await visit(replace(site, token=TOKEN), **headers).post("/login", data={"token": TOKEN})
+
+    assert (answer.status_code, answer.text) == (403, "")
+
+
+async def test_every_answer_forbids_inline_scripts_and_other_sites(site: Site, visit: Open) -> None:
+    client = visit(site)
+    for address in ("/", "/nothing", "/api/state", "/assets/style.css"):
+        policy = (await client.get(address)).headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+        assert "default-src 'none'" in policy
+
+
+async def test_a_search_finds_only_what_the_page_may_show(site: Site, visit: Open) -> None:
+    async def found(content: Content, text: str) -> int:
+        page = (await visit(replace(site, content=content)).get("/sessions", params={"text": text, "span": "30d"})).text
+        return page.count('href="/session?')
+
+    assert await found("full", SECRET.upper()) == 50
+    assert await found("redacted", SECRET) == 0
+    assert await found("redacted", "busan") == 50
+    assert await found("none", "busan") == 50  # the text is no filter where content is hidden
+    assert await found("redacted", session_id_of(3)) == 1
+
+
+async def test_sessions_are_found_by_the_range_of_a_metric(site: Site, visit: Open) -> None:
+    query = {"metric": "trace_value", "least": "0.2", "most": "0.4", "span": "7d"}
+    page = (await visit(site).get("/sessions", params=query)).text
+    values = [float(each) for each in re.findall(r'<td class="r">(0\.\d+)</td>', page)]
+
+    assert values
+    assert all(0.2 <= each <= 0.4 for each in values)
+
+
+async def test_a_config_or_agent_version_that_is_new_in_the_span_is_marked(site: Site, visit: Open) -> None:
+    page = (await visit(site).get("/")).text
+
+    assert "New in this span:" in page
+    assert "rail-agent 2.4.0" in page
+
+
+async def test_a_comparison_says_which_differences_are_more_than_chance(
+    tmp_path_factory: pytest.TempPathFactory, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path_factory.mktemp("versions") / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(
+        *(make_score(f"{version}-{at}", value=1.0 if at < passed else 0.0, agent_version=version, result_id=f"{version}-{at}")
+          for version, passed in (("1", 90), ("2", 60)) for at in range(100))
+    )  # fmt: skip
+    page = (await visit(site).get("/compare?first_agent_version=1&second_agent_version=2")).text
+
+    assert '<span class="bad">−30.0 points</span>' in page
+    assert "−40.8 to −18.3" in page

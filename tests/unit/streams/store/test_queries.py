@@ -1,0 +1,304 @@
+"""The questions of the dashboard are answered from the rows that count."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.judge_retries import session as session_document
+from tests.support.results import make_score
+from tests.support.scoring import NOW
+from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
+
+from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
+from traceweir.schemas.score import result_id
+from traceweir.streams.store import duckdb_store
+from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.store.overview import overview
+from traceweir.streams.store.selection import Selection
+from traceweir.streams.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, sessions
+from traceweir.streams.store.tables import REASONS
+
+DAY = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DuckDBStore]:
+    opened = open_store(tmp_path / "store.duckdb")
+    yield opened
+    opened.close()
+
+
+def gate(session_id: str, *reasons: str) -> Any:
+    return make_score(
+        session_id,
+        "gate",
+        0.0 if reasons else 1.0,
+        result_id=result_id(session_id, 0, "trace", "t", "gate", "digest"),
+        status="FAILED" if reasons else "PASSED",
+        level="trace",
+        trace_id="t",
+        threshold=None,
+        details={"reasons": list(reasons)},
+    )
+
+
+def test_an_overview_has_the_figures_of_each_metric_with_the_interval_of_its_pass_rate(store: DuckDBStore) -> None:
+    store.write(
+        scores_batch(
+            *(make_score(f"s{number}", value=value) for number, value in enumerate([1.0, 1.0, 1.0, 0.0, None])),
+            make_score("s0", "completeness", 0.8, cost={"usd": 0.5, "input_tokens": 7}),
+        )
+    )
+
+    found = {each.metric: each for each in overview(store, DAY).metrics}
+
+    match = found["response_match_score"]
+    assert (match.results, match.evaluated, match.passed, match.failed) == (5, 4, 3, 1)
+    assert (match.not_evaluated, match.mean, match.pass_rate) == ({"missing_input": 1}, 0.75, 0.75)
+    # Wilson's interval of 3 of 4, as the usual tables have it.
+    assert (round(match.pass_rate_low or 0, 4), round(match.pass_rate_high or 0, 4)) == (0.3006, 0.9544)
+    assert (found["completeness"].usd, found["completeness"].input_tokens) == (0.5, 7)
+
+
+def test_a_series_has_a_point_for_each_step_with_results(store: DuckDBStore) -> None:
+    times = [NOW, NOW + timedelta(minutes=14), NOW + timedelta(minutes=15)]
+    store.write(scores_batch(*(make_score(f"s{n}", value=1.0, occurred_at=at) for n, at in enumerate(times))))
+
+    points = overview(store, DAY).series
+
+    assert [(point.begins_at, point.results) for point in points] == [(NOW, 2), (NOW + timedelta(minutes=15), 1)]
+
+
+@pytest.mark.parametrize("zone_minutes", [0, 330])
+def test_figures_of_days_are_those_of_the_minutes_of_the_span(
+    zone_minutes: int, store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 60)
+    chance = random.Random(5)
+    moments = [NOW - timedelta(minutes=chance.randrange(20 * 24 * 60)) for _ in range(120)]
+    scores = [
+        make_score(f"s{n}", value=1.0, occurred_at=at, agent_version=str(n % 7), agent_name="bot")
+        for n, at in enumerate(moments)
+    ]
+    failed = {"revision": 1, "value": 0.0, "status": "FAILED"}
+    for at in range(0, 120, 24):
+        store.write(scores_batch(*scores[at : at + 24]))
+    store.write(scores_batch(*(score.model_copy(update=failed) for score in scores[:10])))
+    assert 0 < store.query("SELECT count(*) AS n FROM rollup_changes")[0]["n"] < 60
+    zone = timezone(timedelta(minutes=zone_minutes))
+    selection = Selection(
+        (NOW - timedelta(days=17, minutes=43)).astimezone(zone), (NOW - timedelta(minutes=17)).astimezone(zone)
+    )
+
+    found = overview(store, selection)
+
+    inside = [n for n, at in enumerate(moments) if selection.since <= at < selection.until]
+    (figures,) = found.metrics
+    assert (figures.results, figures.failed) == (len(inside), sum(n < 10 for n in inside))
+    assert found.step_s >= 3_600
+    assert sum(point.results for point in found.series) == len(inside)
+    first = {str(n % 7): min(at for m, at in enumerate(moments) if m % 7 == n % 7) for n in range(7)}
+    changed = {change.value: change.first_seen_at for change in found.changes if change.kind == "agent_version"}
+    assert changed == {version: at for version, at in first.items() if selection.since <= at < selection.until}
+
+
+def test_a_selection_leaves_out_other_times_dimensions_and_metrics(store: DuckDBStore) -> None:
+    store.write(
+        scores_batch(
+            make_score("in", value=1.0, app_name="shop"),
+            make_score("other app", value=1.0, app_name="bank"),
+            make_score("no app", value=1.0),
+            make_score("in", "completeness", 1.0, app_name="shop"),
+            make_score("old", value=1.0, app_name="shop", occurred_at=NOW - timedelta(days=1)),
+        )
+    )
+    shop = Selection(DAY.since, DAY.until, {"app_name": "shop"}, metric="response_match_score")
+
+    (found,) = overview(store, shop).metrics
+
+    assert (found.metric, found.results) == ("response_match_score", 1)
+    assert [each.session_id for each in sessions(store, shop)] == ["in"]
+
+
+def test_a_hostile_value_of_a_filter_is_a_value(store: DuckDBStore) -> None:
+    store.write(scores_batch(make_score("a")))
+
+    assert sessions(store, Selection(DAY.since, DAY.until, {"model": "' OR 1=1 --"}, metric="x' OR 'a'='a")) == []
+    with pytest.raises(ValueError, match="is not a dimension; choose from app_name, agent_name"):
+        Selection(DAY.since, DAY.until, {"1=1 --": "x"})
+    with pytest.raises(ValueError, match="the span leaves the years 1 to 9999"):
+        Selection(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))), NOW)
+    with pytest.raises(ValueError, match="the span ends at"):
+        Selection(NOW, NOW)
+
+
+def test_changes_are_versions_and_configs_whose_first_results_are_in_the_span(store: DuckDBStore) -> None:
+    old, new = NOW - timedelta(days=2), NOW + timedelta(minutes=3)
+    store.write(
+        scores_batch(
+            make_score("a", agent_name="bot", agent_version="1", occurred_at=old),
+            make_score("b", agent_name="bot", agent_version="1"),
+            make_score("c", agent_name="bot", agent_version="2", occurred_at=new, config_digest="other"),
+        )
+    )
+
+    found = [(change.kind, change.value, change.first_seen_at) for change in overview(store, DAY).changes]
+
+    assert found == [("agent_version", "2", new), ("config_digest", "other", new)]
+
+
+def test_coverage_counts_sessions_decisions_and_dead_letters(store: DuckDBStore) -> None:
+    closed = [orjson.dumps(session_document(name, last_record_at=NOW.isoformat())) for name in "ab"]
+    store.write(batch_of("sessions", *map(FakeRecord, closed)))
+    store.write(scores_batch(gate("a", "below_threshold", "private"), gate("b", "private"), gate("c")))
+    letter = DeadLetter("late", "too late", "assemble", "traceweir.traces", 0, 1, None, b"x")
+    store.write(batch_of("dead-letters", FakeRecord(b"x", 0, None, letter.wire_headers())))
+
+    found = overview(store, DAY).coverage
+
+    assert (found.sessions, found.accepted, found.rejected) == (2, 1, 2)
+    assert found.rejected_because == {"private": 2, "below_threshold": 1}
+    assert found.dead_letters == {"late": 1}
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        b'{"reasons": "private"}',
+        b'{"reasons": {"private": 1}}',
+        b'{"reasons": [null]}',
+        b'{"reasons": NaN}',
+        b'{"number": ' + b"9" * 400 + b"}",
+        b'{"list": ' + b"[" * 190 + b"]" * 190 + b"}",
+    ],
+)
+def test_forged_details_cost_no_answer(details: bytes, store: DuckDBStore) -> None:
+    forged = gate("forged", "x").wire().replace(b'{"reasons":["x"]}', details)
+    store.write(batch_of("results", FakeRecord(forged)))
+    store.write(scores_batch(gate("good", "private")))
+
+    assert overview(store, DAY).coverage.rejected_because == {"private": 1}
+    found = session(store, "forged")
+    assert found is not None
+    assert len(found.results) == 1
+
+
+def test_a_session_with_a_document_of_great_depth_is_shown_with_its_text(store: DuckDBStore) -> None:
+    deep = b"[" * 900 + b"]" * 900
+    document = orjson.dumps(session_document("deep") | {"traces": [0]}).replace(
+        b'"traces":[0]', b'"traces":[' + deep + b"]"
+    )
+    store.write(batch_of("sessions", FakeRecord(document)))
+
+    found = session(store, "deep")
+
+    assert found is not None
+    assert found.segments[0]["document"] == document.decode()
+
+
+def test_freshness_is_the_time_from_the_last_event_to_the_score(store: DuckDBStore) -> None:
+    lags_s = [*[0.1] * 98, 2.0, 60.0]
+    store.write(
+        scores_batch(*(make_score(f"s{n}", evaluated_at=NOW + timedelta(seconds=lag)) for n, lag in enumerate(lags_s)))
+    )
+
+    found = overview(store, DAY).freshness
+
+    assert 0.1 <= (found.p50_s or 0) < 0.11
+    assert 0.1 <= (found.p95_s or 0) < 0.11
+    assert 2.0 <= (found.p99_s or 0) < 2.2
+
+
+def test_sessions_are_listed_newest_first_with_a_summary_of_their_scores(store: DuckDBStore) -> None:
+    for number, name in enumerate("ab"):
+        closed_at = (NOW + timedelta(minutes=number)).isoformat()
+        document = orjson.dumps(session_document(name, last_record_at=closed_at))
+        store.write(batch_of("sessions", FakeRecord(document)))
+    store.write(
+        scores_batch(
+            make_score("a", value=1.0),
+            make_score("a", "completeness", 0.1),
+            make_score("a", "safety_v1", None),
+            make_score("a", "trace_value", 0.4, level="trace", trace_id="t"),
+            gate("a", "below_threshold"),
+        )
+    )
+
+    newest, oldest = sessions(store, DAY)
+
+    assert (newest.session_id, oldest.session_id) == ("b", "a")
+    assert (oldest.passed, oldest.failed, oldest.not_evaluated) == (1, 1, 1)
+    assert (oldest.trace_value, oldest.gate, newest.gate) == (0.4, "rejected", None)
+    assert [each.session_id for each in sessions(store, DAY, limit=1)] == ["b"]
+
+
+def test_sessions_are_filtered_by_the_status_and_the_reason_of_a_result(store: DuckDBStore) -> None:
+    store.write(
+        scores_batch(make_score("failed", value=0.1), make_score("none", value=None), gate("rejected", "private"))
+    )
+
+    assert [each.session_id for each in sessions(store, DAY, status="FAILED")] == ["failed"]
+    assert [each.session_id for each in sessions(store, DAY, reason="missing_input")] == ["none"]
+    gates = Selection(DAY.since, DAY.until, metric="gate")
+    assert [each.session_id for each in sessions(store, gates, status="FAILED")] == ["rejected"]
+
+
+def test_a_session_with_many_results_hides_no_other_session_of_a_filter(store: DuckDBStore) -> None:
+    store.write(scores_batch(make_score("early", value=0.1, occurred_at=NOW - timedelta(hours=11))))
+    store.write(scores_batch(*(make_score("many", f"metric_{n}", 0.1) for n in range(50))))
+
+    assert [each.session_id for each in sessions(store, DAY, status="FAILED", limit=2)] == ["many", "early"]
+    assert [each.failed for each in sessions(store, DAY, status="FAILED", limit=2)] == [50, 1]
+
+
+def test_a_session_has_its_document_its_results_and_those_that_were_replaced(store: DuckDBStore) -> None:
+    store.write(batch_of("sessions", FakeRecord(orjson.dumps(session_document("a")))))
+    store.write(scores_batch(make_score("a", value=0.1, details={"part": 1}), make_score("a", value=0.9, revision=1)))
+
+    found = session(store, "a")
+
+    assert found is not None
+    assert [(each["value"], each["revision"]) for each in found.results] == [(0.9, 1)]
+    assert [(each["value"], each["details"]) for each in found.replaced_results] == [(0.1, {"part": 1})]
+    (segment,) = found.segments
+    assert segment["document"]["session_id"] == "a"  # type: ignore[index, call-overload]
+    assert found.results[0]["occurred_at"] == NOW.isoformat()
+    assert session(store, "b") is None
+
+
+def test_what_was_not_scored_has_the_latest_example_and_what_to_do(store: DuckDBStore) -> None:
+    later = NOW + timedelta(minutes=1)
+    store.write(
+        scores_batch(
+            make_score("a", value=None),
+            make_score("b", value=None, occurred_at=later, rationale="no reference"),
+            make_score("c", value=None, not_evaluated_because="budget"),
+        )
+    )
+
+    most, least = not_scored(store, DAY)
+
+    assert (most.reason, most.results, most.session_id, most.rationale) == ("missing_input", 2, "b", "no reference")
+    assert (least.reason, least.what_to_do) == ("budget", WHAT_TO_DO["budget"])
+    assert set(WHAT_TO_DO) == set(REASONS)
+
+
+def test_dead_letters_are_counted_and_listed_with_the_command_that_replays_them(store: DuckDBStore) -> None:
+    letters = [
+        DeadLetter(reason, "detail", "assemble", "traceweir.traces", 0, 1, None, b"x")
+        for reason in ("late", "late", "empty")
+    ]
+    records = [FakeRecord(b"x", n, None, letter.wire_headers()) for n, letter in enumerate(letters)]
+    store.write(batch_of("dead-letters", *records, FakeRecord(None, 3, None, [(REPLAYED, b"0:1")])))
+
+    found = dead_letters(store, DAY)
+
+    assert found.by_reason == {"late": 2, "empty": 1}
+    assert {each.letter_id: each.replayed for each in found.latest} == {"0:0": False, "0:1": True, "0:2": False}
+    assert found.replay_command == "traceweir dlq replay"
