@@ -59,6 +59,20 @@ def test_a_worker_rejoins_its_group_after_an_error_of_the_group(fleet: Fleet, tm
     assert "Traceback" not in second.log.read_text()
 
 
+def test_workers_that_are_stopped_during_a_rebalance_end_in_order(fleet: Fleet) -> None:
+    debug = {"PYTHONASYNCIODEBUG": "1"}  # an event loop then refuses a call from the thread of another event loop
+    first = fleet.start("a", variables=debug)
+    first.until_ready()
+    second = fleet.start("b", variables=debug)
+    while first.ask("/readyz")[0] == 200:
+        assert not second.ended, second.log.read_text()
+        time.sleep(0.02)
+    first.process.terminate()
+    second.terminate(STOPS_WITHIN_S)
+    first.terminate(STOPS_WITHIN_S)
+    assert "Non-thread-safe" not in first.log.read_text() + second.log.read_text()
+
+
 def until_shared(fleet: Fleet) -> None:
     """Waits until every partition has one owner; the first worker has all partitions until the second joins."""
     owned: list[list[int]] = []

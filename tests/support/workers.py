@@ -178,6 +178,7 @@ class Fleet:
             "TRACEWEIR_SESSION_TIMEOUT_S": str(SESSION_TIMEOUT_S),
             "TRACEWEIR_HEARTBEAT_INTERVAL_S": "1.5",
             "TRACEWEIR_WEB_PORT": "0",
+            "PYTHONFAULTHANDLER": "1",  # the log of a worker that a signal ends tells where
             **(variables or {}),
         }
         self.started: list[Worker] = []

@@ -40,10 +40,18 @@ from traceweir.streams.stages.base import End, Record
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (driver.Consumer, ("_getmany", "_new_consumer_thread", "wait_empty")),
+    (driver.Consumer, ("_getmany", "_new_consumer_thread", "_seek", "wait_empty")),
     (
         driver.AIOKafkaConsumerThread,
-        ("_create_worker_consumer", "_fetch_records", "_keepalive2", "on_crash", "on_start"),
+        (
+            "_create_worker_consumer",
+            "_ensure_consumer",
+            "_fetch_records",
+            "_keepalive2",
+            "call_thread",
+            "on_crash",
+            "on_start",
+        ),
     ),
     (GroupCoordinator, ("_coordination_routine", "_push_error_to_user", "request_rejoin")),
     (AIOKafkaClient, ("_get_conn", "_md_synchronizer", "bootstrap")),
@@ -152,6 +160,13 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         """Logs the error as a worker does; Faust would print a traceback to stderr."""
         self.intake.report_end(fmt[-1])
 
+    def close(self) -> None:
+        """Does nothing. Faust calls this when a rebalance meets a worker that stops; the stop closes the consumer.
+
+        Faust's own function closes the client and the coordinator in the event loop of the worker, while the event loop
+        of this thread uses them. The worker then ended with SIGSEGV, or did not stop in time.
+        """
+
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         require_broker_list(consumer)
@@ -161,6 +176,16 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._fetch_min_bytes = FETCH_BYTES
         return consumer
+
+    async def seek_in_thread(self, tp: TP, offset: int) -> None:
+        """Seeks in this thread, because a seek wakes aiokafka's fetch routine in the event loop of this thread.
+
+        Faust seeks in the thread of the worker, and an event loop is not safe for a second thread.
+        """
+        await self.call_thread(self._seek, tp, offset)
+
+    async def _seek(self, tp: TP, offset: int) -> None:
+        self._ensure_consumer().seek(tp, offset)
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
         records = await super()._fetch_records(consumer, *args, **kwargs)
@@ -197,6 +222,9 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
             thread = _Thread(self, loop=self.loop, beacon=self.beacon)
             thread.intake = intake
             return thread
+
+        async def _seek(self, partition: TP, offset: int) -> None:
+            await self._thread.seek_in_thread(partition, offset)
 
         async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
             generation = self.app.consumer_generation_id
