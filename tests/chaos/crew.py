@@ -65,6 +65,11 @@ class Crew:
         """How long the load is."""
         return self._scenario.load_s
 
+    @property
+    def has_due_faults(self) -> bool:
+        """Whether a fault is due, and no worker can have it yet."""
+        return any(number > 0 for at_s, number, _ in self._due if at_s <= self._passed_s)
+
     def go_on(self, passed_s: float) -> None:
         """Injects the faults that are due after a time of load, and restarts workers that have ended."""
         self._passed_s = passed_s
