@@ -42,7 +42,7 @@ test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or
 	$(BIN)/pytest -n 2 --dist loadfile --timeout 300 -m kafka tests/kafka
 
 chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME; root for a full disk); `python -m tests.chaos` plays more
-	$(BIN)/pytest -m chaos tests/chaos
+	$(BIN)/pytest -n 2 --maxschedchunk 1 -m chaos tests/chaos
 
 $(VENV)/.embeddings: $(VENV)/.installed
 	@echo "Installing torch and an embedding model into $(VENV): some minutes, without output."
