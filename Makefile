@@ -39,7 +39,7 @@ test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser" --durations 5 tests/unit tests/flow
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS)
-	$(BIN)/pytest -n 2 --dist loadfile --timeout 300 -m kafka tests/kafka
+	$(BIN)/pytest -n 3 --dist loadfile --timeout 300 -m kafka tests/kafka
 
 chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME; root for a full disk); `python -m tests.chaos` plays more
 	$(BIN)/pytest -n 2 --maxschedchunk 1 -m chaos tests/chaos
