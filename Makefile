@@ -33,10 +33,10 @@ up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web 
 	$(BIN)/traceweir up --demo
 
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
-	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser"
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser" --durations 5 tests/unit tests/flow
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse" --durations 5 tests/unit tests/flow
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS)
 	$(BIN)/pytest -n 3 --dist loadfile --timeout 300 -m kafka tests/kafka
@@ -67,6 +67,14 @@ $(VENV)/.browser: $(VENV)/.installed
 
 test-browser: $(VENV)/.browser ## Drive the dashboard in headless Chromium (Debian's package `chromium`)
 	$(BIN)/pytest -n 2 -m browser tests/browser
+
+$(VENV)/.clickhouse: $(VENV)/.installed
+	@echo "Installing the embedded ClickHouse engine into $(VENV): about a minute, without output."
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[clickhouse]' chdb
+	@touch $@
+
+test-clickhouse: $(VENV)/.clickhouse ## Run the tests of the results store with the embedded ClickHouse engine (534 MB)
+	$(BIN)/pytest -m clickhouse tests
 
 FRAMEWORKS := $(patsubst tests/frameworks/%.txt,$(VENV)/frameworks/%/.installed,$(wildcard tests/frameworks/*.txt))
 
@@ -110,12 +118,16 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/codespell
 	$(BIN)/python -m traceweir.schemas.export --check
 	$(BIN)/python -m traceweir.streams.settings_doc --check
+	$(BIN)/python -m traceweir.streams.store.clickhouse_tables --check
+	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion --check
 
 format: $(VENV)/.installed ## Format the code and generate the generated files again
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m traceweir.schemas.export
 	$(BIN)/python -m traceweir.streams.settings_doc
+	$(BIN)/python -m traceweir.streams.store.clickhouse_tables
+	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion
 
 bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)
 	$(BIN)/python -m benchmarks
@@ -148,4 +160,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo up test test-fast test-kafka chaos test-embeddings test-presidio test-browser frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-kafka chaos test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean

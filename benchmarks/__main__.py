@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
+    clickhouse_store,
     client,
     collect,
     completeness,
@@ -74,6 +75,7 @@ def main(names: list[str]) -> None:
             "judge": judge.run,
             "recorded": recorded.run,
             "store": store.run,
+            "clickhouse-store": clickhouse_store.run,
         }
         if unknown := sorted(set(names) - every.keys()):
             sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")

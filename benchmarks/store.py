@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from traceweir.schemas.score import Score, result_id
 from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.store.opening import Store
 from traceweir.streams.store.overview import overview
 from traceweir.streams.store.rollups import by_hour
 from traceweir.streams.store.rows import Batch, RowReader, Source
@@ -62,15 +63,15 @@ def run(results: int = RESULTS_STORED) -> None:
             raise RuntimeError(f"the store was not filled: exit code {filling.exitcode}")
         print(f"  {results:,} results: {file.stat().st_size / 1e6:,.0f} MB in the file", flush=True)
         store = DuckDBStore(file, "this benchmark", END)
-        batches = _batches()
+        batches = batches_of_scores()
         for number in range(ROUNDS):
             _print_rates(store, batches, Path(folder) / f"bare-{number}.duckdb")
-        _print_times("alone", store)
+        print_times("alone", store)
         stop = threading.Event()
         storing = threading.Thread(target=_store_until, args=(stop, store, batches))
         storing.start()
         try:
-            _print_times("while storing", store)
+            print_times("while storing", store)
         finally:
             stop.set()
             storing.join()
@@ -146,7 +147,8 @@ _CELLS: Mapping[str, str] = {
 """SQL of the cells of a result, by column; the others are empty."""
 
 
-def _batches() -> list[list[Record]]:
+def batches_of_scores() -> list[list[Record]]:
+    """Returns the records of new scores, in batches."""
     return [
         [Record(n, _score(n).wire()) for n in range(at, at + IN_BATCH)] for at in range(0, BATCHES * IN_BATCH, IN_BATCH)
     ]
@@ -183,7 +185,8 @@ def _score(number: int) -> Score:
     )
 
 
-def _read(records: list[Record]) -> Batch:
+def read(records: list[Record]) -> Batch:
+    """Returns the batch that a feed makes of records."""
     batch = Batch(offsets={Source("results", 0): records[-1].offset + 1})
     RowReader({"results": "results"}).add(batch, "results", records)
     return batch
@@ -191,11 +194,11 @@ def _read(records: list[Record]) -> Batch:
 
 def _print_rates(store: DuckDBStore, batches: list[list[Record]], bare: Path) -> None:
     """Prints the rates of one round: rows that are only inserted, and records that the store reads and stores."""
-    read = [_read(records).rows["results"] for records in batches]
-    number, inserted_s, stored_s = BATCHES * IN_BATCH, _inserted_s(read, bare), 0.0
+    rows = [read(records).rows["results"] for records in batches]
+    number, inserted_s, stored_s = BATCHES * IN_BATCH, _inserted_s(rows, bare), 0.0
     for records in batches:
         began = time.perf_counter()
-        store.write(_read(records))
+        store.write(read(records))
         stored_s += time.perf_counter() - began
     print(
         f"  stored: {number / stored_s:,.0f} results/s; bare insert of the same rows: {number / inserted_s:,.0f}/s; "
@@ -219,14 +222,14 @@ def _store_until(stop: threading.Event, store: DuckDBStore, batches: list[list[R
     number, began, stored = 0, time.perf_counter(), 0
     while not stop.is_set():
         records = batches[number % BATCHES][:5_000]
-        store.write(_read(records))
+        store.write(read(records))
         stored += len(records)
         number += 1
         stop.wait(0.25)
     print(f"  stored meanwhile: {stored / (time.perf_counter() - began):,.0f} results/s", flush=True)
 
 
-def _questions(store: DuckDBStore) -> Iterator[tuple[str, Callable[[int], object]]]:
+def _questions(store: Store) -> Iterator[tuple[str, Callable[[int], object]]]:
     day, month = Selection(END - timedelta(days=1), END), Selection(BEGIN, END)
     yield "overview of a day", lambda _: overview(store, day)
     yield "overview of 30 days", lambda _: overview(store, month)
@@ -241,7 +244,8 @@ def _questions(store: DuckDBStore) -> Iterator[tuple[str, Callable[[int], object
     yield "not scored in a day", lambda _: not_scored(store, day)
 
 
-def _print_times(when: str, store: DuckDBStore) -> None:
+def print_times(when: str, store: Store) -> None:
+    """Prints how long the questions of the dashboard take."""
     for name, ask in _questions(store):
         times_ms = []
         for number in range(WARM_UP + QUESTIONS):

@@ -23,12 +23,13 @@ import pytest
 from tests.support.command_line import Run
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
-from tests.support.stores import figures, open_store, recomputed_figures
+from tests.support.stores import CLICKHOUSE, figures, recomputed_figures
 
 from traceweir.schemas.score import Score
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.store.opening import open_store
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
@@ -44,7 +45,7 @@ def servers(embedded_broker: EmbeddedBroker) -> str:
 
 
 @contextmanager
-def running_dashboard(servers: str, store: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running_dashboard(servers: str, store: Path | str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Runs `traceweir dashboard` on a free port, and yields the process and its address."""
     variables = {
         "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers,
@@ -76,8 +77,11 @@ def has_stored(rows: int, state: dict[str, Any]) -> bool:
     return bool(state["stored_rows"] >= rows or state["behind"] == 0)
 
 
-def test_a_dashboard_that_is_killed_at_random_points_has_stored_each_result_once(servers: str, tmp_path: Path) -> None:
-    chance, written, store = random.Random(3), dict[str, Score](), tmp_path / "store.duckdb"
+@pytest.mark.parametrize("form", ["{}/store.duckdb", pytest.param("chdb://{}/clickhouse", marks=CLICKHOUSE)])
+def test_a_dashboard_that_is_killed_at_random_points_has_stored_each_result_once(
+    form: str, servers: str, tmp_path: Path
+) -> None:
+    chance, written, store = random.Random(3), dict[str, Score](), form.format(tmp_path)
     batches = []
     for _ in range(30):
         scores = [
@@ -113,13 +117,14 @@ def test_a_dashboard_that_is_killed_at_random_points_has_stored_each_result_once
         wait_for(address, lambda state: state["behind"] == 0)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
-    opened = open_store(store)
+    opened = open_store(store, "this test", NOW)
     found = opened.query("SELECT session_id, revision, value FROM results ORDER BY session_id")
     assert [tuple(row.values()) for row in found] == [
         (name, score.revision, score.value) for name, score in sorted(written.items())
     ]
     assert figures(opened) == recomputed_figures(opened)
     assert sum(opened.offsets().values()) == sum(map(len, batches))
+    opened.close()
 
 
 def test_a_second_dashboard_is_told_which_process_has_the_store(

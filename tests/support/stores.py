@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
 from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.store.opening import Store
 from traceweir.streams.store.rollups import FIGURES, ROLLUP_COLUMNS
 from traceweir.streams.store.rows import Batch, RowReader, Source
 from traceweir.streams.store.tables import DIMENSIONS, REASONS, TableName
+
+OpenStore = Callable[..., Store]
+"""Opens a store: takes, optionally, who opens it and when."""
+
+CLICKHOUSE = (
+    pytest.mark.clickhouse,
+    pytest.mark.skipif(find_spec("chdb") is None, reason="chdb is not installed; `make test-clickhouse` installs it"),
+)
+"""The marks of a test that needs the ClickHouse engine in this process."""
 
 TOPICS: dict[str, TableName] = {
     "results": "results",
@@ -41,6 +55,21 @@ def open_store(file: Path, holder: str = "this test", opened_at: datetime = NOW)
     return DuckDBStore(file, holder, opened_at)
 
 
+@contextmanager
+def chdb_database() -> Iterator[str]:
+    """Yields the address of an empty database of the ClickHouse engine in this process, within the block."""
+    import clickhouse_connect
+
+    name = f"test_{secrets.token_hex(6)}"
+    client = clickhouse_connect.get_client(dsn="chdb://memory")
+    client.command(f"CREATE DATABASE {name}")
+    try:
+        yield f"chdb://memory/{name}"
+    finally:
+        client.command(f"DROP DATABASE {name}")
+        client.close()
+
+
 def batch_of(topic: str, *records: FakeRecord) -> Batch:
     """Returns the batch that a feed makes of records of one topic and partition."""
     batch = Batch()
@@ -56,7 +85,7 @@ def scores_batch(*scores: Score, offset: int = 0) -> Batch:
     return batch_of("results", *records)
 
 
-def figures(store: DuckDBStore) -> list[dict[str, Any]]:
+def figures(store: Store) -> list[dict[str, Any]]:
     """Returns the figures per minute and group, added up, without the groups in which all changes cancel out."""
     groups = [name for name in ROLLUP_COLUMNS if name not in FIGURES]
     sums = ", ".join(f"round(sum({name}), 6) AS {name}" for name in FIGURES)
@@ -66,7 +95,7 @@ def figures(store: DuckDBStore) -> list[dict[str, Any]]:
     )
 
 
-def recomputed_figures(store: DuckDBStore) -> list[dict[str, Any]]:
+def recomputed_figures(store: Store) -> list[dict[str, Any]]:
     """Returns the figures that the rows in `results` give, computed by SQL."""
     reasons = ", ".join(f"count(*) FILTER (not_evaluated_because = '{reason}') AS {reason}" for reason in REASONS)
     return store.query(

@@ -219,12 +219,14 @@ class Settings(BaseSettings):
 
     # --- Dashboard
 
-    store: Path = Path("var/store/results.duckdb")
-    """File in which `traceweir dashboard` keeps what workers write, relative to the working directory; created if missing.
-    One process at a time can open the file. A lost file is filled again from the topics, as far as their retention
-    reaches."""
+    store: Annotated[str, Field(min_length=1)] = "var/store/results.duckdb"
+    """Where `traceweir dashboard` keeps what workers write. A DuckDB file, relative to the working directory and created if
+    missing; one process at a time can open it. Or a database of ClickHouse: `clickhouse://user:password@host:8123/database`,
+    `clickhouses://` with TLS. The password is never printed. A lost store is filled again from the topics, as far as their
+    retention reaches."""
     store_results_days: Annotated[int, Field(ge=1, le=36_500)] = 90
-    """Days, 1 or more, for which the store keeps results. Figures per minute are kept without a limit."""
+    """Days, 1 or more, for which the store keeps results. In DuckDB, figures per minute are kept without a limit; in
+    ClickHouse, they reach as far back as the results."""
     store_sessions_days: Annotated[int, Field(ge=1, le=36_500)] = 30
     """Days, 1 or more, for which the store keeps sessions and dead letters."""
     dashboard_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"

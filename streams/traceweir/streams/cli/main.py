@@ -199,7 +199,7 @@ def otlp(as_json: AsJson = False) -> None:
 def dashboard(as_json: AsJson = False) -> None:
     """Store scores, sessions and dead letters in a database, and serve them as web pages and JSON, until Ctrl-C.
 
-    The database is one DuckDB file (`TRACEWEIR_STORE`). Each record is stored exactly once, through any restart. The
+    The database is a DuckDB file, or ClickHouse (`TRACEWEIR_STORE`). Each record is stored exactly once, through any restart. The
     environment (`TRACEWEIR_DASHBOARD_*`) sets address and token. Exit code 1: the store or the port cannot be used. 2: the
     environment cannot be used.
 

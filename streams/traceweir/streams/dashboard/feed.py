@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
@@ -20,6 +20,7 @@ from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, check_partitions, topic_ids
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.store.opening import Store
 from traceweir.streams.store.rows import Batch, RowReader, Source
 from traceweir.streams.store.tables import TableName
 from traceweir.streams.topics import Topics
@@ -34,34 +35,8 @@ RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds to the next attempt after a failed one, by the number of failures so far; then the last of them."""
 REMOVE_OLD_EVERY_S = 3600.0
 _OTHER_STORE = (
-    "Name another file with TRACEWEIR_STORE, which is filled from the new topics; the former file stays as it is"
+    "Name another store with TRACEWEIR_STORE, which is filled from the new topics; the former store stays as it is"
 )
-
-
-class Store(Protocol):
-    """What the feed needs of a store; its methods block."""
-
-    def offsets(self) -> dict[Source, int]:
-        """Returns the offset at which each partition has to be read next.
-
-        Raises:
-            StoreLostError: another process has taken the store over.
-            StoreUnavailableError: the store cannot answer now.
-        """
-
-    def topic_ids(self) -> dict[str, str]:
-        """Returns the ids of the topics to which the offsets belong, by their names. It raises what `offsets` raises."""
-
-    def write(self, batch: Batch) -> None:
-        """Stores a batch, all or nothing.
-
-        Raises:
-            StoreLostError: another process has taken the store over.
-            StoreUnavailableError: the store cannot write now. Its offsets tell what is stored.
-        """
-
-    def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
-        """Removes rows that are older than the times of their tables."""
 
 
 @dataclass

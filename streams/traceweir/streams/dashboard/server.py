@@ -22,8 +22,8 @@ from traceweir.streams.endpoint.server import is_loopback
 from traceweir.streams.process_setup import log_to_stderr
 from traceweir.streams.runtime.health import listening_socket
 from traceweir.streams.settings import InvalidSettingsError, Settings
-from traceweir.streams.store.duckdb_store import DuckDBStore
 from traceweir.streams.store.errors import StoreError
+from traceweir.streams.store.opening import Store, open_store
 from traceweir.streams.store.tables import TableName
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
     os.umask(0o077)  # DuckDB creates its log and its temporary files anew, and they contain agents' texts too
     bound = _bound(settings)
     try:
-        store = DuckDBStore(settings.store, f"process {os.getpid()} on {socket.gethostname()}", utc_now())
+        store = open_store(settings.store, f"process {os.getpid()} on {socket.gethostname()}", utc_now())
         try:
             asyncio.run(_serve(settings, store, bound, ready))
         finally:
@@ -70,7 +70,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(settings: Settings, store: DuckDBStore, bound: socket.socket, ready: Callable[[str], None]) -> None:
+async def _serve(settings: Settings, store: Store, bound: socket.socket, ready: Callable[[str], None]) -> None:
     keep: dict[TableName, timedelta] = {
         "results": timedelta(days=settings.store_results_days),
         "sessions": timedelta(days=settings.store_sessions_days),

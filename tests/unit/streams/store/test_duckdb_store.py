@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
 
 import duckdb
-import orjson
 import pytest
-from tests.support.judge_retries import session as session_document
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import FakeRecord, batch_of, figures, open_store, recomputed_figures, scores_batch
+from tests.support.stores import figures, open_store, scores_batch
 
-from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
-from traceweir.schemas.score import Score
 from traceweir.streams.store import duckdb_store
-from traceweir.streams.store.errors import StoreError, StoreLostError, StoreUnavailableError
+from traceweir.streams.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.store.rows import Batch, Source
 
 
@@ -46,75 +41,6 @@ def write(file: Path, *batches: Batch) -> None:
         store.close()
 
 
-def test_a_higher_revision_replaces_a_result_and_the_replaced_one_is_kept_as_history(file: Path) -> None:
-    write(
-        file, scores_batch(make_score("a", value=0.2)), scores_batch(make_score("a", value=0.9, revision=1), offset=1)
-    )
-
-    assert values(file) == [("a", 1, 0, 0.9)]
-    assert values(file, "replaced_results") == [("a", 0, 0, 0.2)]
-
-
-def test_a_lower_revision_that_arrives_later_changes_nothing(file: Path) -> None:
-    write(
-        file, scores_batch(make_score("a", value=0.9, attempt=2)), scores_batch(make_score("a", value=0.2, attempt=1))
-    )
-
-    assert values(file) == [("a", 0, 2, 0.9)]
-
-
-def test_the_last_of_equal_versions_in_one_batch_counts(file: Path) -> None:
-    write(file, scores_batch(make_score("a", value=0.1), make_score("a", value=0.3), make_score("b", value=0.5)))
-
-    assert values(file) == [("a", 0, 0, 0.3), ("b", 0, 0, 0.5)]
-
-
-def test_a_forged_score_of_another_session_does_not_replace_a_result(file: Path) -> None:
-    original = make_score("a", value=0.2)
-    write(file, scores_batch(original), scores_batch(original.model_copy(update={"session_id": "b", "revision": 9})))
-
-    assert values(file) == [("a", 0, 0, 0.2), ("b", 9, 0, 0.2)]
-
-
-def test_figures_are_those_of_the_present_rows_after_any_revisions_batches_and_restarts(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 8)
-    chance, latest = random.Random(7), dict[str, Score]()
-    for _ in range(6):
-        batches = []
-        for _ in range(4):
-            scores = [
-                make_score(
-                    f"s{chance.randrange(9)}",
-                    value=chance.choice([None, 0.25, 0.5, 1.0]),
-                    revision=chance.randrange(4),
-                    attempt=chance.randrange(2),
-                    app_name=chance.choice([None, "shop"]),
-                    occurred_at=NOW + timedelta(minutes=chance.randrange(3)),
-                )
-                for _ in range(chance.randrange(6))
-            ]
-            for score in scores:
-                before = latest.get(score.session_id)
-                if before is None or (score.revision, score.attempt) >= (before.revision, before.attempt):
-                    latest[score.session_id] = score
-            batches.append(scores_batch(*scores))
-        write(file, *batches)
-
-        store = open_store(file)
-        assert values_of(latest) == [
-            tuple(row.values())
-            for row in store.query("SELECT session_id, revision, attempt, value FROM results ORDER BY ALL")
-        ]
-        assert figures(store) == recomputed_figures(store)
-        store.close()
-
-
-def values_of(latest: dict[str, Score]) -> list[tuple[object, ...]]:
-    return sorted((score.session_id, score.revision, score.attempt, score.value) for score in latest.values())
-
-
 def test_rows_of_a_batch_and_its_offsets_are_stored_together_or_not_at_all(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,16 +56,6 @@ def test_rows_of_a_batch_and_its_offsets_are_stored_together_or_not_at_all(
     monkeypatch.undo()
     store.write(scores_batch(make_score("b"), offset=1))
     assert store.offsets() == {Source("results", 0): 2}
-
-
-def test_a_process_that_lost_the_store_cannot_write_to_it(file: Path) -> None:
-    first = open_store(file, "the first process")
-    second = open_store(file, "the second\x1b process")
-
-    with pytest.raises(StoreLostError, match=r"was opened by the second\\x1b process after this process"):
-        first.write(scores_batch(make_score("a")))
-    second.write(scores_batch(make_score("b")))
-    assert second.query("SELECT session_id FROM results") == [{"session_id": "b"}]
 
 
 def test_the_message_names_the_process_that_has_the_file(file: Path) -> None:
@@ -235,77 +151,6 @@ def test_old_rows_are_removed_and_their_figures_stay(file: Path) -> None:
     assert store.query("SELECT session_id FROM results") == [{"session_id": "new"}]
     assert store.query("SELECT session_id FROM replaced_results") == []
     assert figures(store) == before
-
-
-def test_dead_letters_and_the_marks_of_their_replay_have_rows(file: Path) -> None:
-    letter = DeadLetter("late", "too late\x1b[31m", "assemble", "traceweir.traces", 2, 17, b"k", b"\xff\x00text")
-    store = open_store(file)
-    store.write(
-        batch_of(
-            "dead-letters",
-            FakeRecord(letter.wire_value(), 4, letter.key, letter.wire_headers()),
-            FakeRecord(None, 5, None, [(REPLAYED, b"0:4")]),
-            FakeRecord(b"forged", 6),
-        )
-    )
-
-    (found,) = store.query("SELECT * FROM dead_letters")
-    assert (found["letter_id"], found["reason"], found["source_offset"]) == ("0:4", "late", 17)
-    assert (found["detail"], found["record_value"]) == ("too late\\x1b[31m", "\\xff\0text")
-    assert store.query("SELECT letter_id FROM replays") == [{"letter_id": "0:4"}]
-    assert store.query("SELECT topic, n FROM unreadable_records") == [{"topic": "dead-letters", "n": 1}]
-
-
-@pytest.mark.parametrize(
-    ("topic", "record"),
-    [
-        ("results", FakeRecord(make_score("a").wire(), timestamp=2**62)),
-        ("results", FakeRecord(b"{")),
-        ("sessions", FakeRecord(b'{"session_id": "a", "segment": -1}')),
-        ("sessions", FakeRecord(b"[" * 100_000)),
-        ("network", FakeRecord(b"{}", key=None)),
-        ("network", FakeRecord(b"\xff", key=b"t")),
-        ("dead-letters", FakeRecord(b"x", headers=[("traceweir.partition", b"9" * 30)])),
-        (
-            "dead-letters",
-            FakeRecord(b"x", headers=DeadLetter("late", "d", "assemble", "t", 10**30, 1, None, b"x").wire_headers()),
-        ),
-    ],
-)
-def test_a_forged_record_costs_itself_and_no_neighbour(topic: str, record: FakeRecord, file: Path) -> None:
-    good = {
-        "results": FakeRecord(make_score("good").wire(), 1),
-        "sessions": FakeRecord(orjson.dumps(session_document("good")), 1),
-        "network": FakeRecord(b"{}", 1, b"good"),
-        "dead-letters": FakeRecord(b"x", 1, b"k", DeadLetter("late", "", "gate", "t", 0, 1, None, b"x").wire_headers()),
-    }[topic]
-    store = open_store(file)
-
-    store.write(batch_of(topic, record, good))
-
-    assert store.query(f"SELECT count(*) AS n FROM {topic.replace('-', '_')}") == [{"n": 1}]
-    assert store.query("SELECT n FROM unreadable_records") == [{"n": 1}]
-
-
-def test_figures_of_huge_costs_are_added_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 1)
-    store = open_store(file)
-    for name in "abc":
-        store.write(scores_batch(make_score(name, cost={"input_tokens": 2**63 - 1})))
-
-    assert store.query("SELECT sum(input_tokens) AS n FROM rollups") == [{"n": 3.0 * 2**63}]
-
-
-def test_a_tombstone_withdraws_a_trace_from_the_network(file: Path) -> None:
-    store = open_store(file)
-    store.write(batch_of("network", FakeRecord(b'{"@id": "t"}', 0, b"t"), FakeRecord(b'{"@id": "u"}', 1, b"u")))
-    store.write(batch_of("network", FakeRecord(None, 2, b"t")))
-
-    found = store.query("SELECT trace_id, accepted, document FROM network ORDER BY trace_id")
-    assert found == [
-        {"trace_id": "t", "accepted": False, "document": None},
-        {"trace_id": "u", "accepted": True, "document": '{"@id": "u"}'},
-    ]
 
 
 def test_what_the_database_cannot_write_is_told_in_one_line(file: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,25 +11,19 @@ import pytest
 from tests.support.judge_retries import session as session_document
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
+from tests.support.stores import FakeRecord, batch_of, scores_batch
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.score import result_id
 from traceweir.streams.store import duckdb_store
 from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.store.opening import Store
 from traceweir.streams.store.overview import overview
 from traceweir.streams.store.selection import Selection
 from traceweir.streams.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, sessions
 from traceweir.streams.store.tables import REASONS
 
 DAY = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DuckDBStore]:
-    opened = open_store(tmp_path / "store.duckdb")
-    yield opened
-    opened.close()
 
 
 def gate(session_id: str, *reasons: str) -> Any:
@@ -48,7 +40,7 @@ def gate(session_id: str, *reasons: str) -> Any:
     )
 
 
-def test_an_overview_has_the_figures_of_each_metric_with_the_interval_of_its_pass_rate(store: DuckDBStore) -> None:
+def test_an_overview_has_the_figures_of_each_metric_with_the_interval_of_its_pass_rate(store: Store) -> None:
     store.write(
         scores_batch(
             *(make_score(f"s{number}", value=value) for number, value in enumerate([1.0, 1.0, 1.0, 0.0, None])),
@@ -66,7 +58,7 @@ def test_an_overview_has_the_figures_of_each_metric_with_the_interval_of_its_pas
     assert (found["completeness"].usd, found["completeness"].input_tokens) == (0.5, 7)
 
 
-def test_a_series_has_a_point_for_each_step_with_results(store: DuckDBStore) -> None:
+def test_a_series_has_a_point_for_each_step_with_results(store: Store) -> None:
     times = [NOW, NOW + timedelta(minutes=14), NOW + timedelta(minutes=15)]
     store.write(scores_batch(*(make_score(f"s{n}", value=1.0, occurred_at=at) for n, at in enumerate(times))))
 
@@ -77,7 +69,7 @@ def test_a_series_has_a_point_for_each_step_with_results(store: DuckDBStore) -> 
 
 @pytest.mark.parametrize("zone_minutes", [0, 330])
 def test_figures_of_days_are_those_of_the_minutes_of_the_span(
-    zone_minutes: int, store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+    zone_minutes: int, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 60)
     chance = random.Random(5)
@@ -90,7 +82,8 @@ def test_figures_of_days_are_those_of_the_minutes_of_the_span(
     for at in range(0, 120, 24):
         store.write(scores_batch(*scores[at : at + 24]))
     store.write(scores_batch(*(score.model_copy(update=failed) for score in scores[:10])))
-    assert 0 < store.query("SELECT count(*) AS n FROM rollup_changes")[0]["n"] < 60
+    if isinstance(store, DuckDBStore):  # the figures are in all three tables
+        assert 0 < store.query("SELECT count(*) AS n FROM rollup_changes")[0]["n"] < 60
     zone = timezone(timedelta(minutes=zone_minutes))
     selection = Selection(
         (NOW - timedelta(days=17, minutes=43)).astimezone(zone), (NOW - timedelta(minutes=17)).astimezone(zone)
@@ -108,7 +101,7 @@ def test_figures_of_days_are_those_of_the_minutes_of_the_span(
     assert changed == {version: at for version, at in first.items() if selection.since <= at < selection.until}
 
 
-def test_a_selection_leaves_out_other_times_dimensions_and_metrics(store: DuckDBStore) -> None:
+def test_a_selection_leaves_out_other_times_dimensions_and_metrics(store: Store) -> None:
     store.write(
         scores_batch(
             make_score("in", value=1.0, app_name="shop"),
@@ -126,7 +119,7 @@ def test_a_selection_leaves_out_other_times_dimensions_and_metrics(store: DuckDB
     assert [each.session_id for each in sessions(store, shop)] == ["in"]
 
 
-def test_a_hostile_value_of_a_filter_is_a_value(store: DuckDBStore) -> None:
+def test_a_hostile_value_of_a_filter_is_a_value(store: Store) -> None:
     store.write(scores_batch(make_score("a")))
 
     assert sessions(store, Selection(DAY.since, DAY.until, {"model": "' OR 1=1 --"}, metric="x' OR 'a'='a")) == []
@@ -138,7 +131,7 @@ def test_a_hostile_value_of_a_filter_is_a_value(store: DuckDBStore) -> None:
         Selection(NOW, NOW)
 
 
-def test_changes_are_versions_and_configs_whose_first_results_are_in_the_span(store: DuckDBStore) -> None:
+def test_changes_are_versions_and_configs_whose_first_results_are_in_the_span(store: Store) -> None:
     old, new = NOW - timedelta(days=2), NOW + timedelta(minutes=3)
     store.write(
         scores_batch(
@@ -153,7 +146,7 @@ def test_changes_are_versions_and_configs_whose_first_results_are_in_the_span(st
     assert found == [("agent_version", "2", new), ("config_digest", "other", new)]
 
 
-def test_coverage_counts_sessions_decisions_and_dead_letters(store: DuckDBStore) -> None:
+def test_coverage_counts_sessions_decisions_and_dead_letters(store: Store) -> None:
     closed = [orjson.dumps(session_document(name, last_record_at=NOW.isoformat())) for name in "ab"]
     store.write(batch_of("sessions", *map(FakeRecord, closed)))
     store.write(scores_batch(gate("a", "below_threshold", "private"), gate("b", "private"), gate("c")))
@@ -178,7 +171,7 @@ def test_coverage_counts_sessions_decisions_and_dead_letters(store: DuckDBStore)
         b'{"list": ' + b"[" * 190 + b"]" * 190 + b"}",
     ],
 )
-def test_forged_details_cost_no_answer(details: bytes, store: DuckDBStore) -> None:
+def test_forged_details_cost_no_answer(details: bytes, store: Store) -> None:
     forged = gate("forged", "x").wire().replace(b'{"reasons":["x"]}', details)
     store.write(batch_of("results", FakeRecord(forged)))
     store.write(scores_batch(gate("good", "private")))
@@ -189,7 +182,7 @@ def test_forged_details_cost_no_answer(details: bytes, store: DuckDBStore) -> No
     assert len(found.results) == 1
 
 
-def test_a_session_with_a_document_of_great_depth_is_shown_with_its_text(store: DuckDBStore) -> None:
+def test_a_session_with_a_document_of_great_depth_is_shown_with_its_text(store: Store) -> None:
     deep = b"[" * 900 + b"]" * 900
     document = orjson.dumps(session_document("deep") | {"traces": [0]}).replace(
         b'"traces":[0]', b'"traces":[' + deep + b"]"
@@ -202,7 +195,7 @@ def test_a_session_with_a_document_of_great_depth_is_shown_with_its_text(store: 
     assert found.segments[0]["document"] == document.decode()
 
 
-def test_freshness_is_the_time_from_the_last_event_to_the_score(store: DuckDBStore) -> None:
+def test_freshness_is_the_time_from_the_last_event_to_the_score(store: Store) -> None:
     lags_s = [*[0.1] * 98, 2.0, 60.0]
     store.write(
         scores_batch(*(make_score(f"s{n}", evaluated_at=NOW + timedelta(seconds=lag)) for n, lag in enumerate(lags_s)))
@@ -215,7 +208,7 @@ def test_freshness_is_the_time_from_the_last_event_to_the_score(store: DuckDBSto
     assert 2.0 <= (found.p99_s or 0) < 2.2
 
 
-def test_sessions_are_listed_newest_first_with_a_summary_of_their_scores(store: DuckDBStore) -> None:
+def test_sessions_are_listed_newest_first_with_a_summary_of_their_scores(store: Store) -> None:
     for number, name in enumerate("ab"):
         closed_at = (NOW + timedelta(minutes=number)).isoformat()
         document = orjson.dumps(session_document(name, last_record_at=closed_at))
@@ -238,7 +231,7 @@ def test_sessions_are_listed_newest_first_with_a_summary_of_their_scores(store: 
     assert [each.session_id for each in sessions(store, DAY, limit=1)] == ["b"]
 
 
-def test_sessions_are_filtered_by_the_status_and_the_reason_of_a_result(store: DuckDBStore) -> None:
+def test_sessions_are_filtered_by_the_status_and_the_reason_of_a_result(store: Store) -> None:
     store.write(
         scores_batch(make_score("failed", value=0.1), make_score("none", value=None), gate("rejected", "private"))
     )
@@ -249,7 +242,7 @@ def test_sessions_are_filtered_by_the_status_and_the_reason_of_a_result(store: D
     assert [each.session_id for each in sessions(store, gates, status="FAILED")] == ["rejected"]
 
 
-def test_a_session_with_many_results_hides_no_other_session_of_a_filter(store: DuckDBStore) -> None:
+def test_a_session_with_many_results_hides_no_other_session_of_a_filter(store: Store) -> None:
     store.write(scores_batch(make_score("early", value=0.1, occurred_at=NOW - timedelta(hours=11))))
     store.write(scores_batch(*(make_score("many", f"metric_{n}", 0.1) for n in range(50))))
 
@@ -257,7 +250,7 @@ def test_a_session_with_many_results_hides_no_other_session_of_a_filter(store: D
     assert [each.failed for each in sessions(store, DAY, status="FAILED", limit=2)] == [50, 1]
 
 
-def test_a_session_has_its_document_its_results_and_those_that_were_replaced(store: DuckDBStore) -> None:
+def test_a_session_has_its_document_its_results_and_those_that_were_replaced(store: Store) -> None:
     store.write(batch_of("sessions", FakeRecord(orjson.dumps(session_document("a")))))
     store.write(scores_batch(make_score("a", value=0.1, details={"part": 1}), make_score("a", value=0.9, revision=1)))
 
@@ -272,7 +265,7 @@ def test_a_session_has_its_document_its_results_and_those_that_were_replaced(sto
     assert session(store, "b") is None
 
 
-def test_what_was_not_scored_has_the_latest_example_and_what_to_do(store: DuckDBStore) -> None:
+def test_what_was_not_scored_has_the_latest_example_and_what_to_do(store: Store) -> None:
     later = NOW + timedelta(minutes=1)
     store.write(
         scores_batch(
@@ -289,7 +282,7 @@ def test_what_was_not_scored_has_the_latest_example_and_what_to_do(store: DuckDB
     assert set(WHAT_TO_DO) == set(REASONS)
 
 
-def test_dead_letters_are_counted_and_listed_with_the_command_that_replays_them(store: DuckDBStore) -> None:
+def test_dead_letters_are_counted_and_listed_with_the_command_that_replays_them(store: Store) -> None:
     letters = [
         DeadLetter(reason, "detail", "assemble", "traceweir.traces", 0, 1, None, b"x")
         for reason in ("late", "late", "empty")

@@ -1,0 +1,202 @@
+-- Creates the tables of Traceweir's results store in an empty database of ClickHouse.
+-- `traceweir dashboard` does the same when TRACEWEIR_STORE is the address of an empty database.
+-- Queries need `SETTINGS final = 1`: a record can be written twice, and a later revision replaces a row.
+
+CREATE TABLE IF NOT EXISTS store_version (version UInt64) ENGINE = ReplacingMergeTree ORDER BY version;
+
+CREATE TABLE IF NOT EXISTS owner (epoch UInt64, token String, holder String, since DateTime64(6, 'UTC')) ENGINE = MergeTree ORDER BY epoch;
+
+CREATE TABLE IF NOT EXISTS feed_state (kind LowCardinality(String), topic String, partition Int64, number Int64, text String, version UInt64) ENGINE = ReplacingMergeTree(version) ORDER BY (kind, topic, partition);
+
+CREATE VIEW IF NOT EXISTS unreadable_records AS SELECT topic, number AS n FROM feed_state FINAL WHERE kind = 'unreadable';
+
+CREATE TABLE IF NOT EXISTS results (
+    key UInt64 DEFAULT cityHash64(session_id),
+    version UInt128 DEFAULT bitShiftLeft(toUInt128(revision), 64) + toUInt128(attempt),
+    `written_at` DateTime64(6, 'UTC'),
+    `session_id` String,
+    `segment` Int64,
+    `revision` Int64,
+    `attempt` Int64,
+    `level` LowCardinality(String),
+    `invocation_id` Nullable(String),
+    `trace_id` Nullable(String),
+    `metric` LowCardinality(String),
+    `value` Nullable(Float64),
+    `threshold` Nullable(Float64),
+    `status` LowCardinality(String),
+    `not_evaluated_because` LowCardinality(Nullable(String)),
+    `rationale` String,
+    `details` String,
+    `cost_input_tokens` Int64,
+    `cost_output_tokens` Int64,
+    `cost_usd` Float64,
+    `cost_cached` Bool,
+    `started_at` Nullable(DateTime64(6, 'UTC')),
+    `occurred_at` DateTime64(6, 'UTC'),
+    `evaluated_at` DateTime64(6, 'UTC'),
+    `result_id` String,
+    `scorer_version` LowCardinality(String),
+    `config_digest` LowCardinality(String),
+    `partition` Int64,
+    `offset` Int64,
+    `app_name` LowCardinality(Nullable(String)),
+    `agent_name` LowCardinality(Nullable(String)),
+    `agent_version` LowCardinality(Nullable(String)),
+    `environment` LowCardinality(Nullable(String)),
+    `model` LowCardinality(Nullable(String)),
+    `user_id` Nullable(String),
+    `labels` Nullable(String),
+    `trace_context_trace_id` Nullable(String),
+    `trace_context_span_id` Nullable(String),
+    `sampling_probability` Nullable(Float64),
+    `source` Nullable(String),
+    INDEX by_time occurred_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, session_id, result_id);
+
+CREATE TABLE IF NOT EXISTS results_versions AS results ENGINE = ReplacingMergeTree ORDER BY (key, session_id, result_id, version);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_versions TO results_versions AS SELECT key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source` FROM results;
+
+CREATE VIEW IF NOT EXISTS replaced_results AS SELECT key, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source` FROM (
+    SELECT *, max(version) OVER (PARTITION BY key, session_id, result_id) AS newest FROM results_versions FINAL
+) WHERE version < newest;
+
+CREATE TABLE IF NOT EXISTS sessions (
+    key UInt64 DEFAULT cityHash64(session_id),
+    version UInt128 DEFAULT toUInt128(revision),
+    `written_at` DateTime64(6, 'UTC'),
+    `session_id` String,
+    `segment` Int64,
+    `revision` Int64,
+    `closed_because` String,
+    `first_record_at` DateTime64(6, 'UTC'),
+    `last_record_at` DateTime64(6, 'UTC'),
+    `events` Int64,
+    `traces` Int64,
+    `app_name` LowCardinality(Nullable(String)),
+    `agent_name` LowCardinality(Nullable(String)),
+    `agent_version` LowCardinality(Nullable(String)),
+    `environment` LowCardinality(Nullable(String)),
+    `model` LowCardinality(Nullable(String)),
+    `document` Nullable(String),
+    `partition` Int64,
+    `offset` Int64,
+    INDEX by_time last_record_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, session_id, segment);
+
+CREATE TABLE IF NOT EXISTS network (
+    key UInt64 DEFAULT cityHash64(trace_id),
+    version UInt128 DEFAULT toUInt128(`offset`),
+    `written_at` DateTime64(6, 'UTC'),
+    `trace_id` String,
+    `accepted` Bool,
+    `document` Nullable(String),
+    `partition` Int64,
+    `offset` Int64,
+    INDEX by_time written_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, trace_id);
+
+CREATE TABLE IF NOT EXISTS dead_letters (
+    key UInt64 DEFAULT cityHash64(letter_id),
+    version UInt128 DEFAULT toUInt128(`offset`),
+    `written_at` DateTime64(6, 'UTC'),
+    `letter_id` String,
+    `reason` LowCardinality(String),
+    `stage` String,
+    `detail` String,
+    `source_topic` String,
+    `source_partition` Int64,
+    `source_offset` Int64,
+    `record_key` Nullable(String),
+    `record_value` Nullable(String),
+    `record_bytes` Int64,
+    `partition` Int64,
+    `offset` Int64,
+    INDEX by_time written_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, letter_id);
+
+CREATE TABLE IF NOT EXISTS replays (
+    key UInt64 DEFAULT cityHash64(letter_id),
+    version UInt128 DEFAULT toUInt128(`offset`),
+    `written_at` DateTime64(6, 'UTC'),
+    `letter_id` String,
+    `partition` Int64,
+    `offset` Int64,
+    INDEX by_time written_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, letter_id);
+
+CREATE VIEW IF NOT EXISTS rollups AS SELECT
+    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute,
+    metric AS metric,
+    level AS level,
+    config_digest AS config_digest,
+    scorer_version AS scorer_version,
+    app_name AS app_name,
+    agent_name AS agent_name,
+    agent_version AS agent_version,
+    environment AS environment,
+    model AS model,
+    toInt64(1) AS n,
+    toInt64(isNotNull(value)) AS evaluated,
+    coalesce(value, 0.) AS value_sum,
+    coalesce(value * value, 0.) AS value_square_sum,
+    toInt64(status = 'PASSED') AS passed,
+    toInt64(status = 'FAILED') AS failed,
+    toInt64(coalesce(not_evaluated_because = 'missing_input', false)) AS missing_input,
+    toInt64(coalesce(not_evaluated_because = 'sampled_out', false)) AS sampled_out,
+    toInt64(coalesce(not_evaluated_because = 'budget', false)) AS budget,
+    toInt64(coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
+    toInt64(coalesce(not_evaluated_because = 'error', false)) AS error,
+    toInt64(coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
+    toFloat64(cost_input_tokens) AS input_tokens,
+    toFloat64(cost_output_tokens) AS output_tokens,
+    cost_usd AS usd
+FROM results FINAL;
+
+CREATE VIEW IF NOT EXISTS rollup_hours AS SELECT
+    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 3600000000), 'UTC') AS hour,
+    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute,
+    metric AS metric,
+    level AS level,
+    config_digest AS config_digest,
+    scorer_version AS scorer_version,
+    app_name AS app_name,
+    agent_name AS agent_name,
+    agent_version AS agent_version,
+    environment AS environment,
+    model AS model,
+    toInt64(1) AS n,
+    toInt64(isNotNull(value)) AS evaluated,
+    coalesce(value, 0.) AS value_sum,
+    coalesce(value * value, 0.) AS value_square_sum,
+    toInt64(status = 'PASSED') AS passed,
+    toInt64(status = 'FAILED') AS failed,
+    toInt64(coalesce(not_evaluated_because = 'missing_input', false)) AS missing_input,
+    toInt64(coalesce(not_evaluated_because = 'sampled_out', false)) AS sampled_out,
+    toInt64(coalesce(not_evaluated_because = 'budget', false)) AS budget,
+    toInt64(coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
+    toInt64(coalesce(not_evaluated_because = 'error', false)) AS error,
+    toInt64(coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
+    toFloat64(cost_input_tokens) AS input_tokens,
+    toFloat64(cost_output_tokens) AS output_tokens,
+    cost_usd AS usd
+FROM results FINAL;
+
+CREATE VIEW IF NOT EXISTS freshness AS SELECT
+    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute,
+    metric AS metric,
+    toInt64(ceil(log(greatest((toUnixTimestamp64Micro(evaluated_at) - toUnixTimestamp64Micro(occurred_at)) / 1000, 1.)) / log(1.1))) AS bucket,
+    toInt64(1) AS n
+FROM results FINAL;
+
+CREATE VIEW IF NOT EXISTS rollup_changes AS SELECT * FROM rollups WHERE false;
+
+CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE false;
+
+INSERT INTO store_version VALUES (1);
