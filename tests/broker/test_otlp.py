@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -138,3 +140,19 @@ async def test_a_wrong_number_of_partitions_is_reported_at_the_start(embedded_br
     with pytest.raises(EndpointError, match=r"'otlp_spans' has 4 partitions, expected 7"):
         async with KafkaWriter(settings):
             pass
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_endpoint_that_waits_for_kafka_ends_at_once_after_a_stop_signal(stop: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        variables = {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": address, "TRACEWEIR_OTLP_HTTP_PORT": "0"}
+        command = [sys.executable, "-m", "traceweir.streams.cli.entry", "otlp"]
+        with (
+            subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | variables) as process,
+            silent.accept()[0],
+        ):
+            process.send_signal(stop)
+            said = process.communicate(timeout=DEADLINE_S)[1]
+    assert process.returncode == 0
+    assert said == f"received {stop.name} during the start; the endpoint has received nothing, and ends\n"

@@ -22,20 +22,20 @@ async def read_body(chunks: AsyncIterable[bytes], *, gzip: bool, max_bytes: int,
     Raises:
         Refusal: the body is too large, or is not gzip, or there is no room for it.
     """
-    inflate = zlib.decompressobj(_GZIP) if gzip else None
+    inflate = _Inflate() if gzip else None
     parts: list[bytes] = []
     received = size = 0
     async for chunk in chunks:
         received += len(chunk)
         if received > max_bytes:
             raise too_large(max_bytes)
-        part = chunk if inflate is None else _inflated(inflate, chunk, max_bytes - size + 1)
+        part = chunk if inflate is None else inflate.read(chunk, max_bytes - size + 1)
         size += len(part)
         if size > max_bytes:
             raise too_large(max_bytes, " after decompression" if gzip else "")
         hold(len(part))
         parts.append(part)
-    if inflate is not None and not inflate.eof:
+    if inflate is not None and not inflate.is_complete:
         raise Refusal(Reason.BAD_DATA, "the body is not complete gzip data; it was cut")
     return b"".join(parts)
 
@@ -49,13 +49,28 @@ def too_large(max_bytes: int, when: str = "") -> Refusal:
     )
 
 
-def _inflated(inflate: zlib._Decompress, chunk: bytes, limit: int) -> bytes:
-    if inflate.eof and chunk:
-        raise Refusal(Reason.BAD_DATA, "the body has data after the end of its gzip data")
-    try:
-        part = inflate.decompress(chunk, limit)
-    except zlib.error as error:
-        raise Refusal(Reason.BAD_DATA, f"the body is not gzip data ({error})") from None
-    if inflate.unused_data:
-        raise Refusal(Reason.BAD_DATA, "the body has data after the end of its gzip data")
-    return part
+class _Inflate:
+    """Decompresses gzip data, which can consist of several members (RFC 1952, section 2.2)."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last member has ended."""
+        return self._member.eof
+
+    def read(self, chunk: bytes, limit: int) -> bytes:
+        """Returns the next bytes, at most `limit`: then the body is too large, and the rest is dropped."""
+        parts, size = [], 0
+        while chunk and size < limit:
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP)
+            try:
+                part = self._member.decompress(chunk, limit - size)
+            except zlib.error as error:
+                raise Refusal(Reason.BAD_DATA, f"the body is not gzip data ({error})") from None
+            parts.append(part)
+            size += len(part)
+            chunk = self._member.unused_data
+        return b"".join(parts)

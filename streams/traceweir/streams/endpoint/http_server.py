@@ -125,25 +125,29 @@ def _refusing(receiver: Receiver) -> Any:
         except web.HTTPNotFound:
             paths = " and ".join(names.path for names in SIGNALS)
             found = Refusal(Reason.NOT_FOUND, f"this path does not exist; OTLP/HTTP has {paths}")
-        except web.HTTPMethodNotAllowed:
-            found = Refusal(Reason.METHOD_NOT_ALLOWED, "this path takes POST requests only")
-        receiver.refused(found)
-        return _refusal(request, found)
+        except web.HTTPMethodNotAllowed as error:
+            allowed = ", ".join(sorted(error.allowed_methods))
+            found = Refusal(Reason.METHOD_NOT_ALLOWED, f"this path takes {allowed} requests only")
+            return _refused(receiver, request, found, {"Allow": allowed})
+        except Exception as error:  # noqa: BLE001  # a fault of the endpoint, answered as OTLP defines it
+            found = receiver.failed(error)
+        return _refused(receiver, request, found)
 
     return middleware
 
 
-def _refusal(request: web.Request, refusal: Refusal) -> web.Response:
+def _refused(
+    receiver: Receiver, request: web.Request, refusal: Refusal, more_headers: Mapping[str, str] | None = None
+) -> web.Response:
+    receiver.refused(refusal)
     reason = refusal.reason
-    headers = {}
+    headers = dict(more_headers or {})
     if reason.retry_after_s is not None:
         headers["Retry-After"] = str(reason.retry_after_s)
     if reason is Reason.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
     if reason is Reason.UNSUPPORTED_TYPE:
         headers["Accept-Encoding"] = "gzip"
-    if reason is Reason.METHOD_NOT_ALLOWED:
-        headers["Allow"] = "POST"
     content_type = request.content_type if request.content_type in (PROTOBUF, JSON) else JSON
     response = _encoded(Status(code=reason.grpc_code, message=str(refusal)), content_type, reason.http_status, headers)
     if not request.content.is_eof():

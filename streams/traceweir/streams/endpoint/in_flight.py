@@ -16,7 +16,7 @@ class InFlight:
     """
 
     def __init__(self, max_requests: int, max_bytes: int) -> None:
-        self._max_requests, self._max_bytes = max_requests, max_bytes
+        self.max_requests, self._max_bytes = max_requests, max_bytes
         self.requests = 0
         """Number of requests in work."""
         self.bytes = 0
@@ -28,10 +28,10 @@ class InFlight:
         Raises:
             Refusal: too many requests are in work.
         """
-        if self.requests >= self._max_requests:
+        if self.requests >= self.max_requests:
             raise Refusal(
                 Reason.OVERLOADED,
-                f"{self.requests} requests are in work; at most {self._max_requests} are allowed "
+                f"{self.requests} requests are in work; at most {self.max_requests} are allowed "
                 "(TRACEWEIR_OTLP_CONCURRENCY)",
             )
         self.requests += 1

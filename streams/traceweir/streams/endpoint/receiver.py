@@ -76,15 +76,23 @@ class Receiver:
             Refusal: the token is missing or wrong, too many requests are in work, or the process ends.
         """
         self.counts["requests"] += 1
+        self.check_token(authorization)
+        if self.stopping:
+            raise Refusal(Reason.UNAVAILABLE, "the endpoint is stopping; send the request again")
+        return self.in_flight.admit()
+
+    def check_token(self, authorization: str | None) -> None:
+        """Checks a header `Authorization`.
+
+        Raises:
+            Refusal: the token is missing or wrong.
+        """
         if self._token is not None and not self._is_allowed(authorization):
             raise Refusal(
                 Reason.UNAUTHENTICATED,
                 "the header Authorization must be Bearer with the token of this endpoint; set "
                 "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20TOKEN",
             )
-        if self.stopping:
-            raise Refusal(Reason.UNAVAILABLE, "the endpoint is stopping; send the request again")
-        return self.in_flight.admit()
 
     async def receive(self, admission: Admission, signal: Signal, body: bytes, *, json: bool) -> Accepted:
         """Checks a body and writes what can be used; returns when Kafka has acknowledged all of it.
@@ -128,6 +136,11 @@ class Receiver:
         self.counts[name] += 1
         self._warn(name, f"a request is refused ({refusal.reason.label}): {refusal}")
 
+    def failed(self, error: Exception) -> Refusal:
+        """Logs an error that nobody foresaw, and returns the refusal that the client gets, without the error's text."""
+        log.error("a request failed: %s", printable(repr(error), 1_000), exc_info=error)
+        return Refusal(Reason.INTERNAL, f"the endpoint failed ({type(error).__name__}); its log has the reason")
+
     def _warn(self, name: str, message: str) -> None:
         """Logs a message, for each kind at most once in `WARN_EVERY_S`: a client sends the same request again and again."""
         now = asyncio.get_running_loop().time()
@@ -149,6 +162,12 @@ class Receiver:
         except WriteError as error:
             raise Refusal(
                 Reason.UNAVAILABLE, f"Kafka has not taken the request ({error}); send the request again"
+            ) from None
+        except Exception as error:
+            # Kafka's client raises other errors too, and the client still has the request.
+            log.exception("writing to Kafka failed")
+            raise Refusal(
+                Reason.UNAVAILABLE, f"Kafka has not taken the request ({type(error).__name__}); send the request again"
             ) from None
 
     def _is_allowed(self, authorization: str | None) -> bool:

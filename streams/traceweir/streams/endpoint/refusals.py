@@ -12,11 +12,12 @@ class Reason(Enum):
     UNAUTHENTICATED = ("unauthenticated", 401, 16, None)
     NOT_FOUND = ("not_found", 404, 12, None)
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, 12, None)
-    TOO_SLOW = ("too_slow", 408, 4, None)
+    TOO_SLOW = ("too_slow", 503, 4, 1)  # OTLP clients give a 408 up, and repeat a 503
     TOO_LARGE = ("too_large", 413, 8, None)
     UNSUPPORTED_TYPE = ("unsupported_type", 415, 3, None)
     OVERLOADED = ("overloaded", 429, 14, 1)
     UNAVAILABLE = ("unavailable", 503, 14, 2)
+    INTERNAL = ("internal", 500, 13, None)
 
     def __init__(self, label: str, http_status: int, grpc_code: int, retry_after_s: int | None) -> None:
         self.label = label

@@ -119,10 +119,11 @@ async def serving(settings: Settings, writer: Writer) -> AsyncIterator[tuple[Rec
 async def _run(settings: Settings, ready: Callable[[Addresses], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
-            loop.add_signal_handler(number, stop.set)
     async with KafkaWriter(settings) as writer:
+        # Until here a signal ends the process at once, because nothing was received yet.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
+                loop.add_signal_handler(number, stop.set)
         async with serving(settings, writer) as (receiver, addresses):
             _log_start(settings, addresses)
             ready(addresses)

@@ -76,6 +76,25 @@ async def test_without_the_token_a_request_is_refused() -> None:
         assert await export(served, GOOD, metadata=[("authorization", f"Bearer {TOKEN}")]) == b""
 
 
+async def test_without_the_token_a_message_is_not_received() -> None:
+    """A message above the limit would be RESOURCE_EXHAUSTED if it were received first."""
+    async with endpoint(otlp_grpc="on", otlp_token=TOKEN, otlp_max_request_bytes=100_000) as served:
+        assert (await refusal(served, bytes(150_000)))[0] == "UNAUTHENTICATED"
+        assert served.receiver.counts["requests"] == served.receiver.counts["refused.unauthenticated"] == 1
+
+
+async def test_an_unforeseen_error_is_told_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*args: object, **options: object) -> None:
+        raise RuntimeError("secret of the endpoint")
+
+    async with endpoint(otlp_grpc="on") as served:
+        monkeypatch.setattr(served.receiver, "receive", fail)
+        assert await refusal(served, GOOD) == (
+            "INTERNAL",
+            "the endpoint failed (RuntimeError); its log has the reason",
+        )
+
+
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
 async def test_a_large_request_is_refused_also_when_it_is_compressed(compression: grpc.Compression) -> None:
     async with endpoint(otlp_grpc="on", otlp_max_request_bytes=100_000) as served:
