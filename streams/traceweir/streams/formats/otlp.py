@@ -80,7 +80,16 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
         yield DocumentRecords(Document(number, b""), [], _unknown_spans(unknown, context.source))
     agents = 0
     for trace_id, spans in traces.spans.items():
-        found = read_trace(spans, visibility=context.visibility)
+        try:
+            found = read_trace(spans, visibility=context.visibility)
+        except Exception as error:  # noqa: BLE001  # whatever the spans cause must not cost the other traces
+            agents += 1
+            number += 1
+            what = f"cannot be read ({type(error).__name__}: {printable(str(error), 300)}); please report it"
+            yield DocumentRecords(
+                Document(number, b""), [], InputError(f"{context.source}: trace {printable(trace_id)} {what}")
+            )
+            continue
         if found.events or found.traces:
             agents += 1
             number += 1

@@ -107,7 +107,8 @@ def _by_attribute(span: Span) -> Kind | None:
 
 
 def is_own(span: Span) -> bool:
-    """Returns whether a span is Traceweir's own: telemetry of its worker, or a call of its judge."""
-    service = span.resource.get("service.name")
-    names = (span.scope, service if isinstance(service, str) else "")
-    return any(name == _OWN or name.startswith((f"{_OWN}.", f"{_OWN}-")) for name in names)
+    """Returns whether a span is Traceweir's own: telemetry of its worker, or a call of its judge.
+
+    The instrumentation scope decides. The name of a service is the user's, who can call an agent `traceweir-agents`.
+    """
+    return span.scope == _OWN or span.scope.startswith(f"{_OWN}.")

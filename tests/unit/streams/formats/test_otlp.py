@@ -19,6 +19,7 @@ from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.formats.documents import InputError
 from traceweir.streams.formats.files import read_inputs
 from traceweir.streams.formats.registry import input_format
+from traceweir.streams.spans import reader
 
 __all__ = ["write_input"]
 
@@ -149,6 +150,31 @@ def test_genai_log_records_of_an_unknown_span_are_told() -> None:
     (problem,) = [str(each.problem) for each in found if each.problem]
     assert problem.startswith("the input: 2 log records of model calls belong to no span of the input: ")
     assert f"span {'0b' * 8} of trace {'0a' * 16}" in problem
+
+
+def test_a_trace_that_nobody_can_read_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = values(read(EXAMPLE.read_bytes()))
+    good = reader.read_trace
+
+    def fail_at_one(spans: Sequence[Any], **options: Any) -> Any:
+        if spans[0].trace_id == "e" * 32:
+            raise RecursionError("too\x1b deep")
+        return good(spans, **options)
+
+    (line,) = other_trace()
+    monkeypatch.setattr(reader, "read_trace", fail_at_one)
+    found = read(line + b"\n" + EXAMPLE.read_bytes())
+
+    assert values(found) == expected
+    assert [str(each.problem) for each in found if each.problem] == [
+        f"the input: trace {'e' * 32} cannot be read (RecursionError: too\\x1b deep); please report it"
+    ]
+
+
+def other_trace() -> list[bytes]:
+    """Returns a request with a trace that is not in the example."""
+    span = {"traceId": "e" * 32, "spanId": "e" * 16, "name": "agent run"}
+    return [orjson.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})]
 
 
 def test_a_file_that_is_no_otlp_is_refused() -> None:
