@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -42,6 +43,7 @@ class Site:
     content: Content = "redacted"
     token: str | None = None
     trace_url: str | None = None
+    evalset: Path | None = None
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
     live: Live = field(default_factory=Live)
     loop: asyncio.AbstractEventLoop | None = None
@@ -54,7 +56,9 @@ class Site:
 
     def application(self) -> Application:
         """Returns the application that serves the pages and the API."""
-        options = PageOptions(lambda: self.state, self.content, lambda: self.now, trace_url=self.trace_url)
+        options = PageOptions(
+            lambda: self.state, self.content, lambda: self.now, "traceweir topics", self.trace_url, self.evalset
+        )
         return create_application(self.store, lambda: self.state, self.live, options, self.token)
 
     def add(self, *scores: Score) -> None:

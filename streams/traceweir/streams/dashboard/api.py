@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
-from traceweir.streams.dashboard.content import Content, shown
+from traceweir.streams.dashboard.content import Content, shown, shown_text
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.filters import FilterError
@@ -40,6 +40,8 @@ from traceweir.streams.store.sessions import MAX_LISTED, dead_letters, not_score
 
 OPENAPI = "/api/openapi.json"
 _Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
+_Value = Annotated[float | None, Query(allow_inf_nan=False)]
+_Text = Annotated[str | None, Query(min_length=1, max_length=1_024)]
 
 
 class State(BaseModel):
@@ -60,7 +62,7 @@ def _only_known_parameters(request: Request) -> None:
     path = request.app.openapi()["paths"].get(request.scope["route"].path)
     if path is None:  # a page, and no answer of this API
         return
-    known = {each["name"] for each in path["get"].get("parameters", ())}
+    known = {each["name"] for each in path[request.method.lower()].get("parameters", ())}
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if name not in known:
@@ -131,10 +133,28 @@ def create_api(
 
     @api.get("/api/sessions", response_model=list[SessionSummary])
     def read_sessions(
-        selected: Selected, status: Status | None = None, reason: NotEvaluated | None = None, limit: _Limit = 50
+        selected: Selected,
+        status: Status | None = None,
+        reason: NotEvaluated | None = None,
+        least: _Value = None,
+        most: _Value = None,
+        text: _Text = None,
+        limit: _Limit = 50,
     ) -> Any:
-        """The latest sessions, the newest first."""
-        return answer(sessions(store, selected, status=status, reason=reason, limit=limit))
+        """The latest sessions, the newest first: with a result of a status, a reason or a range of values, or with a text."""
+        return answer(
+            sessions(
+                store,
+                selected,
+                status=status,
+                reason=reason,
+                least=least,
+                most=most,
+                text=text,
+                readable=lambda found: shown_text(found, content),
+                limit=limit,
+            )
+        )
 
     @api.get("/api/metric", response_model=Metric)
     def read_metric(selected: Selected) -> Any:

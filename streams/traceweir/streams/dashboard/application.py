@@ -14,10 +14,11 @@ from fastapi.staticfiles import StaticFiles
 from traceweir.streams.dashboard import page
 from traceweir.streams.dashboard.access import ASSETS, COOKIE, LOGIN, Application, cookie_value, guarded, is_token
 from traceweir.streams.dashboard.api import create_api
+from traceweir.streams.dashboard.cases import CaseAdded
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.rendering import login_page
-from traceweir.streams.dashboard.page.routes import PageOptions, page_routes
+from traceweir.streams.dashboard.page.routes import PageOptions, added_case, page_routes
 from traceweir.streams.store.selection import Readable
 
 COOKIE_LASTS_S = 12 * 3600
@@ -49,6 +50,12 @@ def create_application(
     """
     application = create_api(store, state, content=options.content, now=options.now, live=live)
     application.include_router(page_routes(store, options))
+
+    @application.post("/api/case", response_model=CaseAdded)
+    def add_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)]) -> CaseAdded:
+        """Adds a session to the eval set that TRACEWEIR_DASHBOARD_EVALSET names, as a case with the conversation verbatim."""
+        return added_case(store, session_id, options.evalset, options.content)
+
     application.mount(ASSETS.rstrip("/"), _Assets(directory=Path(page.__file__).parent / "assets"))
     if token is not None:
 

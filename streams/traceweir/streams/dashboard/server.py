@@ -80,7 +80,11 @@ async def _serve(settings: Settings, store: Store, bound: socket.socket, ready: 
     live = Live()
     feed = Feed(settings, store, keep=keep, now=utc_now, changed=live.changed)
     options = PageOptions(
-        lambda: feed.state, settings.dashboard_content, utc_now, trace_url=settings.dashboard_trace_url
+        lambda: feed.state,
+        settings.dashboard_content,
+        utc_now,
+        trace_url=settings.dashboard_trace_url,
+        evalset=settings.dashboard_evalset,
     )
     token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
     server = _Server(

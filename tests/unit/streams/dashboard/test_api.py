@@ -71,6 +71,29 @@ async def client(store: DuckDBStore) -> AsyncIterator[Client]:
         await each.aclose()
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("least=0.05&most=0.2", ["a/b?c"]),
+        ("least=0.2", []),
+        ("text=B%3FC", ["a/b?c"]),
+        ("text=nowhere", []),
+        (f"text={SECRET}", ["a/b?c"]),
+    ],
+)
+async def test_sessions_are_found_by_the_range_of_a_value_and_by_text(
+    query: str, found: list[str], client: Client
+) -> None:
+    assert [each["session_id"] for each in (await client().get(f"/api/sessions?{query}")).json()] == found
+
+
+@pytest.mark.parametrize("content", ["redacted", "none"])
+async def test_text_that_is_not_shown_finds_no_session(content: Content, client: Client) -> None:
+    api = client(content)
+    assert (await api.get("/api/sessions", params={"text": SECRET})).json() == []
+    assert len((await api.get("/api/sessions", params={"text": "b?c"})).json()) == 1  # ids are always shown
+
+
 async def test_the_openapi_document_describes_every_answer(client: Client) -> None:
     document = (await client().get(OPENAPI)).json()
 

@@ -6,18 +6,23 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, get_args
+from pathlib import Path
+from typing import Annotated, Any, get_args
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Form, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
+from traceweir.streams.dashboard.cases import CaseAdded, NoCaseError, add_session
 from traceweir.streams.dashboard.content import Content, shown, shown_document, shown_text
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.page import charts, session_view
 from traceweir.streams.dashboard.page.filters import FilterError, Filters, filters_of
 from traceweir.streams.dashboard.page.rendering import rendered
+from traceweir.streams.evals.capture import Outcome
+from traceweir.streams.formats.documents import InputError
 from traceweir.streams.results.reader import GATE
 from traceweir.streams.store.answers import MetricFigures, SeriesPoint
 from traceweir.streams.store.comparison import compare
@@ -44,6 +49,8 @@ class PageOptions:
     """The command that makes missing topics."""
     trace_url: str | None = None
     """Address of a trace in another tool, with `{trace_id}` and `{span_id}`; None: there is no link."""
+    evalset: Path | None = None
+    """Eval set to which sessions can be added; None: pages show the command."""
 
 
 def page_routes(store: Readable, options: PageOptions) -> APIRouter:
@@ -95,7 +102,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             limit=limit,
             least=_number(given, "least"),
             most=_number(given, "most"),
-            text=given.get("text") if options.content != "none" else None,
+            text=given.get("text"),
             readable=lambda text: shown_text(text, options.content),
         )
         return page(
@@ -132,7 +139,14 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             scores=scores,
             nearest=_nearest(store, scores, segments, options.content),
             what_to_do=WHAT_TO_DO,
+            case=_one_of(filters.parameters, "case", get_args(Outcome)),
         )
+
+    @router.post("/session/case")
+    def add_as_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)]) -> Response:
+        found = added_case(store, session_id, options.evalset, options.content)
+        query = urlencode({"session_id": session_id, "case": found.outcome})
+        return RedirectResponse(f"/session?{query}#case", 303)
 
     @router.get("/metrics")
     def show_metrics(request: Request) -> HTMLResponse:
@@ -199,6 +213,25 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
         )
 
     return router
+
+
+def added_case(store: Readable, session_id: str, evalset: Path | None, content: Content) -> CaseAdded:
+    """Adds a session to the eval set.
+
+    Raises:
+        HTTPException: there is no eval set, the store has no such session, or the session cannot be a case.
+    """
+    if evalset is None or content == "none":
+        raise HTTPException(
+            422, "no eval set is named: start the dashboard with TRACEWEIR_DASHBOARD_EVALSET=cases.evalset.json"
+        )
+    details = session(store, session_id)
+    if details is None:
+        raise HTTPException(404, f"the store has no session {printable(session_id, 200)!r}")
+    try:
+        return add_session(details, evalset)
+    except (NoCaseError, InputError) as error:
+        raise HTTPException(422, str(error)) from None
 
 
 def _criteria(metrics: Sequence[MetricFigures]) -> list[MetricFigures]:
