@@ -20,6 +20,7 @@ from benchmarks import (
     hot_scope,
     judge,
     latency,
+    page,
     recorded,
     response_match,
     spans,
@@ -76,6 +77,7 @@ def main(names: list[str]) -> None:
             "recorded": recorded.run,
             "store": store.run,
             "clickhouse-store": clickhouse_store.run,
+            "page": page.run,
         }
         if unknown := sorted(set(names) - every.keys()):
             sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")

@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from tests.support.full_store import END, fill
 
 from benchmarks.store import (
     BATCHES,
-    END,
     IN_BATCH,
     RESULTS_STORED,
     ROUNDS,
     Record,
     batches_of_scores,
-    fill,
     print_times,
     read,
 )
