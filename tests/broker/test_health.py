@@ -69,7 +69,7 @@ def test_workers_that_are_stopped_during_a_rebalance_end_in_order(fleet: Fleet) 
         time.sleep(0.02)
     first.process.terminate()
     second.terminate(STOPS_WITHIN_S)
-    first.terminate(STOPS_WITHIN_S)
+    first.wait_for_end(STOPS_WITHIN_S)
     assert "Non-thread-safe" not in first.log.read_text() + second.log.read_text()
 
 

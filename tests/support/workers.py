@@ -148,6 +148,14 @@ class Worker:
             AssertionError: the worker did not end within `timeout` seconds, or not with this exit code.
         """
         self.process.terminate()
+        self.wait_for_end(timeout, code)
+
+    def wait_for_end(self, timeout: float, code: int = 0) -> None:
+        """Waits for the end of the worker.
+
+        Raises:
+            AssertionError: the worker did not end within `timeout` seconds, or not with this exit code.
+        """
         try:
             ended = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
