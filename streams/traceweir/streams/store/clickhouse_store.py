@@ -128,11 +128,18 @@ class ClickHouseStore:
                 ((removed[table.name],),) = self._rows(
                     f"SELECT count(*) FROM {table.name} WHERE {table.time} < $moment", old
                 )
-                for name in (table.name, *([f"{table.name}_versions"] if table.keeps_history else [])):
-                    if removed[table.name]:
-                        sql, parameters = translated(f"DELETE FROM {name} WHERE {table.time} < $moment", old)
-                        self._client.command(sql, parameters=parameters)
+                if removed[table.name]:
+                    self._remove(table, old)
         return removed
+
+    def _remove(self, table: Table, old: Mapping[str, Any]) -> None:
+        # An earlier version of a removed row must not count again, so a row is removed with all its versions. Those that
+        # `results` still has go last: until then they name the rows whose history has to go.
+        identity = ", ".join(("key", *table.key))
+        whose = f"({identity}) IN (SELECT {identity} FROM {table.name} FINAL WHERE {table.time} < $moment)"
+        for name in (*([f"{table.name}_versions"] if table.keeps_history else []), table.name):
+            sql, parameters = translated(f"DELETE FROM {name} WHERE {whose}", old)
+            self._client.command(sql, parameters=parameters)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query in DuckDB's SQL, each by the names of its columns.

@@ -94,6 +94,17 @@ def test_old_results_are_removed_with_their_history_and_figures(store: Store) ->
     assert sum(row["n"] for row in figures(store)) == 1
 
 
+def test_a_version_of_a_removed_result_does_not_count_again(store: Store) -> None:
+    old = NOW - timedelta(days=3)
+    store.write(scores_batch(make_score("a", value=0.1, occurred_at=NOW)))
+    store.write(scores_batch(make_score("a", value=0.2, revision=1, occurred_at=old), offset=1))
+
+    assert store.remove_old({"results": NOW - timedelta(days=2)}) == {"results": 1}
+
+    assert store.query("SELECT session_id FROM results") == []
+    assert store.query("SELECT session_id FROM replaced_results") == []
+
+
 def test_a_database_of_something_else_is_refused(database: str, client: Any) -> None:
     client.command("CREATE TABLE mine (n UInt8) ENGINE = MergeTree ORDER BY n")
 
