@@ -24,6 +24,7 @@ def fill(file: Path, results: int) -> None:
     DuckDBStore(file, "this benchmark", BEGIN).close()
     columns = ", ".join(f'{_CELLS.get(column.name, "NULL")} AS "{column.name}"' for column in RESULTS.columns)
     with duckdb.connect(str(file), config={"memory_limit": "4GB"}) as connection:
+        connection.execute("SET enable_progress_bar = false")
         step_us = int(SPAN.total_seconds() * 1e6 * len(METRICS) / results)
         connection.execute(
             f"CREATE TEMP TABLE numbers AS SELECT range AS number, range // {len(METRICS)} AS session, hash(range) AS chance, "
