@@ -58,6 +58,18 @@ def ids(transport: FakeTransport) -> list[bytes]:
     ]
 
 
+def test_a_span_that_cannot_be_encoded_costs_no_other_and_its_content_is_not_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    transport = FakeTransport()
+    batch = spans(each=4)
+    bad = ReadableSpan(name={"card": "4111"}, context=batch[0].context, resource=batch[0].resource)  # type: ignore[arg-type]
+    assert exporter(lambda: transport).export([*batch[:2], bad, *batch[2:]]) is FAILURE
+    assert sorted(ids(transport)) == sorted(span.context.span_id.to_bytes(8, "big") for span in batch)
+    assert "a span cannot be encoded (TypeError)" in caplog.text
+    assert "4111" not in caplog.text
+
+
 def test_a_record_has_the_spans_of_one_trace_and_its_id_as_key() -> None:
     transport = FakeTransport()
     batch = spans(traces=3, each=2)

@@ -105,7 +105,6 @@ class Delivery:
         # Reentrant: a signal handler, or a destructor, can record while its thread is inside.
         self._changed = threading.Condition(threading.RLock())
         self._queue: deque[tuple[str, bytes, bytes]] = deque()
-        self._transport: Transport | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
         self._recorded = self._delivered = self._dropped = self._failed = 0

@@ -63,10 +63,11 @@ def plain(value: Any, max_chars: int = MAX_CHARS) -> tuple[Any, str]:
     """
     if type(value) is str and len(value) <= max_chars:
         return value, ""
-    if type(value) is dict and len(value) <= _MAX_FLAT and _flat_chars(value) <= max_chars:
-        return value.copy(), ""
-    walk = _Walk(max_chars)
     try:
+        # Another thread can change the dict meanwhile, which raises.
+        if type(value) is dict and len(value) <= _MAX_FLAT and _flat_chars(value) <= max_chars:
+            return value.copy(), ""
+        walk = _Walk(max_chars)
         return walk.of(value, 0), "; ".join(walk.losses)
     except Exception as error:  # noqa: BLE001  # the code of foreign objects runs here
         return None, f"reading it raised {type(error).__name__}"

@@ -168,14 +168,24 @@ class KafkaSpanExporter(SpanExporter):
             waiting = [parts]
             while waiting:
                 part = waiting.pop()
-                value = encode_spans(part).SerializeToString()
-                if len(value) <= self._max_record_bytes:
+                value, problem = self._encoded(part)
+                if not problem:
                     yield trace_id.to_bytes(16, "big"), value
-                elif len(part) > 1:
+                elif len(part) > 1:  # a span that cannot be written costs no other
                     half = len(part) // 2
                     waiting += [part[half:], part[:half]]
                 else:
-                    failures.append(
-                        f"a span has {len(value)} bytes, above max_record_bytes {self._max_record_bytes}; "
-                        "limit its attributes with OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
-                    )
+                    failures.append(problem)
+
+    def _encoded(self, spans: Sequence[ReadableSpan]) -> tuple[bytes, str]:
+        """Returns the value of a record with these spans, and why it cannot be written; empty if it can."""
+        try:
+            value = encode_spans(spans).SerializeToString()
+        except Exception as error:  # noqa: BLE001  # its text could have what the span contains
+            return b"", f"a span cannot be encoded ({type(error).__name__})"
+        if len(value) > self._max_record_bytes:
+            return b"", (
+                f"a span has {len(value)} bytes, above max_record_bytes {self._max_record_bytes}; "
+                "limit its attributes with OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+            )
+        return value, ""

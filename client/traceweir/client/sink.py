@@ -14,6 +14,13 @@ from traceweir.client.problems import Problems
 from traceweir.client.trace_context import active_span_reader
 
 
+class _Ids:
+    """The ids of one process: a random prefix, and numbers."""
+
+    def __init__(self) -> None:
+        self.process, self.prefix, self.numbers = os.getpid(), secrets.token_hex(16), itertools.count()
+
+
 class Sink:
     """Writes events and reasoning traces of all sessions to the two topics that Traceweir reads from agents."""
 
@@ -28,15 +35,15 @@ class Sink:
         self.delivery, self.problems = delivery, problems
         self.active_span = active_span_reader()
         self._invocations, self._traces = f"{topic_prefix}invocations", f"{topic_prefix}traces"
-        self._process = -1
-        self._prefix = ""
-        self._numbers = itertools.count()
+        self._ids = _Ids()
 
     def new_id(self) -> str:
         """Returns an id that no other process and no other recorder has: 128 random bits and a number."""
-        if self._process != os.getpid():  # a fork would repeat the ids of its parent
-            self._prefix, self._numbers, self._process = secrets.token_hex(16), itertools.count(), os.getpid()
-        return f"{self._prefix}-{next(self._numbers)}"
+        ids = self._ids
+        if ids.process != os.getpid():  # a fork would repeat the ids of its parent
+            # Threads that do this at the same time each use ids of their own.
+            ids = self._ids = _Ids()
+        return f"{ids.prefix}-{next(ids.numbers)}"
 
     def put_event(self, key: bytes, envelope: bytes, fields: Mapping[str, Any], occurred_at: str) -> None:
         """Queues an event.
