@@ -19,7 +19,7 @@ TIME = "DateTime64(6, 'UTC')"
 """The type of a time."""
 _FUNCTIONS = {"epoch_us": "toUnixTimestamp64Micro", "md5_number_lower": "cityHash64"}
 """ClickHouse's functions by DuckDB's names. Each database has its own hash for the column `key`."""
-_TEXTS = exp.Literal.string("Array(String)")
+_TEXTS = "Array(String)"
 _TYPES: dict[type, str] = {bool: "Bool", int: "Int64", float: "Float64", str: "String", list: "Array(UInt64)"}
 
 
@@ -72,7 +72,11 @@ def _with_functions(node: exp.Expr) -> exp.Expr:
         case exp.TryCast(this=exp.JSONExtract() as extract):
             # JSON whose value is no array gives no row, as DuckDB's TRY_CAST does.
             name = extract.expression.find(exp.JSONPathKey)
-            return exp.func("JSONExtract", extract.this, exp.Literal.string(name.this), _TEXTS) if name else node
+            return (
+                exp.func("JSONExtract", extract.this, exp.Literal.string(name.this), exp.Literal.string(_TEXTS))
+                if name
+                else node
+            )
     return node
 
 
