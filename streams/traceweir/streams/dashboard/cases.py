@@ -40,8 +40,10 @@ def add_session(details: SessionDetails, file: Path) -> CaseAdded:
         InputError: the file cannot be read or written, or is no eval set; or the session has no invocation.
     """
     parts = SessionParts()
+    # Retention removes the first segments first; a case of the others would expect half a conversation.
+    whole = [segment["segment"] for segment in details.segments] == list(range(len(details.segments)))
     for segment in details.segments:
-        if segment.get("document") is None:
+        if segment.get("document") is None or not whole:
             raise NoCaseError(
                 "the store has the scores of this session and not its whole record; `traceweir evalset add` reads the topic"
             )

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from tests.support.dashboard_site import Site, session_id_of
 from tests.support.scoring import NOW
-from tests.support.stores import open_store
+from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.streams.evals.capture import add_case, eval_case
 from traceweir.streams.evals.recordings import read_recordings
@@ -105,6 +105,15 @@ async def test_a_session_without_its_record_is_no_case(site: Site, visit: Open) 
     site.store.remove_old({"sessions": NOW.replace(year=NOW.year + 1)})
     answer = await visit(site).post("/api/case", data={"session_id": SESSION})
     assert (answer.status_code, "has no record of the session" in answer.json()["detail"]) == (422, True)
+
+
+async def test_a_session_without_its_first_segment_is_no_case(site: Site, visit: Open) -> None:
+    (row,) = site.store.query("SELECT document FROM sessions WHERE session_id = $id", {"id": SESSION})
+    later = orjson.loads(row["document"]) | {"session_id": "long", "segment": 1}
+    site.store.write(batch_of("sessions", FakeRecord(orjson.dumps(later), 100)))
+    answer = await visit(site).post("/api/case", data={"session_id": "long"})
+    assert answer.status_code == 422
+    assert "not its whole record; `traceweir evalset add` reads the topic" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("hidden", [True, False])
