@@ -20,6 +20,8 @@ from google.adk.workflow import Workflow
 from google.genai import types
 from traceweir.client import Recorder
 from traceweir.client.adk import TraceweirPlugin
+from traceweir.client.adk_calls import AdkCalls
+from traceweir.client.dimensions import Dimensions
 
 
 class ScriptedModel(BaseLlm):
@@ -150,6 +152,71 @@ async def test_parallel_tool_calls_keep_the_order_of_the_model() -> None:
     results = {event["call_id"]: event["response"]["number"] for event in events if event["type"] == "tool.returned"}
     assert [each["args"]["number"] for each in calls] == [1, 2]
     assert [results[each["call_id"]] for each in calls] == [1, 2]
+
+
+def paired(events: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    """Returns the arguments of each call, and its results: those with the id of the call."""
+    results: dict[str, list[Any]] = {}
+    for event in events:
+        if event["type"] == "tool.returned":
+            results.setdefault(event["call_id"], []).append(event.get("response", event.get("error")))
+    return [(each["args"], results.pop(each["call_id"])) for each in events if each["type"] == "tool.called"]
+
+
+def numbered(call_id: str, number: int) -> types.Part:
+    return types.Part(function_call=types.FunctionCall(id=call_id, name="find_flight", args={"number": number}))
+
+
+def found(number: int) -> tuple[Any, Any]:
+    return {"number": number}, [{"number": number, "leaves": "09:40"}]
+
+
+async def test_calls_of_several_answers_with_one_id_are_told_apart() -> None:
+    replies: list[Any] = [[numbered("call_0", 1)], [numbered("call_0", 2)], [numbered("call_0", 2)], ["done"]]
+    events = await Run(agent(*replies, tools=[find_flight])).ask("q")
+    assert paired(events) == [found(1), found(2), found(2)]
+    assert not [event for event in events if "missing" in event]
+
+
+async def test_parallel_calls_with_one_id_are_told_apart() -> None:
+    both = [numbered("call_0", 1), numbered("call_0", 2)]
+    assert paired(await Run(agent(both, ["done"], tools=[find_flight])).ask("q")) == [found(1), found(2)]
+
+
+async def test_the_error_of_one_of_two_calls_with_one_id_is_the_error_of_that_call() -> None:
+    def picky(number: int) -> dict[str, Any]:
+        """Finds some flights."""
+        return broken(number) if number == 1 else find_flight(number)
+
+    class Forgiving(BasePlugin):
+        async def on_tool_error_callback(self, **_: Any) -> dict[str, Any]:
+            return {"leaves": "unknown"}
+
+    def asked(number: int) -> types.Part:
+        return types.Part(function_call=types.FunctionCall(id="call_0", name="picky", args={"number": number}))
+
+    run = Run(agent([asked(1), asked(2)], ["done"], tools=[picky]), Forgiving("forgiving"))
+    assert paired(await run.ask("q")) == [({"number": 1}, ["ValueError: no flight 1"]), found(2)]
+
+
+def test_calls_without_an_id_are_told_apart() -> None:
+    transport = FakeTransport()
+    recorder = Recorder("", connect=lambda: transport)
+    calls = AdkCalls(recorder.recording.new_record("chat", "turn", Dimensions(), ""))
+    for number in (1, 2):
+        calls.told("find_flight", {"number": number}, "", "desk")
+        calls.began("find_flight", {"number": number}, "", object())
+    for number in (1, 2):
+        calls.answered("find_flight", "", "desk", find_flight(number))
+    assert recorder.flush(10)
+    assert paired(transport.documents()) == [found(1), found(2)]
+
+
+async def test_an_agent_as_a_tool_can_repeat_the_id_of_the_call_around_it() -> None:
+    inner = agent([numbered("call_0", 12)], ["09:40"], name="searcher", tools=[find_flight], description="d")
+    asked = types.Part(function_call=types.FunctionCall(id="call_0", name="searcher", args={"request": "12"}))
+    events = await Run(agent([asked], ["At 09:40."], tools=[AgentTool(inner)])).ask("q")
+    assert paired(events) == [({"request": "12"}, [{"result": "09:40"}]), found(12)]
 
 
 async def test_the_error_of_a_tool_is_recorded_and_ends_the_run_as_without_the_plugin() -> None:

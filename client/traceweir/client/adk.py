@@ -18,6 +18,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
+from traceweir.client.adk_calls import AdkCalls
 from traceweir.client.contexts import described
 from traceweir.client.dimensions import Dimensions
 from traceweir.client.invocation_record import InvocationRecord
@@ -41,12 +42,11 @@ class _Run:
     """The author and the text of the latest final response."""
     models: dict[str, str] = field(default_factory=dict)
     """The model that each agent asked last."""
-    called: dict[str, str] = field(default_factory=dict)
-    """The ids of the tool calls that are written, by ADK's ids."""
-    around: dict[str, str] = field(default_factory=dict)
-    """The invocation whose tool a call runs in, by ADK's id of the call; empty if there is none."""
-    returned: set[str] = field(default_factory=set)
-    """ADK's ids of the tool calls whose results are written."""
+    calls: AdkCalls = field(init=False)
+    """The tool calls of this run alone: the model of a run inside a tool can repeat the ids of the outer one."""
+
+    def __post_init__(self) -> None:
+        self.calls = AdkCalls(self.record)
 
 
 def _harmless(
@@ -82,7 +82,8 @@ class TraceweirPlugin(BasePlugin):
         self.recorder = recorder
         """The recorder."""
         self._runs: dict[str, _Run] = {}
-        self._tool_of: ContextVar[str] = ContextVar("traceweir.client.adk", default="")
+        self._tools_around: ContextVar[tuple[str, ...]] = ContextVar("traceweir.client.adk", default=())
+        # The invocations whose tools the code runs in, outer ones first.
 
     @_harmless
     async def on_user_message_callback(
@@ -103,9 +104,9 @@ class TraceweirPlugin(BasePlugin):
         if run is None or event.partial:
             return
         for call in event.get_function_calls():
-            self._called(run, call.name or "", call.args, call.id or "")
+            run.calls.told(call.name or "", call.args, call.id or "", event.author)
         for response in event.get_function_responses():
-            self._returned(run, response.name or "", response.id or "", response.response)
+            run.calls.answered(response.name or "", response.id or "", event.author, response.response)
         text = _text_of(event.content)
         if not text or event.author == "user" or run.is_inner:
             return
@@ -152,10 +153,8 @@ class TraceweirPlugin(BasePlugin):
         """Records a call that no event has told of yet, and remembers that a run inside the tool belongs to it."""
         run = self._runs.get(tool_context.invocation_id)
         if run is not None:
-            call_id = tool_context.function_call_id or ""
-            run.around[call_id] = self._tool_of.get()
-            self._tool_of.set(tool_context.invocation_id)
-            self._called(run, tool.name, tool_args, call_id)
+            self._tools_around.set((*self._tools_around.get(), tool_context.invocation_id))
+            run.calls.began(tool.name, tool_args, tool_context.function_call_id or "", tool_context)
 
     @_harmless
     async def after_tool_callback(
@@ -172,8 +171,7 @@ class TraceweirPlugin(BasePlugin):
         run = self._runs.get(tool_context.invocation_id)
         if run is not None:
             call_id = tool_context.function_call_id or ""
-            self._called(run, tool.name, tool_args, call_id)
-            self._returned(run, tool.name, call_id, None, described(error))
+            run.calls.failed(tool.name, tool_args, call_id, tool_context, described(error))
             self._leave(tool_context)
 
     @_harmless
@@ -196,11 +194,10 @@ class TraceweirPlugin(BasePlugin):
     def _start(self, context: InvocationContext, question: str) -> None:
         run = self._runs.get(context.invocation_id)
         if run is None:
-            outer = self._runs.get(self._tool_of.get())
-            if outer is not None:
-                run = _Run(outer.record, is_inner=True, is_started=True, called=outer.called, returned=outer.returned)
-            else:
-                run = _Run(self._new_record(context))
+            around = self._tools_around.get()
+            outer = self._runs.get(around[-1]) if around else None
+            record = outer.record if outer is not None else self._new_record(context)
+            run = _Run(record, is_inner=outer is not None, is_started=outer is not None)
             self._runs[context.invocation_id] = run
             if len(self._runs) > MAX_OPEN_RUNS:
                 self._end(next(iter(self._runs)), failed=True)
@@ -215,20 +212,9 @@ class TraceweirPlugin(BasePlugin):
         return recording.new_record(context.session.id, context.invocation_id, dimensions, "")
 
     def _leave(self, tool_context: ToolContext) -> None:
-        run = self._runs.get(tool_context.invocation_id)
-        if run is not None:
-            self._tool_of.set(run.around.pop(tool_context.function_call_id or "", ""))
-
-    def _called(self, run: _Run, name: str, args: Any, call_id: str) -> None:
-        key = call_id or name
-        if key not in run.called:
-            run.called[key] = run.record.tool_called(name, args, call_id)
-
-    def _returned(self, run: _Run, name: str, call_id: str, response: Any, error: str | None = None) -> None:
-        key = call_id or name
-        if key not in run.returned:
-            run.returned.add(key)
-            run.record.tool_returned(name, run.called.get(key, call_id), response, error)
+        around = self._tools_around.get()
+        if around and around[-1] == tool_context.invocation_id:
+            self._tools_around.set(around[:-1])
 
     def _end(self, invocation_id: str, *, failed: bool) -> None:
         run = self._runs.pop(invocation_id, None)

@@ -64,6 +64,7 @@ class InvocationRecord:
         self._envelope = encode(fields)[:-1]
         self._model = ""
         self._numbers = 0
+        self._call_ids: set[str] = set()
 
     def started(self, question: Any = UNSET) -> None:
         """Writes that the user sent a message: a text, or any value, which is written as JSON."""
@@ -79,10 +80,14 @@ class InvocationRecord:
         Args:
             name: Name of the tool.
             args: The arguments by name; None if there are none.
-            call_id: Id of the call; a new one if empty.
+            call_id: Id of the call; a new one if empty, or if another call of the invocation has it: results find their
+                calls by it.
         """
         name = short(name)
-        call_id = identifier(call_id) or self._next_call_id()
+        call_id = identifier(call_id)
+        while not call_id or call_id in self._call_ids:
+            call_id = self._next_call_id()
+        self._call_ids.add(call_id)
         known, lost = plain({} if args is None else args)
         if not isinstance(known, dict):
             known = {"input": known}  # as for tools that take a text instead of an object
