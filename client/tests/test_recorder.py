@@ -43,6 +43,85 @@ def text(content: dict[str, Any]) -> str:
     return str(content["parts"][0]["text"])
 
 
+def test_a_call_id_that_the_agent_repeats_is_given_once(agent: Agent) -> None:
+    with agent.recorder.invocation("q") as turn:
+        for number in (1, 2):
+            with agent.recorder.tool("find", {"number": number}, call_id="call_0") as call:
+                call.result = number
+        turn.answer = "a"
+    called = [event for event in agent.events() if event["type"] == "tool.called"]
+    results = {event["call_id"]: event["response"] for event in agent.events() if event["type"] == "tool.returned"}
+    assert called[0]["call_id"] == "call_0"
+    assert [results[each["call_id"]] for each in called] == [each["args"]["number"] for each in called] == [1, 2]
+
+
+async def test_a_task_that_outlives_its_turn_adds_no_step_to_it(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+    recorder, is_over = agent.recorder, asyncio.Event()
+
+    async def outlive() -> None:
+        with recorder.tool("begun before the end") as call:
+            await is_over.wait()
+            call.result = "late"
+        with recorder.tool("begun after the end"):
+            pass
+        with recorder.model_call("m"):
+            pass
+
+    async with recorder.invocation("q") as turn:
+        task = asyncio.create_task(outlive())
+        await asyncio.sleep(0)
+        turn.answer = "a"
+    is_over.set()
+    await task
+    turn.said("too late")
+    turn.retrieved(["too late"])
+    with turn.tool("too late"):
+        pass
+    assert agent.told("name", "response")[1:] == [
+        ("tool.called", "begun before the end", None),
+        ("invocation.completed", None, None),
+        ("session.ended", None, None),
+        ("tool.returned", "begun before the end", "late"),
+    ]
+    assert "a ToolCall after the end of its invocation is not recorded" in caplog.text
+
+
+async def test_a_turn_that_begins_in_a_task_of_an_ended_turn_is_a_turn_of_the_session(agent: Agent) -> None:
+    recorder, is_over = agent.recorder, asyncio.Event()
+
+    async def outlive() -> None:
+        await is_over.wait()
+        with recorder.invocation("second") as turn:
+            turn.answer = "of the second"
+
+    async with recorder.session("chat"):
+        async with recorder.invocation("first") as turn:
+            task = asyncio.create_task(outlive())
+            turn.answer = "of the first"
+        is_over.set()
+        await task
+    events = agent.events()
+    answers = [text(event["final_response"]) for event in events if event["type"] == "invocation.completed"]
+    assert answers == ["of the first", "of the second"]
+    assert {event["session_id"] for event in events} == {"chat"}
+
+
+def test_a_generator_that_is_left_open_keeps_the_next_turn_a_turn(agent: Agent) -> None:
+    def stream() -> Iterator[str]:
+        with agent.recorder.invocation("first") as turn:
+            yield "a chunk"
+            turn.answer = "never"
+
+    left = stream()
+    next(left)
+    closing = threading.Thread(target=left.close)  # type: ignore[attr-defined]  # a generator
+    closing.start()  # in a context of its own, so that the place of the code here stays inside the turn
+    closing.join()
+    with agent.recorder.invocation("second") as turn:
+        turn.answer = "an answer"
+    assert [text(e["user_content"]) for e in agent.events() if "user_content" in e] == ["first", "second"]
+
+
 def test_a_turn_is_written_in_order(agent: Agent) -> None:
     recorder = agent.recorder
     with recorder.session("chat", user_id="ada"), recorder.invocation("When?") as turn:

@@ -203,18 +203,25 @@ class Invocation(_Context):
 
     def said(self, content: Any, author: str = "") -> None:
         """Records an intermediate response of the agent, or of the sub-agent `author`."""
-        if self._record is not None:
+        if self._record is not None and not self._is_late("an intermediate response"):
             author = author or self._dimensions.agent_name
             _safely(self._recording, "an intermediate response came", self._record.said, content, author)
 
     def retrieved(self, chunks: Iterable[Any]) -> None:
         """Records retrieved context: texts, or mappings with `content` and `doc_uri`."""
-        if self._record is not None:
+        if self._record is not None and not self._is_late("retrieved context"):
             _safely(self._recording, "context was retrieved", self._record.retrieved, chunks)
+
+    def _is_late(self, what: str) -> bool:
+        if self._record is not None and self._record.is_ended:
+            report_late(self._recording, what)
+            return True
+        return False
 
     def _begin(self) -> None:
         here = None if self._session is not None or self._session_id else self._recording.place.get()
-        if here is not None and here.invocation is not None:
+        # A task or a generator can outlive the invocation that it began in: what it begins then is a turn of its own.
+        if here is not None and here.invocation is not None and not here.invocation.is_ended:
             self._is_outer, self._record = False, here.invocation
             self._stand(Place(here.session, here.invocation))
             return
@@ -262,6 +269,9 @@ class _Step(_Context):
                 "outside",
                 f"a {type(self).__name__} outside of an invocation is not recorded; open an `invocation` around it",
             )
+        elif self._invocation.is_ended:
+            report_late(self._recording, f"a {type(self).__name__}")
+            self._invocation = None
         return self._invocation
 
 
@@ -331,6 +341,13 @@ class ModelCall(_Step):
     def _end(self, error: BaseException | None) -> None:
         if self._invocation is not None:
             self._invocation.model_called(self._model, self.input_tokens, self.output_tokens)
+
+
+def report_late(recording: Recording, what: str) -> None:
+    """Logs that a step began after its invocation had ended, for example in a task that nobody waited for."""
+    recording.problems.report(
+        "late", f"{what} after the end of its invocation is not recorded; await tasks before the `invocation` ends"
+    )
 
 
 def described(error: BaseException) -> str:

@@ -65,6 +65,8 @@ class InvocationRecord:
         self._model = ""
         self._numbers = 0
         self._call_ids: set[str] = set()
+        self.is_ended = False
+        """Whether the end is written. Steps that begin later belong to no invocation; results of earlier ones do."""
 
     def started(self, question: Any = UNSET) -> None:
         """Writes that the user sent a message: a text, or any value, which is written as JSON."""
@@ -153,6 +155,7 @@ class InvocationRecord:
             answer: The final answer: a text, or any value, which is written as JSON.
             failed: Whether the agent ended by an exception, so that it gave no answer.
         """
+        self.is_ended = True
         fields: dict[str, Any] = {}
         text, missing = (
             ("", "")
