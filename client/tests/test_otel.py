@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from traceweir.client import Recorder
-from traceweir.client.delivery import Transport
+from traceweir.client.delivery import Done, Transport
 from traceweir.client.otel import KafkaSpanExporter
 
 SUCCESS, FAILURE = SpanExportResult.SUCCESS, SpanExportResult.FAILURE
@@ -67,6 +67,23 @@ def test_a_span_that_cannot_be_encoded_costs_no_other_and_its_content_is_not_tol
     assert exporter(lambda: transport).export([*batch[:2], bad, *batch[2:]]) is FAILURE
     assert sorted(ids(transport)) == sorted(span.context.span_id.to_bytes(8, "big") for span in batch)
     assert "a span cannot be encoded (TypeError)" in caplog.text
+    assert "4111" not in caplog.text
+
+
+def test_a_record_that_the_client_refuses_costs_no_other_and_its_content_is_not_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Refusing(FakeTransport):
+        def send(self, topic: str, key: bytes, value: bytes, done: Done) -> None:
+            if b"4111" in value:
+                raise ValueError(f"cannot send {value!r}")
+            super().send(topic, key, value, done)
+
+    transport = Refusing()
+    batch = [*spans(), *spans(card="4111"), *spans()]
+    assert exporter(lambda: transport).export(batch) is FAILURE
+    assert ids(transport) == [span.context.span_id.to_bytes(8, "big") for span in (batch[0], batch[2])]
+    assert "the Kafka client refused a record: ValueError" in caplog.text
     assert "4111" not in caplog.text
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from traceweir.client.delivery import Done
 
 KafkaOptions = Mapping[str, str | int | float | bool]
@@ -60,6 +60,13 @@ class KafkaTransport:
     def close(self) -> None:
         """Gives up what is not delivered yet, without waiting for the broker."""
         self._producer.purge(blocking=False)
+
+
+def refusal_of(error: Exception) -> str:
+    """Returns why a record was refused, without what it contains: only the texts of librdkafka are known to be free of it."""
+    if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
+        return _reason(error.args[0])
+    return type(error).__name__
 
 
 def _reason(error: KafkaError) -> str:

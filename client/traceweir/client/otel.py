@@ -11,7 +11,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from traceweir.client.delivery import Transport
-from traceweir.client.kafka import MAX_RECORD_BYTES, KafkaOptions, KafkaTransport
+from traceweir.client.kafka import MAX_RECORD_BYTES, KafkaOptions, KafkaTransport, refusal_of
 from traceweir.client.problems import Problems
 
 _POLL_S = 0.05
@@ -82,8 +82,9 @@ class KafkaSpanExporter(SpanExporter):
         try:
             with self._lock:
                 is_written = self._write(spans, deadline)
-        except Exception as error:  # noqa: BLE001  # neither an unusual span nor a wrong option may break the agent
-            self._problems.report("export", f"{len(spans)} spans were not exported: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001  # an unusual span may not break the agent
+            # The text of the error could have what a span contains.
+            self._problems.report("export", f"{len(spans)} spans were not exported: {type(error).__name__}")
             return SpanExportResult.FAILURE
         return SpanExportResult.SUCCESS if is_written else SpanExportResult.FAILURE
 
@@ -121,7 +122,9 @@ class KafkaSpanExporter(SpanExporter):
             self._begin()
 
     def _write(self, spans: Sequence[ReadableSpan], deadline: float) -> bool:
-        transport = self._transport = self._transport or self._connect()
+        transport = self._connected()
+        if transport is None:
+            return False
         failures: list[str] = []
 
         def done(reason: str) -> None:
@@ -138,6 +141,9 @@ class KafkaSpanExporter(SpanExporter):
                         failures.append("the buffer of the Kafka client is full")
                         break
                     transport.poll(_POLL_S)
+                except Exception as error:  # noqa: BLE001  # a record that is refused costs no other
+                    failures.append(f"the Kafka client refused a record: {refusal_of(error)}")
+                    break
                 else:
                     self._pending += 1
                     break
@@ -146,6 +152,14 @@ class KafkaSpanExporter(SpanExporter):
         if failures:
             self._problems.report("failed", f"spans were not exported: {failures[0]}")
         return not failures
+
+    def _connected(self) -> Transport | None:
+        if self._transport is None:
+            try:
+                self._transport = self._connect()
+            except Exception as error:  # noqa: BLE001  # a wrong option may not break the agent
+                self._problems.report("connect", f"the Kafka client cannot be started: {type(error).__name__}: {error}")
+        return self._transport
 
     def _settle(self, deadline: float) -> bool:
         """Waits until no record is on its way; returns False if the deadline passes before."""
