@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from traceweir.schemas.text import printable
 from traceweir.streams.otlp.decoding import decode_log, decode_span
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.json_requests import FIELDS, Signal, get_field
+from traceweir.streams.otlp.json_requests import BOM, FIELDS, Signal, get_field
 from traceweir.streams.otlp.slices import (
     SPAN_ID_BYTES,
     TRACE_ID_BYTES,
@@ -149,7 +149,7 @@ def _json_entries(request: bytes, signal: Signal) -> Iterator[int]:
                 for each in inner:
                     yield from entries(each, level + 1)
 
-    return entries(orjson.loads(request), 0)
+    return entries(orjson.loads(request.removeprefix(BOM)), 0)
 
 
 def _count_if_valid(request: bytes, signal: Signal) -> int | None:

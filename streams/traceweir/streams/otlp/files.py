@@ -10,6 +10,7 @@ from typing import BinaryIO
 import orjson
 
 from traceweir.streams.otlp.errors import OtlpError
+from traceweir.streams.otlp.json_requests import BOM
 
 MAX_REQUEST_BYTES = 64 * 1024**2
 """The largest request in a file, in bytes. Kafka's brokers accept records of 1 MB by default."""
@@ -27,6 +28,8 @@ def requests_of(stream: BinaryIO) -> Iterator[bytes]:
         OtlpError: The file has none of these forms, is cut, or has a request of more than `MAX_REQUEST_BYTES`.
     """
     head = stream.read(_PREFIX_BYTES + 1)
+    if head.startswith(BOM):
+        head = head.removeprefix(BOM) + stream.read(len(BOM))
     if not head.strip():
         return
     if head.lstrip()[:1] == b"{" and not _is_framed(head):

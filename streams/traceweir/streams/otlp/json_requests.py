@@ -10,6 +10,7 @@ import math
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import orjson
@@ -32,6 +33,10 @@ FIELDS = {
 """The fields of a request's resources, of their scopes, and of the spans or log records of these."""
 DIGITS = re.compile(r"-?[0-9]{1,20}")
 """A whole number as text."""
+BOM = b"\xef\xbb\xbf"
+"""The mark with which some editors and shells begin a text in UTF-8; it is no part of JSON."""
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""How JSON of protobuf writes these values. Any other text, such as `1e999`, must be a finite number."""
 _UINT64 = (0, 2**64 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _UINT32 = (0, 2**32 - 1)
@@ -45,7 +50,7 @@ def request_from_json(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
         OtlpError: the request is not JSON, or not a request of this signal.
     """
     try:
-        document = orjson.loads(request.removeprefix(b"\xef\xbb\xbf"))
+        document = orjson.loads(request.removeprefix(BOM))
     except ValueError as error:
         raise OtlpError(f"the request of {len(request)} bytes is not JSON ({error})") from None
     resources_name, scopes_name, items_name = FIELDS[signal]
@@ -267,17 +272,15 @@ def _enum(found: Mapping[str, Any], name: str, kinds: Any) -> Any:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf
-    if isinstance(value, str) and len(value) <= 400:
-        try:
-            return float(value)
-        except ValueError:
-            pass
-    raise _wrong("doubleValue", value, "a number")
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return _NOT_FINITE[value]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number or (isinstance(value, str) and len(value) <= 400):
+        with suppress(ValueError, OverflowError):
+            number = float(value)  # type: ignore[arg-type]  # is a number or a text
+            if math.isfinite(number):
+                return number
+    raise _wrong("doubleValue", value, "a number of at most 1.8e308, NaN, Infinity or -Infinity")
 
 
 def _bytes(value: object) -> bytes:

@@ -15,7 +15,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.json_requests import DIGITS, encoded_value
+from traceweir.streams.otlp.json_requests import BOM, DIGITS, encoded_value
 from traceweir.streams.otlp.views import RequestView
 
 _Integer = int | str | None
@@ -106,7 +106,7 @@ _decoder = msgspec.json.Decoder(_Request)
 def sound_request_from_json(request: bytes) -> Any | None:
     """Returns the frame of a request (`views.RequestView`); None if any part of it is not as the Collector writes it."""
     try:
-        return _frame(_decoder.decode(request.removeprefix(b"\xef\xbb\xbf")))
+        return _frame(_decoder.decode(request.removeprefix(BOM)))
     except (ValueError, RecursionError, OtlpError):  # protobuf raises a ValueError for a number that does not fit
         return None
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.json_requests import Signal, request_from_json
+from traceweir.streams.otlp.json_requests import BOM, Signal, request_from_json
 from traceweir.streams.otlp.json_spans import sound_request_from_json
 from traceweir.streams.otlp.views import LogView, RequestView, SpanView
 
@@ -147,7 +147,7 @@ def _json_view(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
 
 def is_json(request: bytes) -> bool:
     """Returns whether the first character after white space opens a JSON object or list."""
-    return request.removeprefix(b"\xef\xbb\xbf")[:64].lstrip()[:1] in {b"{", b"["}
+    return request.removeprefix(BOM)[:64].lstrip()[:1] in {b"{", b"["}
 
 
 def _items(view: Any, signal: Signal) -> Iterator[tuple[str, bytes, bytes]]:

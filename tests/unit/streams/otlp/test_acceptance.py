@@ -176,7 +176,8 @@ def test_a_large_request_of_entries_without_content_is_refused_before_they_are_l
     many = 110_000
     spans = b'{"resourceSpans":[{"scopeSpans":[{"spans":[' + b"{}," * many + b"{}]}]}]}"
     resources = b'{"resource_spans":[' + b"{}," * many + b"{}]}"
-    for body, json in ((raw_request(*[b""] * many), False), (b"\n\0" * many, False), (spans, True), (resources, True)):
+    in_json = [(body, True) for body in (spans, resources, b"\xef\xbb\xbf" + spans)]
+    for body, json in ((raw_request(*[b""] * many), False), (b"\n\0" * many, False), *in_json):
         with pytest.raises(OtlpError, match="more than 100000 resources, scopes and spans"):
             accept(body, "spans", json=json, max_record_bytes=LIMIT)
 

@@ -27,6 +27,11 @@ def test_a_file_holds_lines_framed_requests_or_one_request() -> None:
     assert list(requests_of(io.BytesIO(b""))) == []
 
 
+@pytest.mark.parametrize("content", [IN_JSON, IN_JSON + b"\n" + IN_JSON, b"{}", b""])
+def test_a_mark_before_the_first_line_is_no_part_of_it(content: bytes) -> None:
+    assert list(requests_of(io.BytesIO(b"\xef\xbb\xbf" + content))) == list(requests_of(io.BytesIO(content)))
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
