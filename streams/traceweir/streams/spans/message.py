@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+_MAX_COMPARED = 16
+"""Maximum number of earlier calls with one id with which a call is compared."""
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm"})
@@ -20,6 +23,31 @@ class Call(NamedTuple):
     """Name of the tool."""
     args: Any
     """Arguments as decoded; ABSENT if the message does not have them."""
+
+
+def differs(one: Call, other: Call) -> bool:
+    """Returns whether two calls with one id are two calls: the names or the arguments of both are known, and differ.
+
+    Streams write a call first without its name, or with an empty object in place of its arguments.
+    """
+    if one.name and other.name and one.name != other.name:
+        return True
+    known = isinstance(one.args, dict) and isinstance(other.args, dict) and one.args and other.args
+    return bool(known) and one.args != other.args
+
+
+def is_first(call: Call, told: dict[str, list[Call]]) -> bool:
+    """Returns whether a call with an id is told for the first time, and adds it to the calls that were told.
+
+    Args:
+        call: The call.
+        told: The different calls that were told, by their ids.
+    """
+    same_id = told.setdefault(call.id, [])
+    if any(not differs(each, call) for each in same_id[-_MAX_COMPARED:]):
+        return False
+    same_id.append(call)
+    return True
 
 
 class Result(NamedTuple):
@@ -47,12 +75,11 @@ class Message:
     finish: str = ""
     hidden: bool = False
     """Whether the message had content that was taken out."""
-    _ids: set[str] = field(default_factory=set, compare=False, repr=False)
+    _told: dict[str, list[Call]] = field(default_factory=dict, compare=False, repr=False)
 
     def add_call(self, call: Call) -> None:
-        """Adds a call, unless the message has a call with its id."""
-        if not call.id or call.id not in self._ids:
-            self._ids.add(call.id)
+        """Adds a call, unless the message tells it already: a call with its id that has no other content."""
+        if not call.id or is_first(call, self._told):
             self.calls.append(call)
 
     @property

@@ -116,12 +116,16 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
         found.append(
             ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
         )
+    used: set[str] = set()
     for place, call in enumerate(reading.calls):
-        source = call.source
+        source, call_id = call.source, call.call_id
+        while call_id and call_id in used:  # a result finds its call by the id, which models that count calls repeat
+            call_id = f"{call_id}#{place}"
+        used.add(call_id)
         if call.call_id and call.call_id not in call_ids:
             call_ids.add(call.call_id)
             source = f"call:{call.call_id}"
-        found += _tool_events(reading, call, place, source)
+        found += _tool_events(reading, call, call_id, place, source)
     found.sort(key=lambda each: each[0])
     last: dict[str, Any] = {
         "type": "invocation.completed",
@@ -143,12 +147,12 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
 
 
 def _tool_events(
-    reading: Reading, call: ToolCall, place: int, source: str
+    reading: Reading, call: ToolCall, call_id: str, place: int, source: str
 ) -> list[tuple[tuple[int, int, int, str], dict[str, Any]]]:
     """Returns the call and its result. Calls keep the order of the model, a result comes after its call."""
     if len(source) > _MAX_ID_CHARS or not source.isprintable():
         source = f"call:{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()}"
-    known = {"name": call.name, **({"call_id": call.call_id} if call.call_id else {})}
+    known = {"name": call.name, **({"call_id": call_id} if call_id else {})}
     args = arguments_of(call)
     document = {"type": "tool.called", **known, **({} if args is None else {"args": args})}
     document |= reading.missing.on_call(place, "args")

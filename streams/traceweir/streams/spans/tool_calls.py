@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -13,16 +13,16 @@ import orjson
 
 from traceweir.streams.spans.attributes import ABSENT, plain, structure
 from traceweir.streams.spans.identity import agent_name
-from traceweir.streams.spans.message import Call, Message, Result
+from traceweir.streams.spans.message import Call, Message, Result, differs, is_first
 from traceweir.streams.spans.messages import arguments
 from traceweir.streams.spans.model_calls import ModelCall
-from traceweir.streams.spans.tool_spans import MERGED, ToolRun, error_in, exception_type, read_tool, unwrapped_result
+from traceweir.streams.spans.tool_runs import read_runs
+from traceweir.streams.spans.tool_spans import ToolRun, error_in, exception_type, unwrapped_result
 from traceweir.streams.spans.tree import Node
 from traceweir.streams.spans.waiting import Waiting
 
 _ANSWERING = ("final_answer", "final_result")
 """Tools with which smolagents and pydantic-ai let a model write the answer; they are no tools of the agent."""
-_PLURAL = ("running tools", "execute_tools")
 _MAX_COMPARED = 64
 """Maximum number of spans of a tool with which a call without an id is compared."""
 
@@ -50,77 +50,6 @@ class ToolCall:
     order: tuple[int, int, str] = (0, 0, "")
 
 
-def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
-    """Returns what the spans of tools tell, each call once."""
-    runs: list[tuple[Node, ToolRun]] = []
-    by_id: dict[str, int] = {}
-    by_node: dict[int, int] = {}
-    by_name: dict[str, list[int]] = {}
-    for node in nodes:
-        if node.kind != "tool":
-            continue
-        run = read_tool(node.span)
-        if run.name == MERGED or run.name in _PLURAL or run.name.startswith("running "):
-            continue
-        same = by_id.get(run.call_id) if run.call_id else None
-        if same is None:
-            same = _around(node, run, runs, by_node)
-        if same is None:
-            near = by_name.get(run.name, [])[-8:]
-            same = next((index for index in near if _same(runs[index][1], run)), None)
-        if same is None:
-            same = len(runs)
-            runs.append((node, run))
-            by_name.setdefault(run.name, []).append(same)
-        else:
-            _complete(runs[same][1], run)
-        by_node[id(node)] = same
-        if run.call_id:
-            by_id.setdefault(run.call_id, same)
-    return _once_per_id(runs)
-
-
-def _once_per_id(runs: list[tuple[Node, ToolRun]]) -> list[tuple[Node, ToolRun]]:
-    """Joins the runs of which a later span has told that they are the same call."""
-    kept: dict[str, tuple[Node, ToolRun]] = {}
-    for node, run in runs:
-        first = kept.setdefault(run.call_id or f"\0{run.span.span_id}", (node, run))
-        if first[1] is not run:
-            _complete(first[1], run)
-    return list(kept.values())
-
-
-def _around(node: Node, run: ToolRun, runs: Sequence[tuple[Node, ToolRun]], by_node: dict[int, int]) -> int | None:
-    """Returns the index of the tool's span around this one, if that is the same call recorded twice."""
-    each = node.around
-    while each is not None and each.kind in ("tool", "workflow"):
-        index = by_node.get(id(each))
-        if index is not None:
-            outer = runs[index][1]
-            same_call = not (outer.call_id and run.call_id and outer.call_id != run.call_id)
-            return index if outer.name == run.name and same_call else None
-        each = each.around
-    return None
-
-
-def _same(one: ToolRun, other: ToolRun) -> bool:
-    """Returns whether two instrumentations recorded the same call."""
-    if one.span.scope == other.span.scope or (one.call_id and other.call_id and one.call_id != other.call_id):
-        return False
-    if min(one.span.end_ns, other.span.end_ns) <= max(one.span.start_ns, other.span.start_ns):
-        return False
-    return one.args is ABSENT or other.args is ABSENT or one.args == other.args
-
-
-def _complete(run: ToolRun, other: ToolRun) -> None:
-    """Adds to a call what the second span of the same call tells."""
-    run.call_id = run.call_id or other.call_id
-    if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(other.args, dict)):
-        run.args = other.args
-    run.result = other.result if run.result is ABSENT else run.result
-    run.error = run.error or other.error if run.error is not None or other.error is not None else None
-
-
 def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare: bool) -> list[ToolCall]:
     """Returns the tool calls of an invocation in the order in which the model asked for them.
 
@@ -131,14 +60,18 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
     """
     runs = read_runs(nodes)
     free = dict(enumerate(runs))
-    by_id = {run.call_id: index for index, (_, run) in free.items() if run.call_id}
+    by_id: dict[str, OrderedDict[int, None]] = {}
     by_name: dict[str, OrderedDict[int, None]] = {}
     for index, (_, run) in free.items():
         by_name.setdefault(_handoff_name(run), OrderedDict())[index] = None
-    results = _Results(models)
+        if run.call_id:
+            by_id.setdefault(run.call_id, OrderedDict())[index] = None
     asked_ids = {call.id for model in models for call in model.calls}
+    answers = list(_asked(models, bare=bare))
+    known = (Counter(each.call.id for asked in answers for each in asked), Counter(run.call_id for _, run in runs))
+    results = _Results(models, {call_id for ids in known for call_id, times in ids.items() if times > 1})
     calls: list[ToolCall] = []
-    for asked in _asked(models, bare=bare):
+    for asked in answers:
         group = [(each, _matching(each.call, each.at_ns, free, by_id, by_name, asked_ids)) for each in asked]
         starts = [found.span.start_ns for _, found in group if found is not None and found.span.start_ns]
         at_ns = min(starts, default=asked[0].at_ns)
@@ -168,7 +101,7 @@ class _Asked:
 
 def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]:
     """Yields the calls that the models asked for, those of one answer together, each once."""
-    seen: set[str] = set()
+    seen: dict[str, list[Call]] = {}
     if bare and models:
         repeated = {_told(call) for model in models for call in model.calls}
         span = models[0].nodes[0].span
@@ -176,20 +109,21 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
             found = [
                 _Asked(_identified(call), span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
                 for index, call in enumerate(message.calls)
-                if (call.id not in seen if _identified(call).id else _told(call) not in repeated)
+                if (is_first(call, seen) if _identified(call).id else _told(call) not in repeated)
             ]
-            seen |= {each.call.id for each in found}
             if found:
                 yield found
     for model in models:
         span_id = model.nodes[0].span.span_id
         read = {call.id: call for message in model.inputs for call in message.calls if _identified(call).id}
-        found = [  # a call that the model has read already is the rest of an earlier call on the same span
-            _Asked(_identified(read.get(call.id, call)), model.end_ns, model.agent, f"{span_id}:{index}")
-            for index, call in enumerate(model.calls)
-            if not _identified(call).id or call.id not in seen
-        ]
-        seen |= {each.call.id for each in found}
+        found = []
+        for index, call in enumerate(model.calls):
+            if _identified(call).id:
+                # A call that the model has read already is the rest of an earlier call on the same span.
+                call = read[call.id] if call.id in read and not differs(read[call.id], call) else call
+                if not is_first(call, seen):
+                    continue
+            found.append(_Asked(_identified(call), model.end_ns, model.agent, f"{span_id}:{index}"))
         if found:
             yield found
 
@@ -232,31 +166,40 @@ def _matching(
     call: Call,
     at_ns: int,
     free: dict[int, tuple[Node, ToolRun]],
-    by_id: dict[str, int],
+    by_id: dict[str, OrderedDict[int, None]],
     by_name: dict[str, OrderedDict[int, None]],
     asked_ids: set[str],
 ) -> ToolRun | None:
     """Takes the tool's span of a call: by the id; else by name and arguments; else by name and order of start."""
-    index = by_id.get(call.id) if call.id else None
-    if index is None:
+    named = by_id.get(call.id) if call.id else None
+    if named is None:
         names = list(islice(by_name.get(call.name, ()), _MAX_COMPARED))
         names = [
             each for each in names if not (free[each][1].call_id and (call.id or free[each][1].call_id in asked_ids))
         ]
-        later = [each for each in names if free[each][1].span.end_ns >= at_ns] or names
-        equal = [each for each in later if free[each][1].args == call.args]
-        index = next(iter(equal or later), None)
-    if index is None or index not in free:
+    else:
+        names = list(islice(named, _MAX_COMPARED))  # several runs can have one id
+    later = [each for each in names if free[each][1].span.end_ns >= at_ns] or names
+    equal = [each for each in later if free[each][1].args == call.args]
+    index = next(iter(equal or later), None)
+    if index is None:
         return None
     _, run = free.pop(index)
     del by_name[_handoff_name(run)][index]
+    if run.call_id:
+        del by_id[run.call_id][index]
     return run
 
 
 class _Results:
-    """Finds the results that models read in their input."""
+    """Finds the results that models read in their input.
 
-    def __init__(self, models: Sequence[ModelCall]) -> None:
+    Args:
+        models: The model calls.
+        repeated: The ids of several calls, by which no result is found.
+    """
+
+    def __init__(self, models: Sequence[ModelCall], repeated: Set[str]) -> None:
         self._by_id: dict[str, Result] = {}
         histories: dict[str, list[Message]] = {}
         for model in models:
@@ -265,7 +208,7 @@ class _Results:
                 histories[model.agent] = history
             for message in model.inputs:
                 for result in message.results:
-                    if result.id:
+                    if result.id and result.id not in repeated:
                         self._by_id.setdefault(result.id, result)
         self._pairs: Waiting[Result] = Waiting()
         for history in histories.values():

@@ -81,6 +81,14 @@ def steps_without_the_spans_above(size: int) -> list[Span]:
     return [*agents, *steps, *(tool(2 * size + number, size + number, {}) for number in range(size))]
 
 
+def calls_with_one_id(size: int) -> list[Span]:
+    asked = [{"id": "c", "function": {"name": "look", "arguments": f'{{"day": {number}}}'}} for number in range(size)]
+    told = json.dumps([{"role": "assistant", "tool_calls": asked}])
+    model = span(2, 1, "chat", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": told})
+    runs = [span(10 + number, 1, "look", {**TOOL, "tool_call.id": "c"}) for number in range(size)]
+    return [span(1, 0, "agent", AGENT), model, *runs]
+
+
 @pytest.mark.parametrize(
     "shape",
     [
@@ -91,6 +99,7 @@ def steps_without_the_spans_above(size: int) -> list[Span]:
         history_and_as_many_models,
         history_and_spans_of_tools,
         steps_without_the_spans_above,
+        calls_with_one_id,
     ],
 )
 def test_twice_the_spans_are_about_twice_the_work(shape: Callable[[int], list[Span]]) -> None:
