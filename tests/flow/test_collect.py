@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tests.support.collect import (
     TOPICS,
     advance_to,
@@ -56,6 +57,19 @@ async def test_a_trace_without_its_root_is_published_when_it_is_idle() -> None:
     await advance_to(flow, 2 * IDLE_S)
 
     assert published(flow) == offline([request(tool, model)]) != []
+
+
+async def test_spans_of_traceweir_itself_are_counted_once() -> None:
+    flow = collect_only()
+    own = TracesData.FromString(request(*agent_trace(1)))
+    own.resource_spans[0].scope_spans[0].scope.name = "traceweir"
+    flow.send(TOPICS.otlp_spans, own.SerializeToString(), at=0)
+    await complete(flow)
+    flow.send(TOPICS.otlp_spans, request(span(1, 9, 0)))
+    await complete(flow)
+
+    counters = flow.counters("collect")
+    assert (counters["published"], counters["own_spans"]) == (2, 3)
 
 
 @pytest.mark.parametrize("name", ["spans.jsonl", "spans.bin"])

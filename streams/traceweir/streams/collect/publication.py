@@ -84,6 +84,8 @@ class Publication:
     """The first document that is left out because the trace has more than the limit; None if none is."""
     left_out: int
     """Number of documents that are left out."""
+    own_spans: int
+    """Number of Traceweir's own spans, which are left out."""
 
     @classmethod
     def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules) -> Publication:
@@ -112,7 +114,7 @@ class Publication:
         if not session and not before.identities and len(found.session_ids) == 1:
             (session,) = found.session_ids
         published = Published(session, before.identities.union(remembered))
-        return cls(chosen, list(damaged.values()), published, first_left_out, len(new) - len(chosen))
+        return cls(chosen, list(damaged.values()), published, first_left_out, len(new) - len(chosen), found.own_spans)
 
     def outputs(self, topics: Topics, partition: int, partitions: int, timestamp: int) -> Iterator[Output]:
         """Yields the documents at the homes of their sessions, and the dead letters."""

@@ -264,6 +264,8 @@ class CollectStage:
         for output in outputs:
             self.counters[self._outcome(output)] += 1
         self.counters["published"] += 1
+        if found.own_spans and not trace.publications:  # a later publication has the same spans again
+            self.counters["own_spans"] += found.own_spans
         del self._ready[trace.id]
         trace.publications += 1
         trace.is_open, trace.planned = False, 0

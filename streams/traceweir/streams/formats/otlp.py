@@ -78,7 +78,7 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
     if unknown := traces.join_logs():
         number += 1
         yield DocumentRecords(Document(number, b""), [], _unknown_spans(unknown, context.source))
-    agents = 0
+    agents = own_spans = 0
     for trace_id, spans in traces.spans.items():
         try:
             found = read_trace(spans, visibility=context.visibility)
@@ -90,6 +90,7 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
                 Document(number, b""), [], InputError(f"{context.source}: trace {printable(trace_id)} {what}")
             )
             continue
+        own_spans += found.own_spans
         if found.events or found.traces:
             agents += 1
             number += 1
@@ -99,10 +100,11 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
     if traces.spans and not agents:
         span_count = sum(map(len, traces.spans.values()))
         what = f"{counted(span_count, 'span')} in {counted(len(traces.spans), 'trace')}, and none of an agent, a model or a tool"
+        own = f"; {own_spans} of them are Traceweir's own and left out" if own_spans else ""
         yield DocumentRecords(
             Document(number + 1, b""),
             [],
-            InputError(f"{context.source}: has {what}; instrument the agent or its framework"),
+            InputError(f"{context.source}: has {what}{own}; instrument the agent or its framework"),
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from traceweir.streams.spans.attributes import plain
 from traceweir.streams.spans.cut import without_cut_texts
 from traceweir.streams.spans.identity import session_of, user_of
+from traceweir.streams.spans.kinds import is_own
 from traceweir.streams.spans.reasoning import reasoning_trace
 from traceweir.streams.spans.records import Reading, end_of_session, events_of
 from traceweir.streams.spans.span import Span
@@ -30,6 +31,8 @@ class TraceRecords:
     """The sessions of the events, each once, in the order of their first event."""
     has_root: bool = False
     """Whether a span without a parent is there. Its arrival is a good sign that the trace is complete, but no proof."""
+    own_spans: int = 0
+    """Number of spans that are left out because they are Traceweir's own."""
 
 
 def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", session_id: str = "") -> TraceRecords:
@@ -44,9 +47,11 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         session_id: The session of all events, if an earlier reading of the trace has published them in one session
             already; empty: the spans tell the session.
     """
-    known = unique(without_cut_texts(spans))
+    everything = unique(without_cut_texts(spans))
+    known = [span for span in everything if not is_own(span)]
+    own_spans = len(everything) - len(known)
     if not known:
-        return TraceRecords()
+        return TraceRecords(own_spans=own_spans)
     roots = trees(known)
     outermost_first = below(roots)
     common = session_of(outermost_first)
@@ -65,4 +70,5 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         sessions.setdefault(session)
     if events and (session_id == known[0].trace_id or not (session_id or common)):
         events.append(end_of_session(known[0].trace_id, events[-1]["occurred_at"]))
-    return TraceRecords(events, traces, tuple(sessions), any(not span.parent_id for span in known))
+    has_root = any(not span.parent_id for span in known)
+    return TraceRecords(events, traces, tuple(sessions), has_root, own_spans)

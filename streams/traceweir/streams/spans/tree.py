@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from traceweir.streams.spans.kinds import Kind, is_own, kind_of
+from traceweir.streams.spans.kinds import Kind, kind_of
 from traceweir.streams.spans.span import Span, SpanEvent
 
 _AROUND = ("llm", "tool", "agent", "workflow")
@@ -31,15 +31,14 @@ class Node:
 
 
 def unique(spans: Iterable[Span]) -> list[Span]:
-    """Returns each span once, without Traceweir's own, in an order that does not depend on the order of arrival.
+    """Returns each span once, in an order that does not depend on the order of arrival.
 
     Of several versions of a span the one with the most attributes and events counts, with the events and log records
     of all.
     """
     versions: dict[str, dict[int, Span]] = {}
     for span in spans:
-        if not is_own(span):
-            versions.setdefault(span.span_id, {})[id(span)] = span
+        versions.setdefault(span.span_id, {})[id(span)] = span
     joined = (_joined(list(known.values())) for known in versions.values())
     return sorted(joined, key=lambda span: (span.start_ns, -span.end_ns, span.span_id))
 

@@ -139,6 +139,14 @@ def test_spans_without_an_agent_are_said_to_be_none() -> None:
     assert str(found.problem).startswith("the input: has 2 spans in 1 trace, and none of an agent, a model or a tool; ")
 
 
+def test_spans_of_traceweir_itself_are_said_to_be_left_out() -> None:
+    request = orjson.loads(REQUESTS[0])
+    request["resourceSpans"][0]["scopeSpans"][0]["scope"] = {"name": "traceweir.worker"}
+    (found,) = read(orjson.dumps(request))
+    assert "has 2 spans in 1 trace" in str(found.problem)
+    assert "; 2 of them are Traceweir's own and left out; " in str(found.problem)
+
+
 def test_genai_log_records_of_an_unknown_span_are_told() -> None:
     def log(name: str) -> dict[str, Any]:
         return {"traceId": "0a" * 16, "spanId": "0b" * 8, "eventName": name, "timeUnixNano": "5"}

@@ -163,7 +163,8 @@ def test_ten_thousand_tool_calls_are_read_once_each() -> None:
 def test_own_spans_and_judge_calls_are_left_out() -> None:
     own = [replace(each, scope="traceweir") for each in (agent(), chat(2))]
     judge = span(5, 1, attributes={"openinference.span.kind": "EVALUATOR"})
-    assert read_trace(own) == TraceRecords()
+    assert read_trace([*own, own[0]]) == TraceRecords(own_spans=2)
+    assert read_trace([*own, chat(7)]).own_spans == 2
     of_a_service = [replace(each, resource={"service.name": "traceweir-agents"}) for each in (agent(), chat(2))]
     assert types(read_trace(of_a_service)) == types(read_trace([agent(), chat(2)]))
     with_judge = read_trace([agent(), chat(2), judge, chat(6, 5, "Rate this", "5")])
