@@ -74,7 +74,9 @@ def _outermost(turn: TurnSpans, *, last: bool = False) -> Iterable[Node]:
             if node is None:
                 break
             yield node
-            inner = [child for child in node.children if child.kind in ("agent", "workflow", "chain")]
+            # The agent inside a step without the spans above it works for another agent, whose span is lost.
+            kinds = ("chain",) if turn.is_fragment else ("agent", "workflow", "chain")
+            inner = [child for child in node.children if child.kind in kinds]
             inner = inner if _is_frame(node) else []
             if last:
                 node = max(inner, key=lambda each: (each.span.end_ns, each.order), default=None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, is_cut
+from traceweir.streams.spans.identity import own_agent_name
 from traceweir.streams.spans.message import is_hidden
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
@@ -17,6 +19,11 @@ from traceweir.streams.spans.turns import TurnSpans
 
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
+_SMOLAGENTS = "openinference.instrumentation.smolagents"
+_NO_OUTER_SPAN = (
+    "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
+    "smolagents when a run raises"
+)
 _GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
@@ -82,7 +89,7 @@ class Missing:
         """Returns what is missing, and why as far as the spans tell."""
         spans = [node.span for node in turn.nodes]
         parts: dict[str, str] = {}
-        why = cache(lambda: _reason(spans))  # looks at every value, and most invocations are complete
+        why = cache(lambda: _reason_of_turn(turn))  # looks at every value, and most invocations are complete
         if not question:
             parts["question"] = f"the question is not in the spans: {why()}"
         if not answer and not failed:
@@ -133,6 +140,12 @@ class Missing:
             parts["model"] = f"the name of the model is not in the spans: {_CLIENT}"
         if not agent and any(n.kind == "chain" and is_hidden(n.span.attributes.get("input.value")) for n in turn.nodes):
             parts["agent"] = f"the name of the agent is not in the spans: {why()}"
+        if not agent and turn.is_fragment:
+            parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
+        if managed := _untold_managed_agents(turn, calls):
+            parts["tools"] = (
+                f"the calls of the managed agents {', '.join(managed)} are not in the spans: {_why_no_managed_calls(turn)}"
+            )
         asked = sum(call.name.startswith("transfer_to_") for call in calls)
         if sum(map(_is_nameless_handoff, spans)) > asked:
             parts["tools"] = (
@@ -150,6 +163,35 @@ class Missing:
     def on_call(self, place: int, part: str) -> dict[str, Any]:
         """Returns the field `missing` for an event of a tool call; no field if the part is there."""
         return self.on(f"{part}:{place}")
+
+
+def _untold_managed_agents(turn: TurnSpans, calls: Sequence[ToolCall]) -> list[str]:
+    """Returns the names of smolagents' managed agents that ran more often than calls of them are told.
+
+    Other frameworks write a span of a tool around an agent that another agent called.
+    """
+    ran = Counter(
+        own_agent_name(node) or "without a name"
+        for node in turn.nodes
+        if node.kind == "agent" and node.parent is not None and node.parent.span.scope == node.span.scope == _SMOLAGENTS
+    )
+    return sorted(ran - Counter(call.name for call in calls))
+
+
+def _why_no_managed_calls(turn: TurnSpans) -> str:
+    spans = [node.span for node in turn.nodes]
+    if _has_hidden(spans):
+        return _reason(spans)
+    return "smolagents writes no span of a call in the code of a CodeAgent; let a ToolCallingAgent manage them"
+
+
+def _reason_of_turn(turn: TurnSpans) -> str:
+    spans = [node.span for node in turn.nodes]
+    return _NO_OUTER_SPAN if turn.is_fragment and not _has_hidden(spans) else _reason(spans)
+
+
+def _has_hidden(spans: Sequence[Span]) -> bool:
+    return any(is_hidden(value) for span in spans for value in span.attributes.values())
 
 
 def _is_nameless_handoff(span: Span) -> bool:

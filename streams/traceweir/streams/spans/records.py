@@ -54,7 +54,9 @@ class Reading:
         question, answer = question_of(turn, models), answer_of(turn, models)
         failed = any(node.span.status == "ERROR" for node in turn.roots)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
-        agent = agent_name(turn.roots[0]) or next((name for name in named if name), "")
+        agent = agent_name(turn.roots[0])
+        if not agent and not turn.is_fragment:  # there, only an agent that works for the lost one can have a name
+            agent = next((name for name in named if name), "")
         missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
         return cls(
             turn=turn,

@@ -36,6 +36,11 @@ class TurnSpans:
     end_ns: int = field(init=False)
     """When the invocation ended."""
 
+    @property
+    def is_fragment(self) -> bool:
+        """Whether the spans above all outermost steps are missing, so that no span tells of the turn as a whole."""
+        return all(_is_fragment(root) for root in self.roots)
+
     def __post_init__(self) -> None:
         self.start_ns = min((node.span.start_ns for node in self.roots if node.span.start_ns), default=0)
         self.end_ns = max(node.span.end_ns for node in self.roots)
@@ -89,6 +94,8 @@ def _works(node: Node) -> bool:
     if node.kind == "agent":
         has_content = any(key in node.span.attributes for key in _CONTENT)
         return has_content or bool(node.span.events) or node.span.status == "ERROR"
+    if _is_fragment(node) and node.span.status == "ERROR":
+        return True  # the failure of the turn, which the lost span would tell
     return node.kind in _WORK
 
 
