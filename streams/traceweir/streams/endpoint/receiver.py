@@ -138,15 +138,19 @@ class Receiver:
 
     def failed(self, error: Exception) -> Refusal:
         """Logs an error that nobody foresaw, and returns the refusal that the client gets, without the error's text."""
-        log.error("a request failed: %s", printable(repr(error), 1_000), exc_info=error)
+        self._warn(f"failed.{type(error).__name__}", f"a request failed: {error!r}", error)
         return Refusal(Reason.INTERNAL, f"the endpoint failed ({type(error).__name__}); its log has the reason")
 
-    def _warn(self, name: str, message: str) -> None:
-        """Logs a message, for each kind at most once in `WARN_EVERY_S`: a client sends the same request again and again."""
+    def _warn(self, name: str, message: str, error: Exception | None = None) -> None:
+        """Logs a message, for each kind at most once in `WARN_EVERY_S`: a client sends the same request again and again.
+
+        An error that nobody foresaw is logged as such, with its traceback.
+        """
         now = asyncio.get_running_loop().time()
         if now - self._warned_at.get(name, -math.inf) >= WARN_EVERY_S:
             self._warned_at[name] = now
-            log.warning("%s", printable(message, 1_000))
+            level = logging.WARNING if error is None else logging.ERROR
+            log.log(level, "%s", printable(message, 1_000), exc_info=error)
 
     async def _write(self, admission: Admission, signal: Signal, records: Sequence[bytes]) -> None:
         writing = asyncio.ensure_future(self._writer.write(signal, records))
@@ -163,9 +167,9 @@ class Receiver:
             raise Refusal(
                 Reason.UNAVAILABLE, f"Kafka has not taken the request ({error}); send the request again"
             ) from None
-        except Exception as error:
-            # Kafka's client raises other errors too, and the client still has the request.
-            log.exception("writing to Kafka failed")
+        except Exception as error:  # noqa: BLE001  # Kafka's client raises other errors too
+            # The client still has the request.
+            self._warn(f"write_failed.{type(error).__name__}", f"writing to Kafka failed: {error!r}", error)
             raise Refusal(
                 Reason.UNAVAILABLE, f"Kafka has not taken the request ({type(error).__name__}); send the request again"
             ) from None
