@@ -394,7 +394,9 @@ async def test_an_unforeseen_error_of_kafkas_client_is_refused_for_now(caplog: p
             found = await post(served, GOOD)
             assert (found.status, found.headers["Retry-After"]) == (503, "2")
             assert found.message == "Kafka has not taken the request (RuntimeError); send the request again"
-    assert caplog.text.count("RuntimeError: secret of the client") == 1  # clients repeat the request, and it fails again
+    assert (
+        caplog.text.count("RuntimeError: secret of the client") == 1
+    )  # clients repeat the request, and it fails again
 
 
 async def test_an_unforeseen_error_of_the_endpoint_is_a_status_without_its_text(
