@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import grpc
 
 from traceweir.streams.endpoint.bodies import too_large
 from traceweir.streams.endpoint.receiver import Receiver
-from traceweir.streams.endpoint.refusals import Refusal
+from traceweir.streams.endpoint.refusals import Reason, Refusal
 from traceweir.streams.endpoint.signals import SIGNALS, SignalNames, response_of
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -19,11 +20,15 @@ _MAX_MESSAGE_CHARACTERS = 1_000
 """Characters of the message of a refusal, which stands in a header; clients limit these to 8 kB."""
 
 
-def grpc_server(receiver: Receiver) -> Any:
-    """Returns the server; the caller adds its port and starts it."""
+def grpc_server(receiver: Receiver, read_timeout_s: float) -> Any:
+    """Returns the server; the caller adds its port and starts it.
+
+    Args:
+        receiver: Does the work of each request.
+        read_timeout_s: Seconds in which a client must have sent a message.
+    """
     server = grpc.aio.server(
-        interceptors=[_TokenFirst(receiver)],
-        # More requests than can be in work are refused by their admission; this bounds the bodies that wait for one.
+        # More requests than can be in work are refused by their admission; this bounds the calls that wait for one.
         maximum_concurrent_rpcs=RPCS_PER_REQUEST * receiver.in_flight.max_requests,
         options=[
             ("grpc.max_receive_message_length", receiver.max_request_bytes),  # also after decompression
@@ -34,7 +39,8 @@ def grpc_server(receiver: Receiver) -> Any:
     server.add_generic_rpc_handlers(
         [
             grpc.method_handlers_generic_handler(
-                names.service, {"Export": grpc.unary_unary_rpc_method_handler(_export(receiver, names))}
+                names.service,
+                {"Export": grpc.stream_unary_rpc_method_handler(_export(receiver, names, read_timeout_s))},
             )
             for names in SIGNALS
         ]
@@ -42,50 +48,44 @@ def grpc_server(receiver: Receiver) -> Any:
     return server
 
 
-class _TokenFirst(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpcio is untyped
-    """Refuses a call by its metadata, before its message is received."""
-
-    def __init__(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-
-    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
-        try:
-            self._receiver.check_token(_authorization(details.invocation_metadata))
-        except Refusal as refusal:
-            self._receiver.counts["requests"] += 1
-            return grpc.stream_unary_rpc_method_handler(_refuse(self._receiver, refusal))
-        return await continuation(details)
-
-
-def _refuse(receiver: Receiver, refusal: Refusal) -> Callable[[Any, Any], Awaitable[bytes]]:
-    async def refuse(messages: Any, context: Any) -> bytes:
-        receiver.refused(refusal)
-        await context.abort(_CODES[refusal.reason.grpc_code], str(refusal)[:_MAX_MESSAGE_CHARACTERS])
-        raise AssertionError("abort raises")
-
-    return refuse
-
-
 def _authorization(metadata: Any) -> str | None:
     found = dict(metadata).get("authorization")
     return found if isinstance(found, str) else None
 
 
-def _export(receiver: Receiver, names: SignalNames) -> Callable[[bytes, Any], Awaitable[bytes]]:
-    async def export(request: bytes, context: Any) -> bytes:
+def _export(receiver: Receiver, names: SignalNames, read_timeout_s: float) -> Callable[[Any, Any], Awaitable[bytes]]:
+    # As a stream, of which one message is read, a call is admitted or refused before its message takes memory.
+    async def export(messages: Any, context: Any) -> bytes:
         try:
             admission = receiver.begin(_authorization(context.invocation_metadata()))
             try:
-                if len(request) > receiver.max_request_bytes:
-                    raise too_large(receiver.max_request_bytes)
+                request = await _message(context, receiver.max_request_bytes, read_timeout_s)
                 admission.hold_bytes(len(request))
                 found = await receiver.receive(admission, names.signal, request, json=False)
             finally:
                 admission.release()
-        except Refusal as refusal:
-            return await _refuse(receiver, refusal)(None, context)
+        except Refusal as error:
+            refusal = error
         except Exception as error:  # noqa: BLE001  # a fault of the endpoint, answered as OTLP defines it
-            return await _refuse(receiver, receiver.failed(error))(None, context)
-        return bytes(response_of(names, found.rejected, found.problem).SerializeToString())
+            refusal = receiver.failed(error)
+        else:
+            return bytes(response_of(names, found.rejected, found.problem).SerializeToString())
+        receiver.refused(refusal)
+        await context.abort(_CODES[refusal.reason.grpc_code], str(refusal)[:_MAX_MESSAGE_CHARACTERS])
+        raise AssertionError("abort raises")
 
     return export
+
+
+async def _message(context: Any, max_bytes: int, timeout_s: float) -> bytes:
+    try:
+        async with asyncio.timeout(timeout_s):
+            message = await context.read()
+    except TimeoutError:
+        raise Refusal(
+            Reason.TOO_SLOW,
+            f"the message did not arrive within {timeout_s:g} s (TRACEWEIR_OTLP_READ_TIMEOUT_S)",
+        ) from None
+    if message is grpc.aio.EOF or len(message) > max_bytes:  # gRPC gives none to read that is above its own limit
+        raise too_large(max_bytes)
+    return bytes(message)

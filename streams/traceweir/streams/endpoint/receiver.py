@@ -76,23 +76,15 @@ class Receiver:
             Refusal: the token is missing or wrong, too many requests are in work, or the process ends.
         """
         self.counts["requests"] += 1
-        self.check_token(authorization)
-        if self.stopping:
-            raise Refusal(Reason.UNAVAILABLE, "the endpoint is stopping; send the request again")
-        return self.in_flight.admit()
-
-    def check_token(self, authorization: str | None) -> None:
-        """Checks a header `Authorization`.
-
-        Raises:
-            Refusal: the token is missing or wrong.
-        """
         if self._token is not None and not self._is_allowed(authorization):
             raise Refusal(
                 Reason.UNAUTHENTICATED,
                 "the header Authorization must be Bearer with the token of this endpoint; set "
                 "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20TOKEN",
             )
+        if self.stopping:
+            raise Refusal(Reason.UNAVAILABLE, "the endpoint is stopping; send the request again")
+        return self.in_flight.admit()
 
     async def receive(self, admission: Admission, signal: Signal, body: bytes, *, json: bool) -> Accepted:
         """Checks a body and writes what can be used; returns when Kafka has acknowledged all of it.

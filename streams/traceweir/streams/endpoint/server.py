@@ -144,7 +144,7 @@ async def _grpc(settings: Settings, receiver: Receiver) -> tuple[Any, int]:
         return None, 0
     from traceweir.streams.endpoint.grpc_server import grpc_server
 
-    server = grpc_server(receiver)
+    server = grpc_server(receiver, settings.otlp_read_timeout_s)
     host = f"[{settings.otlp_host}]" if ":" in settings.otlp_host else settings.otlp_host
     try:
         port = server.add_insecure_port(f"{host}:{settings.otlp_grpc_port}")

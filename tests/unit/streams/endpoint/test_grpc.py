@@ -83,6 +83,24 @@ async def test_without_the_token_a_message_is_not_received() -> None:
         assert served.receiver.counts["requests"] == served.receiver.counts["refused.unauthenticated"] == 1
 
 
+async def test_a_call_above_the_limit_is_refused_for_now_before_its_message_is_received() -> None:
+    async with endpoint(otlp_grpc="on", otlp_concurrency=1, otlp_max_request_bytes=100_000) as served:
+        admission = served.receiver.begin(None)
+        assert (await refusal(served, bytes(150_000)))[0] == "UNAVAILABLE"
+        admission.release()
+        assert await export(served, GOOD) == b""
+
+
+async def test_a_slow_client_is_refused_for_now_and_holds_nothing_afterwards() -> None:
+    async with endpoint(otlp_grpc="on", otlp_read_timeout_s=0.05) as served:
+        assert served.addresses.grpc is not None
+        async with grpc.aio.insecure_channel(served.addresses.grpc.removeprefix("http://")) as channel:
+            silent = channel.stream_unary(TRACES)(timeout=20)
+            assert (await silent.code()).name == "DEADLINE_EXCEEDED"
+            assert "did not arrive within 0.05 s (TRACEWEIR_OTLP_READ_TIMEOUT_S)" in await silent.details()
+        assert served.receiver.in_flight.requests == 0
+
+
 async def test_an_unforeseen_error_is_told_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*args: object, **options: object) -> None:
         raise RuntimeError("secret of the endpoint")
@@ -96,11 +114,16 @@ async def test_an_unforeseen_error_is_told_without_its_text(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
-async def test_a_large_request_is_refused_also_when_it_is_compressed(compression: grpc.Compression) -> None:
+async def test_a_large_request_is_refused_also_when_it_is_compressed(
+    compression: grpc.Compression, caplog: pytest.LogCaptureFixture
+) -> None:
     async with endpoint(otlp_grpc="on", otlp_max_request_bytes=100_000) as served:
         code, _ = await refusal(served, bytes(30_000_000), compression=compression)
         assert code == "RESOURCE_EXHAUSTED"
-        assert served.receiver.counts["requests"] == 0
+        assert await export(served, GOOD) == b""
+        assert (served.receiver.in_flight.requests, served.receiver.in_flight.bytes) == (0, 0)
+        assert served.receiver.counts["refused.too_large"] == 1
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_metrics_are_no_method_here() -> None:
