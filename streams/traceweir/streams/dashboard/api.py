@@ -176,7 +176,7 @@ def create_api(
     # An id can contain any character, so that it is a parameter and not a part of the path.
     @api.get("/api/session", response_model=SessionDetails)
     def read_session(session_id: Annotated[str, Query(min_length=1, max_length=1_024)]) -> Any:
-        """A session, its results, and the results that a later revision or attempt has replaced."""
+        """A session, its results, and the replaced results. Of a very long one the last part; it says how much is left out."""
         found = session(store, session_id)
         if found is None:
             raise HTTPException(

@@ -159,7 +159,7 @@ class SessionSummary(BaseModel):
 
 
 class SessionDetails(BaseModel):
-    """A session with all that the store knows of it."""
+    """A session with what the store knows of it; of a very long one, the last part."""
 
     session_id: str
     """The session."""
@@ -169,6 +169,12 @@ class SessionDetails(BaseModel):
     """The results that count, as the columns of an export."""
     replaced_results: list[dict[str, JsonValue]]
     """The results that a later revision or attempt has replaced, as the columns of an export."""
+    segments_left_out: int
+    """Number of earlier segments that are not in this answer."""
+    results_left_out: int
+    """Number of results that count and are not in this answer."""
+    replaced_results_left_out: int
+    """Number of replaced results that are not in this answer."""
 
 
 class NotScored(BaseModel):

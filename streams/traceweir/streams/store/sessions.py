@@ -12,10 +12,14 @@ from pydantic import JsonValue, TypeAdapter
 from traceweir.streams.results.reader import GATE
 from traceweir.streams.store.answers import DeadLetters, DeadLetterSummary, NotScored, SessionDetails, SessionSummary
 from traceweir.streams.store.selection import Readable, Selection, in_utc, stored
-from traceweir.streams.store.tables import DIMENSIONS, RESULTS, SESSIONS
+from traceweir.streams.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table
 
 MAX_LISTED = 500
 """Maximum length of a list in an answer."""
+MAX_SEGMENTS = 20
+"""Maximum number of segments of one session in an answer. A segment has a record of up to some megabytes."""
+MAX_RESULTS = 1_000
+"""Maximum number of results of one session in an answer, and of results that were replaced."""
 MAX_SEARCHED = 200
 """Maximum number of the latest sessions with a text that are looked at."""
 TRACE_VALUE = "trace_value"
@@ -110,25 +114,44 @@ def trace(store: Readable, trace_id: str) -> tuple[str | None, dict[str, Any] | 
 
 
 def session(store: Readable, session_id: str) -> SessionDetails | None:
-    """Returns all that the store knows of a session; None if it knows nothing.
+    """Returns what the store knows of a session; None if it knows nothing.
+
+    Of more than `MAX_SEGMENTS` segments or `MAX_RESULTS` results the last ones are returned, by the number of the
+    segment, and the others are counted.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    segments, segments_left_out = _latest_of(store, SESSIONS, "sessions", session_id, ("segment",), MAX_SEGMENTS)
+    order = ("segment", "level", "metric", "invocation_id", "trace_id", "revision", "attempt")
+    results, results_left_out = _latest_of(store, RESULTS, "results", session_id, order, MAX_RESULTS)
+    replaced, replaced_left_out = _latest_of(store, RESULTS, "replaced_results", session_id, order, MAX_RESULTS)
+    if not segments and not results:
+        return None
+    return SessionDetails(
+        session_id=session_id,
+        segments=segments,
+        results=results,
+        replaced_results=replaced,
+        segments_left_out=segments_left_out,
+        results_left_out=results_left_out,
+        replaced_results_left_out=replaced_left_out,
+    )
+
+
+def recorded_segments(store: Readable, session_id: str) -> dict[int, str | None]:
+    """Returns the record of each known segment of a session, by its number; None for one whose record the store lacks.
 
     Raises:
         StoreError: the store cannot answer.
     """
     one = {"session_id": session_id}
     where = "WHERE key = md5_number_lower($session_id) AND session_id = $session_id"
-    segments = store.query(f"SELECT {_names(SESSIONS.column_names)} FROM sessions {where} ORDER BY segment", one)
-    order = "ORDER BY segment, level, metric, invocation_id, trace_id, revision, attempt"
-    results = store.query(f"SELECT {_names(RESULTS.column_names)} FROM results {where} {order}", one)
-    replaced = store.query(f"SELECT {_names(RESULTS.column_names)} FROM replaced_results {where} {order}", one)
-    if not segments and not results:
-        return None
-    return SessionDetails(
-        session_id=session_id,
-        segments=[_document(row) for row in segments],
-        results=[_document(row) for row in results],
-        replaced_results=[_document(row) for row in replaced],
-    )
+    scored = store.query(f"SELECT DISTINCT segment FROM results {where}", one)
+    recorded = store.query(f"SELECT segment, document FROM sessions {where}", one)
+    records: dict[int, str | None] = dict.fromkeys(row["segment"] for row in scored)
+    records.update((row["segment"], row["document"]) for row in recorded)
+    return dict(sorted(records.items()))
 
 
 def not_scored(store: Readable, selection: Selection) -> list[NotScored]:
@@ -169,6 +192,23 @@ def dead_letters(store: Readable, selection: Selection, *, limit: int = 50) -> D
         latest=[DeadLetterSummary(**row | {"written_at": in_utc(row["written_at"])}) for row in latest],
         replay_command="traceweir dlq replay",
     )
+
+
+def _latest_of(
+    store: Readable, table: Table, name: str, session_id: str, order: Sequence[str], limit: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Returns the rows of a session in this order, those of its last segments, and the number of rows left out."""
+    where, one = "WHERE key = md5_number_lower($session_id) AND session_id = $session_id", {"session_id": session_id}
+    rows = store.query(
+        f"SELECT * FROM (SELECT {_names(table.column_names)} FROM {name} {where} "
+        f"ORDER BY segment DESC, {', '.join(order)} LIMIT {limit}) AS found ORDER BY {', '.join(order)}",
+        one,
+    )
+    left_out = 0
+    if len(rows) == limit:
+        (found,) = store.query(f"SELECT count(*) AS n FROM {name} {where}", one)
+        left_out = found["n"] - limit
+    return [_document(row) for row in rows], left_out
 
 
 def _is_about_results(selection: Selection, *conditions: object) -> bool:

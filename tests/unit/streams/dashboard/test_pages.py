@@ -20,6 +20,7 @@ from tests.support.stores import FakeRecord, batch_of, open_store
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.dashboard.access import COOKIE
 from traceweir.streams.dashboard.content import Content
+from traceweir.streams.store import sessions as sessions_module
 from traceweir.streams.store.errors import StoreUnavailableError
 
 TOKEN = "a-token-of-20-letters"
@@ -284,3 +285,15 @@ async def test_a_comparison_says_which_differences_are_more_than_chance(
 
     assert '<span class="bad">−30.0 points</span>' in page
     assert "−40.8 to −18.3" in page
+
+
+async def test_a_page_of_a_long_session_says_what_it_leaves_out(
+    tmp_path_factory: pytest.TempPathFactory, visit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_RESULTS", 2)
+    site = Site(open_store(tmp_path_factory.mktemp("long") / "store.duckdb"), now=NOW)
+    site.add(*(make_score("long", value=0.1, segment=n, result_id=f"result-{n}") for n in range(5)))
+    page = (await visit(site).get("/session?session_id=long")).text
+
+    assert "3 earlier results are not shown" in page
+    assert "replaced results are not shown" not in page

@@ -16,6 +16,7 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.score import result_id
 from traceweir.streams.store import duckdb_store
+from traceweir.streams.store import sessions as sessions_module
 from traceweir.streams.store.duckdb_store import DuckDBStore
 from traceweir.streams.store.opening import Store
 from traceweir.streams.store.overview import overview
@@ -295,3 +296,32 @@ def test_dead_letters_are_counted_and_listed_with_the_command_that_replays_them(
     assert found.by_reason == {"late": 2, "empty": 1}
     assert {each.letter_id: each.replayed for each in found.latest} == {"0:0": False, "0:1": True, "0:2": False}
     assert found.replay_command == "traceweir dlq replay"
+
+
+def test_a_long_session_is_answered_with_its_last_part_and_says_how_much_is_left_out(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_SEGMENTS", 2)
+    monkeypatch.setattr(sessions_module, "MAX_RESULTS", 3)
+    scores = [make_score("long", value=0.1, segment=n, result_id=f"result-{n}") for n in range(5)]
+    store.write(scores_batch(*scores))
+    store.write(scores_batch(*(score.model_copy(update={"revision": 1}) for score in scores[:4]), offset=5))
+    documents = [session_document("long", segment=n) for n in range(3)]
+    store.write(batch_of("sessions", *(FakeRecord(orjson.dumps(each), n) for n, each in enumerate(documents))))
+
+    found = session(store, "long")
+
+    assert found is not None
+    assert ([each["segment"] for each in found.segments], found.segments_left_out) == ([1, 2], 1)
+    assert ([each["segment"] for each in found.results], found.results_left_out) == ([2, 3, 4], 2)
+    assert ([each["segment"] for each in found.replaced_results], found.replaced_results_left_out) == ([1, 2, 3], 1)
+
+
+def test_a_session_at_the_limit_leaves_nothing_out(store: DuckDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_RESULTS", 2)
+    store.write(scores_batch(*(make_score("s", value=0.1, segment=n, result_id=f"result-{n}") for n in range(2))))
+
+    found = session(store, "s")
+
+    assert found is not None
+    assert (len(found.results), found.results_left_out) == (2, 0)

@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
-from traceweir.streams.dashboard.cases import CaseAdded, NoCaseError, add_session
+from traceweir.streams.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
 from traceweir.streams.dashboard.content import Content, shown, shown_document, shown_text
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.page import charts, session_view
@@ -137,6 +137,11 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             session_id=session_id,
             segments=segments,
             scores=scores,
+            left_out=[
+                (details.segments_left_out, "segments"),
+                (details.results_left_out, "results"),
+                (details.replaced_results_left_out, "replaced results"),
+            ],
             nearest=_nearest(store, scores, segments, options.content),
             what_to_do=WHAT_TO_DO,
             case=_one_of(filters.parameters, "case", get_args(Outcome)),
@@ -225,11 +230,10 @@ def added_case(store: Readable, session_id: str, evalset: Path | None, content: 
         raise HTTPException(
             422, "no eval set is named: start the dashboard with TRACEWEIR_DASHBOARD_EVALSET=cases.evalset.json"
         )
-    details = session(store, session_id)
-    if details is None:
-        raise HTTPException(404, f"the store has no session {printable(session_id, 200)!r}")
     try:
-        return add_session(details, evalset)
+        return add_session(store, session_id, evalset)
+    except NoSessionError as error:
+        raise HTTPException(404, str(error)) from None
     except (NoCaseError, InputError) as error:
         raise HTTPException(422, str(error)) from None
 
