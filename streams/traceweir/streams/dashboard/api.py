@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import orjson
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
@@ -35,10 +36,12 @@ from traceweir.streams.store.comparison import compare
 from traceweir.streams.store.errors import StoreError
 from traceweir.streams.store.metric import dimension_values, metric
 from traceweir.streams.store.overview import overview
+from traceweir.streams.store.paging import Position
 from traceweir.streams.store.selection import Readable
-from traceweir.streams.store.sessions import MAX_LISTED, dead_letters, not_scored, session, sessions
+from traceweir.streams.store.sessions import MAX_LISTED, dead_letters, not_scored, session, session_page
 
 OPENAPI = "/api/openapi.json"
+OLDER_THAN = "Only sessions after this place in the list, as the header `Link` of an answer names it."
 _Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
 _Value = Annotated[float | None, Query(allow_inf_nan=False)]
 _Text = Annotated[str | None, Query(min_length=1, max_length=1_024)]
@@ -133,6 +136,7 @@ def create_api(
 
     @api.get("/api/sessions", response_model=list[SessionSummary])
     def read_sessions(
+        request: Request,
         selected: Selected,
         status: Status | None = None,
         reason: NotEvaluated | None = None,
@@ -140,21 +144,33 @@ def create_api(
         most: _Value = None,
         text: _Text = None,
         limit: _Limit = 50,
+        older_than: Annotated[str | None, Query(description=OLDER_THAN)] = None,
     ) -> Any:
-        """The latest sessions, the newest first: with a result of a status, a reason or a range of values, or with a text."""
-        return answer(
-            sessions(
-                store,
-                selected,
-                status=status,
-                reason=reason,
-                least=least,
-                most=most,
-                text=text,
-                readable=lambda found: shown_text(found, content),
-                limit=limit,
-            )
+        """The latest sessions, the newest first: with a result of a status, a reason or a range of values, or with a text.
+
+        The header `Link` has the address of the older ones, if there are any.
+        """
+        try:
+            after = Position.parse(older_than) if older_than is not None else None
+        except ValueError as error:
+            raise HTTPException(422, f"older_than: {error}") from None
+        found = session_page(
+            store,
+            selected,
+            status=status,
+            reason=reason,
+            least=least,
+            most=most,
+            text=text,
+            readable=lambda each: shown_text(each, content),
+            limit=limit,
+            after=after,
         )
+        listed = answer(found.sessions)
+        if found.next is not None:
+            older = urlencode({**request.query_params, "older_than": str(found.next)})
+            listed.headers["link"] = f'<{request.url.path}?{older}>; rel="next"'
+        return listed
 
     @api.get("/api/metric", response_model=Metric)
     def read_metric(selected: Selected) -> Any:

@@ -11,6 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from traceweir.streams.results.reader import GATE
 from traceweir.streams.store.answers import DeadLetters, DeadLetterSummary, NotScored, SessionDetails, SessionSummary
+from traceweir.streams.store.paging import Position, SessionPage
 from traceweir.streams.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table
 
@@ -41,7 +42,7 @@ WHAT_TO_DO: Mapping[str, str] = {
 """How to get a value, by the reason why there is none."""
 
 
-def sessions(
+def session_page(
     store: Readable,
     selection: Selection,
     *,
@@ -52,8 +53,12 @@ def sessions(
     text: str | None = None,
     readable: Callable[[str], str] = str,
     limit: int = 50,
-) -> list[SessionSummary]:
-    """Returns the latest sessions of a span of time, the newest first.
+    after: Position | None = None,
+) -> SessionPage:
+    """Returns the latest sessions of a span of time, the newest first, and where the list goes on.
+
+    A page can have fewer sessions than `limit` and still not be the last one: a session whose results have several
+    times is left out where it would be repeated, and a search looks at a number of sessions for each page.
 
     Args:
         store: The store.
@@ -66,27 +71,35 @@ def sessions(
             with such a record are looked at.
         readable: Returns the part of a record that the asker may read; only that part is searched.
         limit: Maximum number of sessions, up to `MAX_LISTED`.
+        after: Only sessions after this place, which `SessionPage.next` of the page before has named.
 
     Raises:
         StoreError: the store cannot answer.
     """
     limit = min(limit, MAX_LISTED)
     if text is not None:
-        searched = _containing(store, selection, text, readable)
-        summaries = {(each.session_id, each.segment): each for each in _summaries(store, searched)}
-        if _is_about_results(selection, status, reason, least, most):
-            conditions = _matching(store, selection, status, reason, least, most, MAX_LISTED, among=searched)
-            wanted = {(row["session_id"], row["segment"]) for row in conditions}
-            summaries = {place: each for place, each in summaries.items() if place in wanted}
-        return list(summaries.values())[:limit]
+        return _found_by_text(store, selection, text, readable, (status, reason, least, most), limit, after)
     if _is_about_results(selection, status, reason, least, most):
-        return _summaries(store, _matching(store, selection, status, reason, least, most, limit))
-    where, parameters = selection.where("last_record_at", metric=False)
-    found = store.query(
-        f"SELECT key, session_id, segment FROM sessions WHERE {where} ORDER BY last_record_at DESC, session_id LIMIT {limit}",
-        parameters,
-    )
-    return _summaries(store, found)
+        rows = _matching(store, selection, (status, reason, least, most), limit, after=after)
+        # A session that was listed before, because it has a newer result, is not listed again.
+        found = rows if after is None else _without_newer(store, selection, (status, reason, least, most), rows, after)
+    else:
+        where, parameters = _after(*selection.where("last_record_at", metric=False), "last_record_at", after)
+        found = rows = store.query(
+            f"SELECT key, session_id, segment, last_record_at AS at FROM sessions WHERE {where} "
+            f"ORDER BY last_record_at DESC, session_id, segment LIMIT {limit}",
+            parameters,
+        )
+    return SessionPage(sessions=_summaries(store, found), next=Position.of(rows[-1]) if len(rows) == limit else None)
+
+
+def sessions(store: Readable, selection: Selection, **conditions: Any) -> list[SessionSummary]:
+    """Returns the sessions of `session_page`, which describes the conditions.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    return session_page(store, selection, **conditions).sessions
 
 
 def trace(store: Readable, trace_id: str) -> tuple[str | None, dict[str, Any] | None]:
@@ -215,32 +228,87 @@ def _is_about_results(selection: Selection, *conditions: object) -> bool:
     return selection.metric is not None or any(each is not None for each in conditions)
 
 
-def _containing(
-    store: Readable, selection: Selection, text: str, readable: Callable[[str], str]
-) -> list[dict[str, Any]]:
-    where, parameters = selection.where("last_record_at", metric=False)
+_Conditions = tuple[str | None, str | None, float | None, float | None]
+"""Status, reason, least value and largest value that a result must have; None: any."""
+
+
+def _found_by_text(
+    store: Readable,
+    selection: Selection,
+    text: str,
+    readable: Callable[[str], str],
+    conditions: _Conditions,
+    limit: int,
+    after: Position | None,
+) -> SessionPage:
+    where, parameters = _after(*selection.where("last_record_at", metric=False), "last_record_at", after)
     rows = store.query(
-        "SELECT key, session_id, segment, document FROM sessions WHERE (contains(lower(session_id), $text) OR "
-        f"contains(lower(document), $text)) AND {where} ORDER BY last_record_at DESC, session_id LIMIT {MAX_SEARCHED}",
+        "SELECT key, session_id, segment, last_record_at AS at, document FROM sessions WHERE "
+        f"(contains(lower(session_id), $text) OR contains(lower(document), $text)) AND {where} "
+        f"ORDER BY last_record_at DESC, session_id, segment LIMIT {MAX_SEARCHED}",
         parameters | {"text": text.lower()},
     )
-    return [
+    found = [
         row
         for row in rows
         if text.lower() in row["session_id"].lower() or text.lower() in readable(row["document"] or "").lower()
     ]
+    if found and _is_about_results(selection, *conditions):
+        matching = _matching(store, selection, conditions, MAX_LISTED, among=found)
+        wanted = {(row["session_id"], row["segment"]) for row in matching}
+        found = [row for row in found if (row["session_id"], row["segment"]) in wanted]
+    last = found[limit - 1] if len(found) > limit else rows[-1] if len(rows) == MAX_SEARCHED else None
+    return SessionPage(sessions=_summaries(store, found[:limit]), next=Position.of(last) if last is not None else None)
 
 
 def _matching(
     store: Readable,
     selection: Selection,
-    status: str | None,
-    reason: str | None,
-    least: float | None,
-    most: float | None,
+    conditions: _Conditions,
     limit: int,
+    *,
     among: Sequence[dict[str, Any]] | None = None,
+    after: Position | None = None,
 ) -> list[dict[str, Any]]:
+    where, parameters = _of_results(selection, conditions, among)
+    having, until = "", selection.until
+    if after is not None:
+        condition, place = after.after("max(occurred_at)")
+        where, having = f"{where} AND occurred_at <= $after_at", f"HAVING {condition} "
+        parameters, until = parameters | place, min(until, after.moment)
+    # A session can have any number of results, and the latest sessions are mostly in the last part of the span.
+    window = _FIRST_WINDOW
+    while True:
+        since = until - window if window < until - selection.since else selection.since
+        found = store.query(
+            "SELECT key, session_id, segment, max(occurred_at) AS at FROM results "
+            f"WHERE {where} GROUP BY key, session_id, segment {having}"
+            f"ORDER BY max(occurred_at) DESC, session_id, segment LIMIT {limit}",
+            parameters | {"since": stored(since)},
+        )
+        if len(found) == limit or since == selection.since:
+            return found
+        window *= _WIDER
+
+
+def _without_newer(
+    store: Readable, selection: Selection, conditions: _Conditions, rows: Sequence[dict[str, Any]], after: Position
+) -> list[dict[str, Any]]:
+    """Returns the rows of sessions whose matching results are all at or after this place in the list."""
+    where, parameters = _of_results(selection, conditions, rows)
+    newer = store.query(
+        f"SELECT DISTINCT session_id, segment FROM results WHERE {where} AND occurred_at > $after_at",
+        parameters | {"after_at": after.at},
+    )
+    listed = {(row["session_id"], row["segment"]) for row in newer}
+    return [row for row in rows if (row["session_id"], row["segment"]) not in listed]
+
+
+def _of_results(
+    selection: Selection, conditions: _Conditions, among: Sequence[dict[str, Any]] | None
+) -> tuple[str, dict[str, Any]]:
+    """Returns the condition for results of the selection, those of some sessions or of all, and its parameters."""
+    status, reason, least, most = conditions
     where, parameters = selection.where("occurred_at")
     for condition, name, bound in (("value >= $least", "least", least), ("value <= $most", "most", most)):
         if bound is not None:
@@ -248,7 +316,6 @@ def _matching(
     if among is not None:
         where = f"{where} AND key IN (SELECT unnest($keys))"
         parameters = parameters | {"keys": [row["key"] for row in among]}
-    span = selection.until - selection.since
     if status is not None:
         where, parameters = f"{where} AND status = $status", parameters | {"status": status}
         if selection.metric is None:
@@ -256,18 +323,16 @@ def _matching(
             where = f"{where} AND {_IS_CRITERION}"
     if reason is not None:
         where, parameters = f"{where} AND not_evaluated_because = $reason", parameters | {"reason": reason}
-    # A session can have any number of results, and the latest sessions are mostly in the last part of the span.
-    window = _FIRST_WINDOW
-    while True:
-        since = max(selection.since, selection.until - window) if window < span else selection.since
-        found = store.query(
-            f"SELECT key, session_id, segment FROM results WHERE {where} GROUP BY key, session_id, segment "
-            f"ORDER BY max(occurred_at) DESC, session_id, segment LIMIT {limit}",
-            parameters | {"since": stored(since)},
-        )
-        if len(found) == limit or since == selection.since:
-            return found
-        window *= _WIDER
+    return where, parameters
+
+
+def _after(where: str, parameters: dict[str, Any], time: str, after: Position | None) -> tuple[str, dict[str, Any]]:
+    """Returns a condition for sessions with what makes them be after a place in the list."""
+    if after is None:
+        return where, parameters
+    condition, place = after.after(time)
+    # The first comparison is implied by the second, and lets the database skip what is newer.
+    return f"{where} AND {time} <= $after_at AND {condition}", parameters | place
 
 
 def _summaries(store: Readable, places: Sequence[dict[str, Any]]) -> list[SessionSummary]:

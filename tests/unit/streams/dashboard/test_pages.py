@@ -163,6 +163,7 @@ async def test_an_empty_store_gives_a_page_that_says_so(
         ("/?since=2027-01-01T00:00", "the span ends at 2026-01-31 12:01:00 and begins at 2027-01-01 00:00:00"),
         ("/sessions?least=nan", "least is not a number"),
         ("/sessions?status=BROKEN", "status is none of PASSED, FAILED, NOT_EVALUATED"),
+        ("/sessions?older_than=x", "older_than: &#39;x&#39; is not a place in the list"),
         ("/sessions?limit=51", "limit is none of 50, 200, 500"),
         (f"/?app_name={'x' * 2000}", "app_name has 2000 characters; at most 1024 are allowed"),
         ("/metric", "metric is missing: name one"),
@@ -297,3 +298,51 @@ async def test_a_page_of_a_long_session_says_what_it_leaves_out(
 
     assert "3 earlier results are not shown" in page
     assert "replaced results are not shown" not in page
+
+
+@pytest.mark.parametrize("query", ["", "&status=FAILED", "&text=busan"])
+async def test_the_link_to_older_sessions_reaches_every_session_once(query: str, site: Site, visit: Open) -> None:
+    client, found, link = visit(site), [], f"/sessions?span=7d&agent_name=rail-agent{query}"
+    for _ in range(9):
+        page = (await client.get(link)).text
+        found += re.findall(r'<a class="mono" href="/session\?[^"]*session_id=([^"&]*)"', page)
+        older = re.search(r'rel="next" href="([^"]*)"', page)
+        if older is None:
+            break
+        link = older[1].replace("&amp;", "&")
+        assert "agent_name=rail-agent" in link
+
+    assert len(found) == len(set(found))
+    if "FAILED" not in query:
+        assert found == [session_id_of(number) for number in range(60)]
+
+
+async def test_the_api_links_older_sessions_with_the_same_parameters(site: Site, visit: Open) -> None:
+    client, found, link = visit(site), [], "/api/sessions?limit=25&agent_name=rail-agent&since=2026-01-01T00:00:00Z"
+    for _ in range(9):
+        answer = await client.get(link)
+        found += [each["session_id"] for each in answer.json()]
+        if "link" not in answer.headers:
+            break
+        link = answer.links["next"]["url"]
+        assert "limit=25&agent_name=rail-agent&since=" in link
+
+    assert found == [session_id_of(number) for number in range(60)]
+
+
+async def test_a_session_id_with_any_characters_is_a_place_in_the_list(
+    tmp_path_factory: pytest.TempPathFactory, visit: Open
+) -> None:
+    names = [f" {at} &,\u20ac\x01'>; rel=prev" + "x" * 990 for at in range(3)]
+    site = Site(open_store(tmp_path_factory.mktemp("names") / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(*(make_score(each, value=0.1) for each in names))
+    client, found, link = visit(site), [], "/api/sessions?limit=1&status=FAILED"
+    for _ in range(4):
+        answer = await client.get(link)
+        found += [each["session_id"] for each in answer.json()]
+        if "link" not in answer.headers:
+            break
+        link = answer.links["next"]["url"]
+        assert (await client.get(link.replace("/api/sessions?limit=1&", "/sessions?"))).status_code == 200
+
+    assert found == names

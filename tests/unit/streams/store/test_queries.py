@@ -20,8 +20,9 @@ from traceweir.streams.store import sessions as sessions_module
 from traceweir.streams.store.duckdb_store import DuckDBStore
 from traceweir.streams.store.opening import Store
 from traceweir.streams.store.overview import overview
+from traceweir.streams.store.paging import Position
 from traceweir.streams.store.selection import Selection
-from traceweir.streams.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, sessions
+from traceweir.streams.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, session_page, sessions
 from traceweir.streams.store.tables import REASONS
 
 DAY = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
@@ -325,3 +326,55 @@ def test_a_session_at_the_limit_leaves_nothing_out(store: DuckDBStore, monkeypat
 
     assert found is not None
     assert (len(found.results), found.results_left_out) == (2, 0)
+
+
+def listed(store: DuckDBStore, limit: int, **conditions: Any) -> list[tuple[str, int]]:
+    """Returns the sessions of all pages, in their order."""
+    found, after = [], None
+    while True:
+        part = session_page(store, DAY, limit=limit, after=after, **conditions)
+        found += [(each.session_id, each.segment) for each in part.sessions]
+        if part.next is None:
+            return found
+        after = Position.parse(str(part.next))
+
+
+@pytest.mark.parametrize("conditions", [{}, {"status": "FAILED"}, {"text": "s"}, {"text": "s", "status": "FAILED"}])
+@pytest.mark.parametrize("limit", [1, 2, 7, 40])
+def test_pages_of_sessions_have_each_session_once_whatever_their_length(
+    limit: int, conditions: dict[str, Any], store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_SEARCHED", 5)
+    chance = random.Random(3)
+    places = [(f"s{n % 13}", n // 13) for n in range(30)]  # segments of a session, and several sessions at one time
+    times = {place: NOW - timedelta(minutes=chance.randrange(9) * 30) for place in places}
+    scores = [
+        make_score(name, value=0.1, segment=segment, result_id=f"{name}-{segment}", occurred_at=times[name, segment])
+        for name, segment in places
+    ]
+    store.write(scores_batch(*scores))
+    documents = [
+        session_document(name, segment=segment, last_record_at=times[name, segment].isoformat())
+        for name, segment in places
+    ]
+    store.write(batch_of("sessions", *(FakeRecord(orjson.dumps(each), n) for n, each in enumerate(documents))))
+
+    assert listed(store, limit, **conditions) == sorted(places, key=lambda place: (-times[place].timestamp(), *place))
+
+
+def test_a_session_with_results_of_several_times_is_listed_once(store: DuckDBStore) -> None:
+    scores = [make_score(f"s{n}", value=0.1, occurred_at=NOW - timedelta(minutes=n)) for n in range(6)]
+    older = make_score("s0", "completeness", 0.1, occurred_at=NOW - timedelta(minutes=4, seconds=30))
+    store.write(scores_batch(*scores, older))
+
+    assert listed(store, 2, status="FAILED") == [(f"s{n}", 0) for n in range(6)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z,0,", "2026-01-31T12:00:00,0,a", "2026-01-31T12:00:00Z,-1,a",
+     "2026-01-31T12:00:00Z,9223372036854775808,a", "0001-01-01T00:00:00+14:00,0,a"],
+)  # fmt: skip
+def test_a_text_that_is_no_place_in_the_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a place in the list"):
+        Position.parse(text)

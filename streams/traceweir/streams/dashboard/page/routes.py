@@ -28,8 +28,18 @@ from traceweir.streams.store.answers import MetricFigures, SeriesPoint
 from traceweir.streams.store.comparison import compare
 from traceweir.streams.store.metric import dimension_values, metric
 from traceweir.streams.store.overview import closed_sessions, figures_by_metric, overview, series_of, step_of
+from traceweir.streams.store.paging import Position
 from traceweir.streams.store.selection import Readable
-from traceweir.streams.store.sessions import TRACE_VALUE, WHAT_TO_DO, dead_letters, not_scored, session, sessions, trace
+from traceweir.streams.store.sessions import (
+    TRACE_VALUE,
+    WHAT_TO_DO,
+    dead_letters,
+    not_scored,
+    session,
+    session_page,
+    sessions,
+    trace,
+)
 
 PAGE_LENGTHS = (50, 200, 500)
 _STATUSES, _REASONS = get_args(Status), get_args(NotEvaluated)
@@ -90,16 +100,20 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
 
     @router.get("/sessions")
     def show_sessions(request: Request) -> HTMLResponse:
-        filters = filters_from(request)
+        # A place in the list ends with a session's id, whose length and spaces are not those of a filter.
+        parameters = dict(request.query_params)
+        after = _position(parameters.pop("older_than", None))
+        filters = filters_of(parameters, options.now())
         given = filters.parameters
         status, reason = _one_of(given, "status", _STATUSES), _one_of(given, "reason", _REASONS)
         limit = int(_one_of(given, "limit", tuple(map(str, PAGE_LENGTHS))) or PAGE_LENGTHS[0])
-        found = sessions(
+        found = session_page(
             store,
             filters.selection,
             status=status,
             reason=reason,
             limit=limit,
+            after=after,
             least=_number(given, "least"),
             most=_number(given, "most"),
             text=given.get("text"),
@@ -109,7 +123,9 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             request,
             "sessions",
             filters,
-            found=found,
+            found=found.sessions,
+            older_than=str(found.next) if found.next is not None else None,
+            is_first=after is None,
             limit=limit,
             statuses=_STATUSES,
             reasons=_REASONS,
@@ -268,6 +284,13 @@ def _one_of(given: Mapping[str, str], name: str, allowed: Sequence[str]) -> str 
     if value is not None and value not in allowed:
         raise FilterError(f"{name} is none of {', '.join(allowed)}")
     return value
+
+
+def _position(text: str | None) -> Position | None:
+    try:
+        return Position.parse(text) if text else None
+    except ValueError as error:
+        raise FilterError(f"older_than: {error}") from None
 
 
 def _number(given: Mapping[str, str], name: str) -> float | None:
