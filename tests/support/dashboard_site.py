@@ -18,6 +18,7 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, scores_batch
 
+from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Score
 from traceweir.streams.dashboard.access import Application
 from traceweir.streams.dashboard.application import create_application
@@ -44,6 +45,7 @@ class Site:
     token: str | None = None
     trace_url: str | None = None
     evalset: Path | None = None
+    budget: Budget | None = None
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
     live: Live = field(default_factory=Live)
     loop: asyncio.AbstractEventLoop | None = None
@@ -57,7 +59,12 @@ class Site:
     def application(self) -> Application:
         """Returns the application that serves the pages and the API."""
         options = PageOptions(
-            lambda: self.state, self.content, lambda: self.now, "traceweir topics", self.trace_url, self.evalset
+            lambda: self.state,
+            self.content,
+            lambda: self.now,
+            trace_url=self.trace_url,
+            evalset=self.evalset,
+            budget=self.budget,
         )
         return create_application(self.store, lambda: self.state, self.live, options, self.token)
 

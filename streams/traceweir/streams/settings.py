@@ -243,7 +243,9 @@ class Settings(BaseSettings):
     dashboard_trace_url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
     """Address of an OpenTelemetry trace in another tool, to which the page of a session links. `{trace_id}` and
     `{span_id}` stand for the ids: `http://127.0.0.1:16686/trace/{trace_id}`. Unset: there is no link."""
-
+    dashboard_config: Path | None = None
+    """Evaluation config of the workers, whose daily budget of judges `traceweir dashboard` compares with what was spent.
+    It is read at the start. Unset: only the spending is shown."""
     dashboard_evalset: Path | None = None
     """Eval set of Google ADK, such as `cases.evalset.json`, to which the page of a session adds the session as a case;
     created if missing. A case has the conversation verbatim. Unset: the page shows the command."""

@@ -75,10 +75,11 @@ def run_up(*, demo: bool, config: Path | None, as_json: bool) -> None:
     with _environment("error" if demo else "warning") as environment:
         lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
         chosen = [] if config is None else ["--config", str(config)]
+        known = {} if config is None else {f"{ENV_PREFIX}DASHBOARD_CONFIG": str(config)}
         parts = [
             _Part("worker", ["worker", "--stages", ",".join(ALL_STAGES), *chosen], environment, lines),
             _Part("otlp", ["otlp", "--json"], environment, lines),
-            _Part("dashboard", ["dashboard", "--json"], environment, lines),
+            _Part("dashboard", ["dashboard", "--json"], known | environment, lines),
         ]
         try:
             found = _addresses(parts, lines, stopped)

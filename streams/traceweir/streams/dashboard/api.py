@@ -14,6 +14,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
 from traceweir.streams.dashboard.content import Content, shown, shown_text
@@ -26,6 +27,7 @@ from traceweir.streams.store.answers import (
     Comparison,
     DeadLetters,
     DimensionValues,
+    JudgeSpending,
     Metric,
     NotScored,
     Overview,
@@ -35,7 +37,7 @@ from traceweir.streams.store.answers import (
 from traceweir.streams.store.comparison import compare
 from traceweir.streams.store.errors import StoreError
 from traceweir.streams.store.metric import dimension_values, metric
-from traceweir.streams.store.overview import overview
+from traceweir.streams.store.overview import judge_spending, overview
 from traceweir.streams.store.paging import Position
 from traceweir.streams.store.selection import Readable
 from traceweir.streams.store.sessions import MAX_LISTED, dead_letters, not_scored, session, session_page
@@ -82,6 +84,7 @@ def create_api(
     content: Content,
     now: Callable[[], datetime],
     live: Live | None = None,
+    budget: Budget | None = None,
 ) -> FastAPI:
     """Returns the API.
 
@@ -91,6 +94,7 @@ def create_api(
         content: How much of the agents' text an answer contains.
         now: The clock, at which a span without an end ends.
         live: Tells when the store has changed; None: it never does.
+        budget: The budget of the workers' judges; None: it is not known.
     """
     api = FastAPI(
         title="Traceweir",
@@ -200,6 +204,11 @@ def create_api(
                 f"the store has no session {printable(session_id, 200)!r}: it is older than the store keeps, or not closed yet",
             )
         return answer(found)
+
+    @api.get("/api/judge-spending", response_model=JudgeSpending)
+    def read_judge_spending() -> Any:
+        """What judges were paid today, in UTC, and what is left of the daily budget if TRACEWEIR_DASHBOARD_CONFIG has one."""
+        return answer(judge_spending(store, now(), budget))
 
     @api.get("/api/not-scored", response_model=list[NotScored])
     def read_not_scored(selected: Selected) -> Any:

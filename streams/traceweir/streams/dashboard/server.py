@@ -13,12 +13,14 @@ from datetime import timedelta
 
 import uvicorn
 
+from traceweir.schemas.judge_config import Budget
 from traceweir.streams.clock import utc_now
 from traceweir.streams.dashboard.application import create_application
 from traceweir.streams.dashboard.feed import Feed
 from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.routes import PageOptions
 from traceweir.streams.endpoint.server import is_loopback
+from traceweir.streams.evals.configs import read_config_file
 from traceweir.streams.process_setup import log_to_stderr
 from traceweir.streams.runtime.health import listening_socket
 from traceweir.streams.settings import InvalidSettingsError, Settings
@@ -41,6 +43,8 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
 
     Raises:
         InvalidSettingsError: the dashboard would listen on a network without a token.
+        ConfigError: the config of TRACEWEIR_DASHBOARD_CONFIG cannot be used.
+        InputError: this config cannot be read.
         StoreError: the store cannot be used, or the port is taken.
     """
     log_to_stderr(settings.log_level)
@@ -49,12 +53,13 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
             f"TRACEWEIR_DASHBOARD_HOST={settings.dashboard_host} is not a loopback address, so that others can read sessions "
             "and scores: set TRACEWEIR_DASHBOARD_TOKEN to a secret that clients send, or listen on 127.0.0.1"
         )
+    budget = read_config_file(settings.dashboard_config).judge.budget if settings.dashboard_config is not None else None
     os.umask(0o077)  # DuckDB creates its log and its temporary files anew, and they contain agents' texts too
     bound = _bound(settings)
     try:
         store = open_store(settings.store, f"process {os.getpid()} on {socket.gethostname()}", utc_now())
         try:
-            asyncio.run(_serve(settings, store, bound, ready))
+            asyncio.run(_serve(settings, store, bound, ready, budget))
         finally:
             store.close()
     finally:
@@ -70,7 +75,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(settings: Settings, store: Store, bound: socket.socket, ready: Callable[[str], None]) -> None:
+async def _serve(
+    settings: Settings, store: Store, bound: socket.socket, ready: Callable[[str], None], budget: Budget | None
+) -> None:
     keep: dict[TableName, timedelta] = {
         "results": timedelta(days=settings.store_results_days),
         "sessions": timedelta(days=settings.store_sessions_days),
@@ -85,6 +92,7 @@ async def _serve(settings: Settings, store: Store, bound: socket.socket, ready: 
         utc_now,
         trace_url=settings.dashboard_trace_url,
         evalset=settings.dashboard_evalset,
+        budget=budget,
     )
     token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
     server = _Server(

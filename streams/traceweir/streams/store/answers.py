@@ -94,6 +94,8 @@ class Coverage(BaseModel):
 
     sessions: int
     """Number of closed sessions (segments)."""
+    records: int | None
+    """Number of events and traces of these sessions; null if the store has no session of the span."""
     accepted: int
     """Number of traces that the gate accepted."""
     rejected: int
@@ -123,6 +125,27 @@ class Overview(BaseModel):
     """Where sessions and traces went."""
     freshness: Freshness
     """How long scores took. Filters by dimension do not apply."""
+
+
+class JudgeSpending(BaseModel):
+    """What judges were paid on a day in UTC, and the daily budget of the config."""
+
+    since: datetime
+    """Begin of the day, in UTC."""
+    until: datetime
+    """End of the day, in UTC; not part of the day."""
+    tokens: int
+    """Number of tokens that the results of the day paid, those included that were replaced since."""
+    usd: float
+    """Cost of these tokens in USD."""
+    tokens_per_day: int | None
+    """Maximum number of tokens in a day; null without a limit, or if the dashboard does not know the config."""
+    usd_per_day: float | None
+    """Maximum USD in a day; null as above."""
+    tokens_left: int | None
+    """Number of tokens that are left of the budget, 0 or more; null as above."""
+    usd_left: float | None
+    """USD that are left of the budget, 0 or more; null as above."""
 
 
 class SessionSummary(BaseModel):

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from traceweir.schemas.judge_config import Budget
 from traceweir.streams.results.reader import GATE
-from traceweir.streams.store.answers import Change, Coverage, Freshness, MetricFigures, Overview, SeriesPoint
+from traceweir.streams.store.answers import (
+    Change,
+    Coverage,
+    Freshness,
+    JudgeSpending,
+    MetricFigures,
+    Overview,
+    SeriesPoint,
+)
 from traceweir.streams.store.figures import figures_of, rollups_of, sums
 from traceweir.streams.store.rollups import BUCKET_GROWTH
-from traceweir.streams.store.selection import Readable, Selection, in_utc
+from traceweir.streams.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.store.tables import DIMENSIONS
 
 MAX_POINTS = 120
@@ -113,6 +123,40 @@ def closed_sessions(store: Readable, selection: Selection) -> int:
     return int(found["n"])
 
 
+def judge_spending(store: Readable, now: datetime, budget: Budget | None) -> JudgeSpending:
+    """Returns what judges were paid on the present day in UTC, for all agents, and the daily limits of a budget.
+
+    A day begins when the budget of workers does. A verdict from the cache was not paid; what a replaced result cost was.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    since = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    until = since + timedelta(days=1)
+    paid = (
+        "SELECT cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd FROM {} "
+        "WHERE evaluated_at >= $since AND evaluated_at < $until AND NOT cost_cached"
+    )
+    (row,) = store.query(
+        "SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM "
+        f"({paid.format('results')} UNION ALL {paid.format('replaced_results')}) AS paid",
+        {"since": stored(since), "until": stored(until)},
+    )
+    tokens, usd = int(row["tokens"]), float(row["usd"])
+    most_tokens = budget.tokens_per_day if budget is not None else None
+    most_usd = budget.usd_per_day if budget is not None else None
+    return JudgeSpending(
+        since=since,
+        until=until,
+        tokens=tokens,
+        usd=usd,
+        tokens_per_day=most_tokens,
+        usd_per_day=most_usd,
+        tokens_left=max(0, most_tokens - tokens) if most_tokens is not None else None,
+        usd_left=max(0.0, most_usd - usd) if most_usd is not None else None,
+    )
+
+
 def _coverage(store: Readable, selection: Selection) -> Coverage:
     source, where, parameters = rollups_of(selection, metric=False)
     (gate,) = store.query(
@@ -132,8 +176,13 @@ def _coverage(store: Readable, selection: Selection) -> Coverage:
         "GROUP BY reason ORDER BY n DESC, reason",
         selection.span,
     )
+    where, parameters = selection.where("last_record_at", metric=False)
+    (closed,) = store.query(
+        f"SELECT count(*) AS n, sum(events + traces) AS records FROM sessions WHERE {where}", parameters
+    )
     return Coverage(
-        sessions=closed_sessions(store, selection),
+        sessions=int(closed["n"]),
+        records=int(closed["records"]) if closed["n"] else None,
         accepted=int(gate["accepted"]),
         rejected=int(gate["rejected"]),
         rejected_because=_counts(reasons),

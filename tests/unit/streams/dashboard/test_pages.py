@@ -18,6 +18,7 @@ from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.schemas.judge_config import Budget
 from traceweir.streams.dashboard.access import COOKIE
 from traceweir.streams.dashboard.content import Content
 from traceweir.streams.store import sessions as sessions_module
@@ -346,3 +347,50 @@ async def test_a_session_id_with_any_characters_is_a_place_in_the_list(
         assert (await client.get(link.replace("/api/sessions?limit=1&", "/sessions?"))).status_code == 200
 
     assert found == names
+
+
+async def test_the_overview_splits_the_cost_of_judges_by_metric(site: Site, visit: Open) -> None:
+    page = (await visit(site).get("/?span=7d")).text
+    judges = page[page.index('id="judges"') :]
+    judges = judges[: judges.index("</section>")]
+
+    assert re.findall(r"<bdi>(\w+)</bdi>", judges) == ["hallucinations_v1"]
+    assert re.findall(r'<td class="r">([^<]*)</td>', judges) == [
+        "60",
+        "48\u202f000",
+        "3\u202f600",
+        "$ 0.02",
+        "100 %",
+        "–",
+    ]
+    assert "left today" not in page
+
+
+@pytest.mark.parametrize(
+    ("budget", "left"),
+    [
+        (Budget(usd_per_day=0.05), "$ 0.04 of $ 0.05 left today"),
+        (Budget(usd_per_day=0.001), "$ 0 of $ 0.001 left today"),
+        (Budget(tokens_per_day=100_000), "81\u202f940 of 100\u202f000 tokens left today"),
+        (Budget(usd_per_minute=1), None),
+    ],
+)
+async def test_the_overview_says_what_is_left_of_the_daily_budget(
+    budget: Budget, left: str | None, site: Site, visit: Open
+) -> None:
+    page = (await visit(replace(site, budget=budget)).get("/")).text
+
+    assert re.findall(r"[^>]*left today", page) == ([left] if left else [])
+
+
+async def test_the_funnel_begins_with_records_where_the_store_knows_them(
+    site: Site, tmp_path_factory: pytest.TempPathFactory, visit: Open
+) -> None:
+    scores_only = Site(open_store(tmp_path_factory.mktemp("scores") / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    scores_only.add(make_score("a"))
+    known, unknown = (await visit(site).get("/?span=7d")).text, (await visit(scores_only).get("/")).text
+
+    assert "records of these sessions" in known
+    assert (await visit(site).get("/api/overview?since=2026-01-01T00:00:00Z")).json()["coverage"]["records"] == 60 * 10
+    assert "records of these sessions" not in unknown
+    assert "This begins with closed sessions: the store does not know their records." in unknown

@@ -14,12 +14,13 @@ from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, scores_batch
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
+from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import result_id
 from traceweir.streams.store import duckdb_store
 from traceweir.streams.store import sessions as sessions_module
 from traceweir.streams.store.duckdb_store import DuckDBStore
 from traceweir.streams.store.opening import Store
-from traceweir.streams.store.overview import overview
+from traceweir.streams.store.overview import judge_spending, overview
 from traceweir.streams.store.paging import Position
 from traceweir.streams.store.selection import Selection
 from traceweir.streams.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, session_page, sessions
@@ -378,3 +379,24 @@ def test_a_session_with_results_of_several_times_is_listed_once(store: DuckDBSto
 def test_a_text_that_is_no_place_in_the_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a place in the list"):
         Position.parse(text)
+
+
+def test_the_spending_of_a_day_has_replaced_results_and_no_verdict_from_the_cache(store: DuckDBStore) -> None:
+    paid = {"input_tokens": 100, "output_tokens": 10, "usd": 0.25}
+    today = NOW.replace(hour=0, minute=0)
+    first = make_score("a", cost=paid, evaluated_at=today)
+    store.write(
+        scores_batch(
+            first,
+            make_score("b", cost=paid | {"cached": True}, evaluated_at=today),
+            make_score("c", cost=paid, evaluated_at=today - timedelta(microseconds=1)),
+            make_score("d", cost=paid, evaluated_at=today + timedelta(hours=23, minutes=59)),
+        )
+    )
+    store.write(scores_batch(first.model_copy(update={"revision": 1}), offset=4))
+
+    found = judge_spending(store, NOW, Budget(usd_per_day=0.6, tokens_per_day=10_000))
+
+    assert (found.since, found.until) == (today, today + timedelta(days=1))
+    assert (found.tokens, found.usd, found.tokens_left, found.usd_left) == (330, 0.75, 9_670, 0.0)
+    assert judge_spending(store, NOW, None).usd_left is None

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
 from traceweir.streams.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
@@ -27,7 +28,14 @@ from traceweir.streams.results.reader import GATE
 from traceweir.streams.store.answers import MetricFigures, SeriesPoint
 from traceweir.streams.store.comparison import compare
 from traceweir.streams.store.metric import dimension_values, metric
-from traceweir.streams.store.overview import closed_sessions, figures_by_metric, overview, series_of, step_of
+from traceweir.streams.store.overview import (
+    closed_sessions,
+    figures_by_metric,
+    judge_spending,
+    overview,
+    series_of,
+    step_of,
+)
 from traceweir.streams.store.paging import Position
 from traceweir.streams.store.selection import Readable
 from traceweir.streams.store.sessions import (
@@ -61,6 +69,8 @@ class PageOptions:
     """Address of a trace in another tool, with `{trace_id}` and `{span_id}`; None: there is no link."""
     evalset: Path | None = None
     """Eval set to which sessions can be added; None: pages show the command."""
+    budget: Budget | None = None
+    """The budget of the workers' judges; None: it is not known."""
 
 
 def page_routes(store: Readable, options: PageOptions) -> APIRouter:
@@ -92,6 +102,8 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             earlier=_by_place(earlier),
             total=_total(found.metrics),
             total_before=_total(earlier),
+            judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
+            spending=judge_spending(store, options.now(), options.budget),
             chart=charts.pass_rate_chart(found.series, places, found.changes, found.step_s),
             sparklines=_sparklines(found.metrics, found.series, found.step_s),
             latest=sessions(store, filters.selection, status="FAILED", limit=8),
