@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from traceweir.schemas.text import printable
 from traceweir.streams.results.table import ColumnType
-from traceweir.streams.store import rollups
+from traceweir.streams.store import remains, rollups
 from traceweir.streams.store.duckdb_tables import prepare
 from traceweir.streams.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.store.rows import Batch, Source
@@ -137,6 +137,11 @@ class DuckDBStore:
                 if (moment := before.get(table.name)) is None:
                     continue
                 old = [_in_utc(moment)]
+                if table is RESULTS:
+                    self._connection.execute(
+                        f"INSERT INTO {remains.TABLE} SELECT key, {remains.KEPT} FROM results WHERE {table.time} < ?",
+                        old,
+                    )
                 (removed[table.name],) = self._one(f"DELETE FROM {table.name} WHERE {table.time} < ?", old)
                 if table.keeps_history:
                     self._connection.execute(f"DELETE FROM replaced_{table.name} WHERE {table.time} < ?", old)
@@ -226,6 +231,9 @@ class DuckDBStore:
         if removed:
             with self._registered(table.key_columns, map(table.identity_of, removed)) as old:
                 self._connection.execute(f"DELETE FROM {table.name} USING {old} WHERE {_same(table, table.name, old)}")
+        uncounted = []
+        if table is RESULTS:
+            uncounted = self._take_remains(counted, {table.identity_of(row) for row in removed})
         added = list(counted.values())
         self._append(table.name, table, added)
         if table.keeps_history:
@@ -234,6 +242,7 @@ class DuckDBStore:
             changes = rollups.FigureChanges()
             changes.add(added, 1)
             changes.add(removed, -1)
+            changes.add(uncounted, -1)
             for name, columns, found in (
                 ("rollup_changes", rollups.ROLLUP_COLUMNS, changes.rollup_rows),
                 ("freshness_changes", rollups.FRESHNESS_COLUMNS, changes.freshness_rows),
@@ -253,6 +262,32 @@ class DuckDBStore:
                 f"SELECT {names} FROM {table.name} old JOIN {new} ON {_same(table, 'old', new)}"
             ).fetchall()
         return found
+
+    def _take_remains(
+        self, counted: dict[tuple[Any, ...], tuple[Any, ...]], replacing: Set[tuple[Any, ...]]
+    ) -> list[tuple[Any, ...]]:
+        """Returns what was kept of removed results that these rows replace, and forgets it.
+
+        A row whose removed result has a higher version is taken out of `counted`: it was replaced before it arrived.
+        """
+        wanted = [at for at, row in counted.items() if at not in replacing and remains.can_have_remains(row)]
+        if not wanted:
+            return []
+        taken = []
+        with self._registered(RESULTS.key_columns, wanted) as new:
+            same = f"old.key = {_KEY.format(f'{new}.session_id')} AND old.result_id = {new}.result_id"
+            for row in self._connection.execute(
+                f"SELECT {remains.AS_RESULTS} FROM {remains.TABLE} old JOIN {new} ON {same}"
+            ).fetchall():
+                if RESULTS.version_of(row) <= RESULTS.version_of(counted[RESULTS.identity_of(row)]):
+                    taken.append(row)
+                else:
+                    del counted[RESULTS.identity_of(row)]
+        if taken:
+            with self._registered(RESULTS.key_columns, map(RESULTS.identity_of, taken)) as new:
+                same = f"old.key = {_KEY.format(f'{new}.session_id')} AND old.result_id = {new}.result_id"
+                self._connection.execute(f"DELETE FROM {remains.TABLE} old USING {new} WHERE {same}")
+        return taken
 
     def _append(self, name: str, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:

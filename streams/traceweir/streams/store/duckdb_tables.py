@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from traceweir.streams.results.table import ColumnType
+from traceweir.streams.store import remains
 from traceweir.streams.store.errors import StoreError
 from traceweir.streams.store.rollups import FRESHNESS_COLUMNS, HOUR_COLUMNS, ROLLUP_COLUMNS, by_hour
 from traceweir.streams.store.tables import TABLES, Table
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -21,6 +22,9 @@ TYPES: dict[ColumnType, str] = {
     "time": "TIMESTAMP",
 }
 _TOPIC_IDS = "CREATE TABLE topic_ids (topic VARCHAR, topic_id VARCHAR)"
+_REMAINS = "CREATE TABLE {} (key UBIGINT, {})".format(
+    remains.TABLE, ", ".join(f'"{name}" {TYPES[kind]}' for name, kind in remains.COLUMNS.items())
+)
 
 
 def prepare(connection: Any, file: str) -> None:
@@ -81,6 +85,7 @@ def _create(connection: Any) -> None:
         f"CREATE TABLE rollups ({_declared(ROLLUP_COLUMNS)})",
         f"CREATE TABLE rollup_hours ({_declared(HOUR_COLUMNS)})",
         f"CREATE TABLE rollup_changes ({_declared(ROLLUP_COLUMNS)})",
+        _REMAINS,
         f"CREATE TABLE freshness ({_declared(FRESHNESS_COLUMNS)})",
         f"CREATE TABLE freshness_changes ({_declared(FRESHNESS_COLUMNS)})",
     ]
@@ -108,5 +113,6 @@ def _tables(connection: Any) -> set[str]:
 MIGRATIONS: dict[int, Callable[[Any], object]] = {
     1: lambda connection: connection.execute(_TOPIC_IDS),
     2: _add_hours,
+    3: lambda connection: connection.execute(_REMAINS),
 }
 """By version, the function that turns tables of this version into those of the next."""

@@ -93,7 +93,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(file: Path) -> 
     with duckdb.connect(str(file)) as connection:
         connection.execute("UPDATE store_version SET version = 99")
 
-    with pytest.raises(StoreError, match="tables of version 99, and this version of Traceweir reads up to 3"):
+    with pytest.raises(StoreError, match="tables of version 99, and this version of Traceweir reads up to 4"):
         open_store(file)
     with duckdb.connect(str(file)) as connection:
         assert connection.execute("SELECT count(*) FROM results").fetchall() == [(1,)]
@@ -102,7 +102,9 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(file: Path) -> 
 def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: Path) -> None:
     write(file, scores_batch(make_score("a")))
     with duckdb.connect(str(file)) as connection:
-        connection.execute("DROP TABLE topic_ids; DROP TABLE rollup_hours; INSERT INTO rollups FROM rollup_changes")
+        connection.execute(
+            "DROP TABLE topic_ids; DROP TABLE rollup_hours; DROP TABLE removed_results; INSERT INTO rollups FROM rollup_changes"
+        )
         connection.execute("UPDATE store_version SET version = 1")
 
     store = open_store(file)
@@ -151,6 +153,52 @@ def test_old_rows_are_removed_and_their_figures_stay(file: Path) -> None:
     assert store.query("SELECT session_id FROM results") == [{"session_id": "new"}]
     assert store.query("SELECT session_id FROM replaced_results") == []
     assert figures(store) == before
+
+
+def test_a_revision_of_a_removed_result_replaces_its_figures(file: Path) -> None:
+    store = open_store(file)
+    old = make_score("a", value=0.2, occurred_at=NOW - timedelta(days=3), cost={"usd": 0.5, "input_tokens": 7})
+    store.write(scores_batch(old, make_score("other", value=0.4, occurred_at=old.occurred_at)))
+    store.remove_old({"results": NOW - timedelta(days=2)})
+    store.write(scores_batch(make_score("a", value=0.9, revision=1), offset=2))
+
+    (before, after) = figures(store)
+    assert (before["n"], before["value_sum"], before["usd"]) == (1, 0.4, 0)
+    assert (after["n"], after["value_sum"], after["passed"]) == (1, 0.9, 1)
+    counted = store.query("SELECT sum(n) AS n FROM (FROM freshness UNION ALL FROM freshness_changes)")
+    assert counted == [{"n": 2}]
+
+
+def test_a_removed_result_is_replaced_however_often_it_was_removed(file: Path) -> None:
+    store = open_store(file)
+    for revision in range(3):
+        store.write(scores_batch(make_score("a", value=revision / 4, revision=revision), offset=revision))
+        store.remove_old({"results": NOW + timedelta(days=2)})
+
+    (found,) = figures(store)
+    assert (found["n"], found["value_sum"]) == (1, 0.5)
+    assert store.query("SELECT revision FROM removed_results") == [{"revision": 2}]
+
+
+def test_a_revision_that_is_lower_than_the_removed_one_changes_nothing(file: Path) -> None:
+    store = open_store(file)
+    store.write(scores_batch(make_score("a", value=0.9, revision=2)))
+    store.remove_old({"results": NOW + timedelta(days=2)})
+    before = figures(store)
+    store.write(scores_batch(make_score("a", value=0.1, revision=1), offset=1))
+
+    assert figures(store) == before
+    assert store.query("SELECT count(*) AS n FROM results") == [{"n": 0}]
+
+
+def test_a_forged_revision_of_another_session_replaces_no_removed_result(file: Path) -> None:
+    store = open_store(file)
+    original = make_score("a", value=0.2)
+    store.write(scores_batch(original))
+    store.remove_old({"results": NOW + timedelta(days=2)})
+    store.write(scores_batch(original.model_copy(update={"session_id": "b", "revision": 9}), offset=1))
+
+    assert [each["n"] for each in figures(store)] == [2]
 
 
 def test_what_the_database_cannot_write_is_told_in_one_line(file: Path) -> None:
