@@ -13,7 +13,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
-from tests.support.stores import open_store
+from tests.support.stores import open_store, scores_batch
 
 from traceweir.streams.dashboard.feed import Feed, FeedState
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
@@ -22,6 +22,7 @@ from traceweir.streams.settings import Settings
 from traceweir.streams.store.duckdb_store import DuckDBStore
 from traceweir.streams.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.store.rows import Batch, Source
+from traceweir.streams.store.tables import TableName
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 
@@ -39,7 +40,8 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
 async def feeding(settings: Settings, store: DuckDBStore) -> AsyncIterator[Until]:
     """Runs a feed; yields a function that waits until a condition of its state holds."""
     changed = asyncio.Event()
-    feed = Feed(settings, store, keep={"results": timedelta(days=1)}, now=lambda: NOW, changed=changed.set)
+    keep: dict[TableName, timedelta] = {"results": timedelta(days=1)}
+    feed = Feed(settings, store, keep=keep, keep_figures=timedelta(days=5), now=lambda: NOW, changed=changed.set)
 
     async def until(holds: Callable[[FeedState], bool]) -> None:
         async with asyncio.timeout(LIMIT_S):
@@ -80,6 +82,20 @@ async def test_scores_are_stored_once_through_a_restart(settings: Settings, tmp_
         {"session_id": "b", "value": 0.5},
         {"session_id": "c", "value": 0.5},
     ]
+
+
+async def test_old_results_and_figures_are_removed(settings: Settings, tmp_path: Path) -> None:
+    create_topics(settings)
+    store = open_store(tmp_path / "store.duckdb")
+    store.write(scores_batch(*(make_score(f"{n} days", occurred_at=NOW - timedelta(days=n)) for n in (9, 3))))
+    put_scores(settings.kafka_bootstrap_servers, [make_score("a")])
+    async with feeding(settings, store) as until:
+        await until(lambda state: state.stored_rows == 1)
+        put_scores(settings.kafka_bootstrap_servers, [make_score("b")])
+        await until(lambda state: state.stored_rows == 2)  # the removal after the batch before has ended
+
+    assert store.query("SELECT session_id FROM results ORDER BY ALL") == [{"session_id": "a"}, {"session_id": "b"}]
+    assert store.query("SELECT sum(n) AS n FROM rollup_changes") == [{"n": 3}]
 
 
 async def test_missing_topics_are_a_problem_with_a_way_out_and_are_read_when_they_exist(

@@ -225,8 +225,11 @@ class Settings(BaseSettings):
     `clickhouses://` with TLS. The password is never printed. A lost store is filled again from the topics, as far as their
     retention reaches."""
     store_results_days: Annotated[int, Field(ge=1, le=36_500)] = 90
-    """Days, 1 or more, for which the store keeps results. In DuckDB, figures per minute are kept without a limit; in
-    ClickHouse, they reach as far back as the results."""
+    """Days, 1 or more, for which the store keeps results. Older figures of a DuckDB file are kept by the hour; in
+    ClickHouse, figures reach as far back as the results."""
+    store_figures_days: Annotated[int, Field(ge=1, le=36_500)] = 400
+    """Days for which the store keeps figures: those of results by the minute, older ones by the hour. At least
+    `TRACEWEIR_STORE_RESULTS_DAYS`."""
     store_sessions_days: Annotated[int, Field(ge=1, le=36_500)] = 30
     """Days, 1 or more, for which the store keeps sessions and dead letters."""
     dashboard_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
@@ -377,6 +380,11 @@ class Settings(BaseSettings):
             problems.append(
                 f"{_env('otlp_max_request_bytes')}={self.otlp_max_request_bytes} is more than "
                 f"{_env('otlp_max_in_flight_bytes')}={self.otlp_max_in_flight_bytes}: the largest request would never fit"
+            )
+        if self.store_results_days > self.store_figures_days:
+            problems.append(
+                f"{_env('store_results_days')}={self.store_results_days} is more than {_env('store_figures_days')}="
+                f"{self.store_figures_days}: figures are kept at least as long as the results that they add up; raise the second"
             )
         problems += self._shared_topics()
         if problems:

@@ -113,6 +113,10 @@ def test_one_message_contains_all_problems(monkeypatch: pytest.MonkeyPatch) -> N
         ({"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": __file__}, "go together"),
         ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEWEIR_HEARTBEAT_INTERVAL_S=6 is more than half"),
         (
+            {"STORE_RESULTS_DAYS": "401"},
+            "TRACEWEIR_STORE_RESULTS_DAYS=401 is more than TRACEWEIR_STORE_FIGURES_DAYS=400",
+        ),
+        (
             {"OTLP_SPANS_TOPIC": "otlp", "OTLP_LOGS_TOPIC": "otlp"},
             "topic 'otlp' has two tasks, that of TRACEWEIR_OTLP_SPANS_TOPIC and that of TRACEWEIR_OTLP_LOGS_TOPIC",
         ),

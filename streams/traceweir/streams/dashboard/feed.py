@@ -62,6 +62,7 @@ class Feed:
         settings: Where Kafka is.
         store: Where the rows go.
         keep: For how long rows of each table are kept; a table that is not named is kept whole.
+        keep_figures: For how long figures are kept; None: without an end. Those per minute are kept as long as results.
         now: The clock by which rows grow old.
         changed: Called after each batch that was stored, and when a problem begins or ends.
     """
@@ -73,10 +74,12 @@ class Feed:
         *,
         keep: Mapping[TableName, timedelta],
         now: Callable[[], datetime],
+        keep_figures: timedelta | None = None,
         changed: Callable[[], object] = lambda: None,
     ) -> None:
         self._settings, self._store, self._keep, self._now, self._changed = settings, store, keep, now, changed
         self._rows = RowReader(tables_of(settings.topics))
+        self._keep_figures = keep_figures
         self._old_removed_at_s: float | None = None
         self._ends: dict[TopicPartition, int] = {}
         self.state = FeedState()
@@ -195,6 +198,9 @@ class Feed:
             return
         before = {name: self._now() - age for name, age in self._keep.items()}
         removed = await asyncio.to_thread(self._store.remove_old, before)
+        if self._keep_figures is not None and "results" in before:
+            figures_before = self._now() - self._keep_figures
+            await asyncio.to_thread(self._store.remove_old_figures, before["results"], figures_before)
         self._old_removed_at_s = at_s
         if any(removed.values()):
             log.info("removed old rows: %s", ", ".join(f"{name} {number}" for name, number in removed.items()))

@@ -85,7 +85,8 @@ async def _serve(
         "replays": timedelta(days=settings.store_sessions_days),
     }
     live = Live()
-    feed = Feed(settings, store, keep=keep, now=utc_now, changed=live.changed)
+    keep_figures = timedelta(days=settings.store_figures_days)
+    feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=live.changed)
     options = PageOptions(
         lambda: feed.state,
         settings.dashboard_content,

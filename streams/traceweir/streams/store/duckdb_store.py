@@ -124,7 +124,7 @@ class DuckDBStore:
     def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
         """Removes the rows of a table that are older than its time, and returns their numbers.
 
-        Figures per minute stay: they are small, and say what the removed rows were.
+        Figures stay: they are small, and say what the removed rows were. `remove_old_figures` removes them.
 
         Raises:
             StoreLostError: another process opened the store after this one.
@@ -146,6 +146,32 @@ class DuckDBStore:
                 if table.keeps_history:
                     self._connection.execute(f"DELETE FROM replaced_{table.name} WHERE {table.time} < ?", old)
         return removed
+
+    def remove_old_figures(self, minutes_before: datetime, figures_before: datetime) -> None:
+        """Adds up figures per minute by hour, and removes figures that are older still. Hours are those of UTC.
+
+        A sum per hour has the first minute of its hour, so that questions read it as figures of this minute.
+
+        Args:
+            minutes_before: Hours that end at this time or before it have no figures per minute any more.
+            figures_before: Hours that end at this time or before it have no figures any more. No result of them may be
+                left, because a revision would subtract the figures of the result.
+
+        Raises:
+            StoreLostError: another process opened the store after this one.
+            StoreUnavailableError: the database cannot write now; nothing is changed.
+        """
+        minutes_end, figures_end = (
+            _in_utc(moment).replace(minute=0, second=0, microsecond=0) for moment in (minutes_before, figures_before)
+        )
+        with self._transaction():
+            self._require_ownership()
+            for name in ("rollups", "rollup_changes", "freshness", "freshness_changes"):
+                self._connection.execute(f"DELETE FROM {name} WHERE minute < ?", [figures_end])
+            self._connection.execute("DELETE FROM rollup_hours WHERE hour < ?", [figures_end])
+            self._connection.execute(f"DELETE FROM {remains.TABLE} WHERE occurred_at < ?", [figures_end])
+            self._merge_minutes("rollups", rollups.ROLLUP_COLUMNS, minutes_end)
+            self._merge_minutes("freshness", rollups.FRESHNESS_COLUMNS, minutes_end)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query in DuckDB's SQL, each by the names of its columns.
@@ -317,6 +343,24 @@ class DuckDBStore:
             if name == "rollup":
                 self._connection.execute(f"INSERT INTO rollup_hours {rollups.by_hour(changes)}")
             self._connection.execute(f"DELETE FROM {changes}")
+
+    def _merge_minutes(self, name: str, columns: Mapping[str, ColumnType], end: datetime) -> None:
+        # Hours that were added up before, and got no change since, are left as they are.
+        found = self._connection.execute(
+            f"SELECT DISTINCT date_trunc('hour', minute) FROM {name} "
+            "WHERE minute < ? AND minute <> date_trunc('hour', minute)",
+            [end],
+        ).fetchall()
+        if not found:
+            return
+        with self._registered({"hour": "time"}, found) as hours:
+            chosen = f"{name} WHERE date_trunc('hour', minute) IN (SELECT hour FROM {hours})"
+            merged = rollups.merged_by_hour(chosen, columns)
+            self._connection.execute(f"CREATE TEMP TABLE merged_minutes AS SELECT * FROM {name} LIMIT 0")
+            self._connection.execute(f"INSERT INTO merged_minutes {merged}")
+            self._connection.execute(f"DELETE FROM {chosen}")
+        self._connection.execute(f"INSERT INTO {name} SELECT * FROM merged_minutes")
+        self._connection.execute("DROP TABLE merged_minutes")
 
     def _one(self, sql: str, parameters: Sequence[Any]) -> tuple[Any, ...]:
         (found,) = self._connection.execute(sql, parameters).fetchall()  # fetchone would leave the result open

@@ -31,6 +31,9 @@ class Store(Protocol):
     def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
         """Removes the rows of a table that are older than its time, and returns their numbers."""
 
+    def remove_old_figures(self, minutes_before: datetime, figures_before: datetime) -> None:
+        """Adds up old figures per minute by hour, and removes those that are older still."""
+
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query, each by the names of its columns."""
 

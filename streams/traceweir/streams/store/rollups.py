@@ -7,7 +7,7 @@ is therefore what the present rows of this minute give, except that sums of deci
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -106,6 +106,15 @@ def by_hour(source: str) -> str:
     # The first minute is that of a stored result; a change that only subtracts has none.
     first = "coalesce(min(minute) FILTER (n > 0), min(minute))"
     return f"SELECT date_trunc('hour', minute), {first}, {groups}, {sums} FROM {source} GROUP BY date_trunc('hour', minute), {groups}"
+
+
+def merged_by_hour(source: str, columns: Mapping[str, ColumnType]) -> str:
+    """Returns SQL that adds up rows of figures per minute by hour, as rows of the same table whose minute begins an hour."""
+    groups = [name for name in columns if name in GROUPS or name == "bucket"]
+    sums = ", ".join(f"sum({name})" for name in columns if name not in groups)
+    others = ", ".join(name for name in groups if name != "minute")
+    hour = "date_trunc('hour', minute)"
+    return f"SELECT {hour}, {others}, {sums} FROM {source} GROUP BY {hour}, {others}"
 
 
 def bucket_of(seconds: float) -> int:

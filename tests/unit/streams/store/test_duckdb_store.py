@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from datetime import timedelta
@@ -14,6 +15,7 @@ from tests.support.scoring import NOW
 from tests.support.stores import figures, open_store, scores_batch
 
 from traceweir.streams.store import duckdb_store
+from traceweir.streams.store.duckdb_store import DuckDBStore
 from traceweir.streams.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.store.rows import Batch, Source
 
@@ -199,6 +201,70 @@ def test_a_forged_revision_of_another_session_replaces_no_removed_result(file: P
     store.write(scores_batch(original.model_copy(update={"session_id": "b", "revision": 9}), offset=1))
 
     assert [each["n"] for each in figures(store)] == [2]
+
+
+def sums(store: DuckDBStore) -> list[dict[str, object]]:
+    """Returns the figures by hour, from the figures per minute and from those per hour."""
+    found = (
+        "SELECT date_trunc('hour', minute) AS hour, agent_version, sum(n) AS n, round(sum(value_sum), 6) AS value_sum"
+    )
+    ending = "GROUP BY ALL HAVING sum(n) <> 0 ORDER BY ALL"
+    by_minute = store.query(f"{found} FROM (FROM rollups UNION ALL FROM rollup_changes) {ending}")
+    by_hour = store.query(
+        f"{found} FROM (SELECT * EXCLUDE (hour) FROM rollup_hours UNION ALL FROM rollup_changes) {ending}"
+    )
+    assert by_minute == by_hour
+    return by_minute
+
+
+def test_old_figures_per_minute_become_sums_per_hour_and_revisions_still_replace_their_part(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 1)
+    store, chance = open_store(file), random.Random(2)
+    scores = [
+        make_score(
+            f"s{n}",
+            value=chance.random(),
+            occurred_at=NOW - timedelta(minutes=chance.randrange(600)),
+            agent_version=str(n % 2),
+        )
+        for n in range(200)
+    ]
+    store.write(scores_batch(*scores))
+    before, minutes = sums(store), store.query("SELECT minute, n FROM rollups WHERE minute >= '2026-01-31 09:00'")
+    freshness = store.query("SELECT sum(n) AS n FROM freshness")
+    for _ in range(2):
+        store.remove_old_figures(NOW - timedelta(hours=2, minutes=30), NOW - timedelta(days=9))
+
+    assert sums(store) == before
+    assert store.query("SELECT sum(n) AS n FROM freshness") == freshness
+    old = "minute < '2026-01-31 09:00'"
+    (found,) = store.query(f"SELECT count(*) AS n, bool_and(minute(minute) = 0) AS whole FROM rollups WHERE {old}")
+    assert found == {"n": len([each for each in before if str(each["hour"]) < "2026-01-31 09"]), "whole": True}
+    assert store.query(f"SELECT minute, n FROM rollups WHERE NOT {old}") == minutes
+
+    oldest = min(scores, key=lambda score: score.occurred_at)
+    store.write(scores_batch(oldest.model_copy(update={"revision": 1, "value": 0.0, "status": "FAILED"}), offset=200))
+    store.remove_old_figures(NOW - timedelta(hours=2, minutes=30), NOW - timedelta(days=9))
+    after = sums(store)
+    assert [each["n"] for each in after] == [each["n"] for each in before]
+    lost = sum(float(str(each["value_sum"])) for each in before) - sum(float(str(each["value_sum"])) for each in after)
+    assert lost == pytest.approx(oldest.value, abs=1e-4)
+
+
+def test_figures_and_what_is_left_of_results_go_after_their_time(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 4)
+    store = open_store(file)
+    at = [NOW - timedelta(days=days) for days in (9, 5, 0)]
+    store.write(scores_batch(*(make_score(f"s{n}", value=0.5, occurred_at=each) for n, each in enumerate(at))))
+    store.write(scores_batch(make_score("late", value=0.5, occurred_at=at[0]), offset=3))
+    store.remove_old({"results": NOW - timedelta(days=3)})
+    store.remove_old_figures(NOW - timedelta(days=3), NOW - timedelta(days=7))
+
+    assert [each["hour"].replace(tzinfo=NOW.tzinfo) for each in sums(store)] == at[1:]  # type: ignore[attr-defined]
+    assert store.query("SELECT result_id FROM removed_results") == [{"result_id": make_score("s1").result_id}]
+    assert store.query("SELECT sum(n) AS n FROM (FROM freshness UNION ALL FROM freshness_changes)") == [{"n": 2}]
 
 
 def test_what_the_database_cannot_write_is_told_in_one_line(file: Path) -> None:
