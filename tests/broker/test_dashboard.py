@@ -51,6 +51,7 @@ def running_dashboard(servers: str, store: Path | str) -> Iterator[tuple[subproc
         "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers,
         "TRACEWEIR_STORE": str(store),
         "TRACEWEIR_STORE_RESULTS_DAYS": "36500",
+        "TRACEWEIR_STORE_FIGURES_DAYS": "36500",
         "TRACEWEIR_DASHBOARD_PORT": "0",
     }
     command = [sys.executable, "-m", "traceweir.streams.cli.entry", "dashboard", "--json"]
