@@ -27,7 +27,7 @@ from benchmarks.store import (
     print_times,
     read,
 )
-from traceweir.streams.store.clickhouse_tables import type_of
+from traceweir.streams.store.clickhouse_types import type_of
 from traceweir.streams.store.opening import Store, open_store
 from traceweir.streams.store.tables import RESULTS, SESSIONS
 

@@ -225,11 +225,10 @@ class Settings(BaseSettings):
     `clickhouses://` with TLS. The password is never printed. A lost store is filled again from the topics, as far as their
     retention reaches."""
     store_results_days: Annotated[int, Field(ge=1, le=36_500)] = 90
-    """Days, 1 or more, for which the store keeps results. Older figures of a DuckDB file are kept by the hour; in
-    ClickHouse, figures reach as far back as the results."""
+    """Days, 1 or more, for which the store keeps results. Older figures are kept longer."""
     store_figures_days: Annotated[int, Field(ge=1, le=36_500)] = 400
-    """Days for which the store keeps figures: those of results by the minute, older ones by the hour. At least
-    `TRACEWEIR_STORE_RESULTS_DAYS`."""
+    """Days for which the store keeps figures, at least `TRACEWEIR_STORE_RESULTS_DAYS`. A DuckDB file has figures by the
+    minute as long as their results, and older ones by the hour."""
     store_sessions_days: Annotated[int, Field(ge=1, le=36_500)] = 30
     """Days, 1 or more, for which the store keeps sessions and dead letters."""
     dashboard_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"

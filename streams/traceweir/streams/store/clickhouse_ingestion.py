@@ -4,8 +4,8 @@
 the code.
 
 ClickHouse reads each record at least once, and the tables count a record once. A record that is not what a worker writes
-there has no row. Withdrawn traces are records without a value, and dead letters have their reasons in headers; the dashboard
-reads these.
+there has no row. Every ten minutes, it subtracts the figures of results that were replaced. Withdrawn traces are records
+without a value, and dead letters have their reasons in headers; the dashboard reads these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.results.table import Column
-from traceweir.streams.store.clickhouse_tables import TYPES, write_or_check
+from traceweir.streams.store.clickhouse_figures import subtraction_view
+from traceweir.streams.store.clickhouse_tables import write_or_check
+from traceweir.streams.store.clickhouse_types import TYPES
 from traceweir.streams.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table
 
 FILE = Path(__file__).parent / "clickhouse_kafka.sql"
@@ -67,6 +69,7 @@ def file_text() -> str:
         "-- Write your brokers and topics into the settings. Use this or `traceweir dashboard` as the writer of a database.\n\n"
     )
     made = [statement for table in (RESULTS, SESSIONS) for statement in (queue(table), reader(table))]
+    made.append(subtraction_view())
     return head + ";\n\n".join(made) + ";\n"
 
 

@@ -77,3 +77,15 @@ CREATE MATERIALIZED VIEW sessions_reader TO sessions AS SELECT
     toInt64(_offset) AS `offset`
 FROM sessions_queue
 WHERE isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND isNotNull(`written_at`) AND isNotNull(`first_record_at`) AND isNotNull(`last_record_at`);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS replaced_to_figures REFRESH EVERY 10 MINUTE APPEND TO figure_records AS
+SELECT * FROM (
+SELECT * REPLACE (toInt8(-1) AS sign) FROM (SELECT * FROM figure_records WHERE sign = 1 AND (minute, `partition`, `offset`) IN (
+    SELECT minute, `partition`, `offset` FROM (
+        SELECT minute, `partition`, `offset`, version, max(version) OVER (PARTITION BY key, result_id) AS newest FROM (
+            SELECT key, result_id, version, fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute, `partition`, `offset` FROM results_versions 
+            UNION ALL SELECT key, result_id, version, minute, `partition`, `offset` FROM removed_results 
+        )
+    ) WHERE version < newest
+))
+) WHERE (minute, `partition`, `offset`) NOT IN (SELECT minute, `partition`, `offset` FROM figure_records WHERE sign = -1);

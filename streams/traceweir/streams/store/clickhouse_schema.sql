@@ -11,8 +11,8 @@ CREATE TABLE IF NOT EXISTS feed_state (kind LowCardinality(String), topic String
 CREATE VIEW IF NOT EXISTS unreadable_records AS SELECT topic, number AS n FROM feed_state FINAL WHERE kind = 'unreadable';
 
 CREATE TABLE IF NOT EXISTS results (
-    key UInt64 DEFAULT cityHash64(session_id),
-    version UInt128 DEFAULT bitShiftLeft(toUInt128(revision), 64) + toUInt128(attempt),
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(session_id), 9, 8)),
+    version UInt128 DEFAULT bitShiftLeft(toUInt128(least(revision, 4294967295)), 96) + bitShiftLeft(toUInt128(least(attempt, 4294967295)), 64) + bitShiftLeft(toUInt128(least(`offset`, 281474976710655)), 16) + bitShiftLeft(toUInt128(least(`partition`, 65535)), 0),
     `written_at` DateTime64(6, 'UTC'),
     `session_id` String,
     `segment` Int64,
@@ -64,7 +64,7 @@ CREATE VIEW IF NOT EXISTS replaced_results AS SELECT key, `written_at`, `session
 ) WHERE version < newest;
 
 CREATE TABLE IF NOT EXISTS sessions (
-    key UInt64 DEFAULT cityHash64(session_id),
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(session_id), 9, 8)),
     version UInt128 DEFAULT toUInt128(revision),
     `written_at` DateTime64(6, 'UTC'),
     `session_id` String,
@@ -88,7 +88,7 @@ CREATE TABLE IF NOT EXISTS sessions (
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, session_id, segment);
 
 CREATE TABLE IF NOT EXISTS network (
-    key UInt64 DEFAULT cityHash64(trace_id),
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(trace_id), 9, 8)),
     version UInt128 DEFAULT toUInt128(`offset`),
     `written_at` DateTime64(6, 'UTC'),
     `trace_id` String,
@@ -101,7 +101,7 @@ CREATE TABLE IF NOT EXISTS network (
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, trace_id);
 
 CREATE TABLE IF NOT EXISTS dead_letters (
-    key UInt64 DEFAULT cityHash64(letter_id),
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(letter_id), 9, 8)),
     version UInt128 DEFAULT toUInt128(`offset`),
     `written_at` DateTime64(6, 'UTC'),
     `letter_id` String,
@@ -121,7 +121,7 @@ CREATE TABLE IF NOT EXISTS dead_letters (
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, letter_id);
 
 CREATE TABLE IF NOT EXISTS replays (
-    key UInt64 DEFAULT cityHash64(letter_id),
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(letter_id), 9, 8)),
     version UInt128 DEFAULT toUInt128(`offset`),
     `written_at` DateTime64(6, 'UTC'),
     `letter_id` String,
@@ -131,8 +131,41 @@ CREATE TABLE IF NOT EXISTS replays (
 )
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, letter_id);
 
-CREATE VIEW IF NOT EXISTS rollups AS SELECT
+CREATE TABLE IF NOT EXISTS figure_records (
+    minute DateTime64(6, 'UTC'),
+    `partition` Int64,
+    `offset` Int64,
+    sign Int8,
+    bucket Int64,
+    metric LowCardinality(String),
+    level LowCardinality(String),
+    config_digest LowCardinality(String),
+    scorer_version LowCardinality(String),
+    app_name LowCardinality(Nullable(String)),
+    agent_name LowCardinality(Nullable(String)),
+    agent_version LowCardinality(Nullable(String)),
+    environment LowCardinality(Nullable(String)),
+    model LowCardinality(Nullable(String)),
+    value Nullable(Float64),
+    status LowCardinality(String),
+    not_evaluated_because LowCardinality(Nullable(String)),
+    cost_input_tokens Int64,
+    cost_output_tokens Int64,
+    cost_usd Float64
+)
+ENGINE = ReplacingMergeTree ORDER BY (minute, `partition`, `offset`, sign);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_figures TO figure_records AS SELECT
     fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute,
+    `partition`, `offset`, toInt8(1) AS sign,
+    toInt64(ceil(log(greatest((toUnixTimestamp64Micro(evaluated_at) - toUnixTimestamp64Micro(occurred_at)) / 1000, 1.)) / log(1.1))) AS bucket,
+    metric, level, config_digest, scorer_version, app_name, agent_name, agent_version, environment, model, value, status, not_evaluated_because, cost_input_tokens, cost_output_tokens, cost_usd
+FROM results;
+
+CREATE TABLE IF NOT EXISTS removed_results (key UInt64, result_id String, version UInt128, minute DateTime64(6, 'UTC'), `partition` Int64, `offset` Int64) ENGINE = ReplacingMergeTree ORDER BY (key, result_id, version);
+
+CREATE VIEW IF NOT EXISTS rollups AS SELECT
+    minute AS minute,
     metric AS metric,
     level AS level,
     config_digest AS config_digest,
@@ -142,26 +175,26 @@ CREATE VIEW IF NOT EXISTS rollups AS SELECT
     agent_version AS agent_version,
     environment AS environment,
     model AS model,
-    toInt64(1) AS n,
-    toInt64(isNotNull(value)) AS evaluated,
-    coalesce(value, 0.) AS value_sum,
-    coalesce(value * value, 0.) AS value_square_sum,
-    toInt64(status = 'PASSED') AS passed,
-    toInt64(status = 'FAILED') AS failed,
-    toInt64(coalesce(not_evaluated_because = 'missing_input', false)) AS missing_input,
-    toInt64(coalesce(not_evaluated_because = 'sampled_out', false)) AS sampled_out,
-    toInt64(coalesce(not_evaluated_because = 'budget', false)) AS budget,
-    toInt64(coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
-    toInt64(coalesce(not_evaluated_because = 'error', false)) AS error,
-    toInt64(coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
-    toFloat64(cost_input_tokens) AS input_tokens,
-    toFloat64(cost_output_tokens) AS output_tokens,
-    cost_usd AS usd
-FROM results FINAL;
+    toInt64(sign) AS n,
+    toInt64(sign * isNotNull(value)) AS evaluated,
+    sign * coalesce(value, 0.) AS value_sum,
+    sign * coalesce(value * value, 0.) AS value_square_sum,
+    toInt64(sign * (status = 'PASSED')) AS passed,
+    toInt64(sign * (status = 'FAILED')) AS failed,
+    toInt64(sign * coalesce(not_evaluated_because = 'missing_input', false)) AS missing_input,
+    toInt64(sign * coalesce(not_evaluated_because = 'sampled_out', false)) AS sampled_out,
+    toInt64(sign * coalesce(not_evaluated_because = 'budget', false)) AS budget,
+    toInt64(sign * coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
+    toInt64(sign * coalesce(not_evaluated_because = 'error', false)) AS error,
+    toInt64(sign * coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
+    sign * toFloat64(cost_input_tokens) AS input_tokens,
+    sign * toFloat64(cost_output_tokens) AS output_tokens,
+    sign * cost_usd AS usd
+FROM figure_records FINAL;
 
 CREATE VIEW IF NOT EXISTS rollup_hours AS SELECT
-    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 3600000000), 'UTC') AS hour,
-    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute,
+    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(minute) - positiveModulo(toUnixTimestamp64Micro(minute), 3600000000), 'UTC') AS hour,
+    minute AS minute,
     metric AS metric,
     level AS level,
     config_digest AS config_digest,
@@ -171,32 +204,32 @@ CREATE VIEW IF NOT EXISTS rollup_hours AS SELECT
     agent_version AS agent_version,
     environment AS environment,
     model AS model,
-    toInt64(1) AS n,
-    toInt64(isNotNull(value)) AS evaluated,
-    coalesce(value, 0.) AS value_sum,
-    coalesce(value * value, 0.) AS value_square_sum,
-    toInt64(status = 'PASSED') AS passed,
-    toInt64(status = 'FAILED') AS failed,
-    toInt64(coalesce(not_evaluated_because = 'missing_input', false)) AS missing_input,
-    toInt64(coalesce(not_evaluated_because = 'sampled_out', false)) AS sampled_out,
-    toInt64(coalesce(not_evaluated_because = 'budget', false)) AS budget,
-    toInt64(coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
-    toInt64(coalesce(not_evaluated_because = 'error', false)) AS error,
-    toInt64(coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
-    toFloat64(cost_input_tokens) AS input_tokens,
-    toFloat64(cost_output_tokens) AS output_tokens,
-    cost_usd AS usd
-FROM results FINAL;
+    toInt64(sign) AS n,
+    toInt64(sign * isNotNull(value)) AS evaluated,
+    sign * coalesce(value, 0.) AS value_sum,
+    sign * coalesce(value * value, 0.) AS value_square_sum,
+    toInt64(sign * (status = 'PASSED')) AS passed,
+    toInt64(sign * (status = 'FAILED')) AS failed,
+    toInt64(sign * coalesce(not_evaluated_because = 'missing_input', false)) AS missing_input,
+    toInt64(sign * coalesce(not_evaluated_because = 'sampled_out', false)) AS sampled_out,
+    toInt64(sign * coalesce(not_evaluated_because = 'budget', false)) AS budget,
+    toInt64(sign * coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
+    toInt64(sign * coalesce(not_evaluated_because = 'error', false)) AS error,
+    toInt64(sign * coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
+    sign * toFloat64(cost_input_tokens) AS input_tokens,
+    sign * toFloat64(cost_output_tokens) AS output_tokens,
+    sign * cost_usd AS usd
+FROM figure_records FINAL;
 
 CREATE VIEW IF NOT EXISTS freshness AS SELECT
-    fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute,
+    minute AS minute,
     metric AS metric,
-    toInt64(ceil(log(greatest((toUnixTimestamp64Micro(evaluated_at) - toUnixTimestamp64Micro(occurred_at)) / 1000, 1.)) / log(1.1))) AS bucket,
-    toInt64(1) AS n
-FROM results FINAL;
+    bucket AS bucket,
+    toInt64(sign) AS n
+FROM figure_records FINAL;
 
 CREATE VIEW IF NOT EXISTS rollup_changes AS SELECT * FROM rollups WHERE false;
 
 CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE false;
 
-INSERT INTO store_version VALUES (1);
+INSERT INTO store_version VALUES (2);

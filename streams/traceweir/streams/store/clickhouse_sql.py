@@ -17,8 +17,8 @@ EARLIEST, LATEST = datetime.fromisoformat("1900-01-01"), datetime.fromisoformat(
 """The times that a column of ClickHouse can represent, in UTC without a zone."""
 TIME = "DateTime64(6, 'UTC')"
 """The type of a time."""
-_FUNCTIONS = {"epoch_us": "toUnixTimestamp64Micro", "md5_number_lower": "cityHash64"}
-"""ClickHouse's functions by DuckDB's names. Each database has its own hash for the column `key`."""
+KEY = "reinterpretAsUInt64(substring(MD5({}), 9, 8))"
+"""The expression of the column `key`, as DuckDB's `md5_number_lower` computes it."""
 _TEXTS = "Array(String)"
 _TYPES: dict[type, str] = {bool: "Bool", int: "Int64", float: "Float64", str: "String", list: "Array(UInt64)"}
 
@@ -30,13 +30,14 @@ def translated(sql: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, 
         sql: The query. Its parameters are written `$name`.
         parameters: The values by name: texts, numbers, times in UTC without a zone, and lists of keys.
 
-    >>> translated("SELECT count(*) FILTER (n > 0) AS n FROM results WHERE key = md5_number_lower($id)", {"id": "a"})
-    ('SELECT COUNT(*) FILTER(WHERE n > 0) AS n FROM results WHERE key = cityHash64({id: String})', {'id': 'a'})
+    >>> translated("SELECT count(*) FILTER (n > 0) AS n FROM rollups WHERE metric = $metric", {"metric": "match"})
+    ('SELECT COUNT(*) FILTER(WHERE n > 0) AS n FROM rollups WHERE metric = {metric: String}', {'metric': 'match'})
+    >>> translated("SELECT 1 FROM results WHERE key = md5_number_lower($id)", {"id": "a"})[0]
+    'SELECT 1 FROM results WHERE key = reinterpretAsUInt64(substring(MD5({id: String}), 9, 8))'
     """
     types = tuple((name, _type_of(value)) for name, value in parameters.items())
     values = {
-        name: stored_time(value).strftime("%Y-%m-%d %H:%M:%S.%f") if isinstance(value, datetime) else value
-        for name, value in parameters.items()
+        name: time_parameter(value) if isinstance(value, datetime) else value for name, value in parameters.items()
     }
     return _translated(sql, types), values
 
@@ -48,6 +49,15 @@ def stored_time(moment: datetime) -> datetime:
     '1900-01-01 00:00:00'
     """
     return min(max(moment, EARLIEST), LATEST)
+
+
+def time_parameter(moment: datetime) -> str:
+    """Returns a time as ClickHouse takes it for a parameter of the type `TIME`.
+
+    >>> time_parameter(datetime(2026, 1, 31, 12))
+    '2026-01-31 12:00:00.000000'
+    """
+    return stored_time(moment).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 @lru_cache(maxsize=512)
@@ -65,8 +75,12 @@ def _translated(sql: str, types: tuple[tuple[str, str], ...]) -> str:
 
 def _with_functions(node: exp.Expr) -> exp.Expr:
     match node:
-        case exp.Anonymous() if node.name.lower() in _FUNCTIONS:
-            return exp.func(_FUNCTIONS[node.name.lower()], *node.expressions)
+        case exp.Anonymous() if node.name.lower() == "epoch_us":
+            return exp.func("toUnixTimestamp64Micro", *node.expressions)
+        case exp.Anonymous() if node.name.lower() == "md5_number_lower":
+            # SQLGlot writes a function that it knows, as `MD5`, in its own way.
+            half = _call("substring", _call("MD5", *node.expressions), exp.Literal.number(9), exp.Literal.number(8))
+            return _call("reinterpretAsUInt64", half)
         case exp.LogicalOr():
             return exp.func("max", node.this)
         case exp.TryCast(this=exp.JSONExtract() as extract):
@@ -78,6 +92,10 @@ def _with_functions(node: exp.Expr) -> exp.Expr:
                 else node
             )
     return node
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def _type_of(value: object) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -14,11 +15,13 @@ import clickhouse_connect
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from traceweir.schemas.text import printable
-from traceweir.streams.store.clickhouse_sql import EARLIEST, LATEST, stored_time, translated
-from traceweir.streams.store.clickhouse_tables import SCHEMA_VERSION, statements, type_of
+from traceweir.streams.store import clickhouse_figures
+from traceweir.streams.store.clickhouse_sql import EARLIEST, LATEST, TIME, stored_time, time_parameter, translated
+from traceweir.streams.store.clickhouse_tables import SCHEMA_VERSION, statements
+from traceweir.streams.store.clickhouse_types import type_of
 from traceweir.streams.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.store.rows import Batch, Source
-from traceweir.streams.store.tables import TABLES, Table, TableName
+from traceweir.streams.store.tables import RESULTS, TABLES, Table, TableName, key_of
 
 SETTINGS = {
     "final": 1,  # a record that was written twice, or replaced, is read once
@@ -28,6 +31,9 @@ SETTINGS = {
     "max_execution_time": 30,
 }
 """What makes ClickHouse answer a query as other databases do."""
+_KEYS_AT_ONCE = 10_000
+"""Maximum number of keys in one query, whose text ClickHouse limits to 256 KiB."""
+_UNTIL = f"{{until: {TIME}}}"
 _STATE = ("kind", "topic", "partition", "number", "text", "version")
 
 
@@ -105,14 +111,16 @@ class ClickHouseStore:
                 fitting = [row for row in rows if _fits(row)]
                 if len(fitting) < len(rows):
                     unreadable[table.name] = unreadable.get(table.name, 0) + len(rows) - len(fitting)
-                if fitting:
+                if fitting and table is RESULTS:
+                    self._insert_results(fitting)
+                elif fitting:
                     self._insert(table, fitting)
             self._insert_state(batch, unreadable)
 
     def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
         """Removes the rows of a table that are older than its time, and returns their numbers.
 
-        Figures are views of the results, so they reach as far back as the results.
+        The figures of removed results stay.
 
         Raises:
             StoreLostError: another process opened the store after this one.
@@ -124,25 +132,42 @@ class ClickHouseStore:
             for table in TABLES:
                 if (moment := before.get(table.name)) is None:
                     continue
-                old = {"moment": stored_time(moment.astimezone(UTC).replace(tzinfo=None))}
+                until = moment.astimezone(UTC).replace(tzinfo=None)
                 ((removed[table.name],),) = self._rows(
-                    f"SELECT count(*) FROM {table.name} WHERE {table.time} < $moment", old
+                    f"SELECT count(*) FROM {table.name} WHERE {table.time} < $until", {"until": until}
                 )
                 if removed[table.name]:
-                    self._remove(table, old)
+                    if table is RESULTS:
+                        remains = clickhouse_figures.remains(f"{table.time} < {_UNTIL}")
+                        self._command(f"INSERT INTO {clickhouse_figures.REMOVED} {remains}", until)
+                    self._remove(table, until)
         return removed
 
     def remove_old_figures(self, minutes_before: datetime, figures_before: datetime) -> None:
-        """Does nothing: figures are views of the results, and go with them."""
+        """Removes old figures. Those of removed results are kept by the minute too, so that there is nothing to add up.
 
-    def _remove(self, table: Table, old: Mapping[str, Any]) -> None:
+        Raises:
+            StoreLostError: another process opened the store after this one.
+            StoreUnavailableError: the database cannot write now.
+        """
+        del minutes_before
+        with self._asking():
+            self._require_ownership()
+            until = stored_time(figures_before.astimezone(UTC).replace(tzinfo=None))
+            for name in (clickhouse_figures.TABLE, clickhouse_figures.REMOVED):
+                ((old,),) = self._rows(f"SELECT count(*) FROM {name} WHERE minute < $until", {"until": until})
+                if old:
+                    # ClickHouse cannot read its own text of a time before 1970 in the condition of a DELETE.
+                    micros = (until - datetime.fromisoformat("1970-01-01")) // timedelta(microseconds=1)
+                    self._client.command(f"DELETE FROM {name} WHERE toUnixTimestamp64Micro(minute) < {micros}")
+
+    def _remove(self, table: Table, until: datetime) -> None:
         # An earlier version of a removed row must not count again, so a row is removed with all its versions. Those that
         # `results` still has go last: until then they name the rows whose history has to go.
         identity = ", ".join(("key", *table.key))
-        whose = f"({identity}) IN (SELECT {identity} FROM {table.name} FINAL WHERE {table.time} < $moment)"
+        whose = f"({identity}) IN (SELECT {identity} FROM {table.name} FINAL WHERE {table.time} < {_UNTIL})"
         for name in (*([f"{table.name}_versions"] if table.keeps_history else []), table.name):
-            sql, parameters = translated(f"DELETE FROM {name} WHERE {whose}", old)
-            self._client.command(sql, parameters=parameters)
+            self._command(f"DELETE FROM {name} WHERE {whose}", until)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query in DuckDB's SQL, each by the names of its columns.
@@ -178,6 +203,11 @@ class ClickHouseStore:
                 )
             if version == SCHEMA_VERSION:
                 return
+            if version:
+                raise StoreError(
+                    f"{self.name} has tables of version {version}, and this version of Traceweir needs version {SCHEMA_VERSION}: "
+                    "name an empty database, which is filled from the topics as far as their retention reaches"
+                )
         for statement in statements():  # also completes what a process that was killed has begun
             self._client.command(statement)
 
@@ -201,6 +231,26 @@ class ClickHouseStore:
                 f"{self.name} was opened by {printable(holder)} after this process opened it; only the last process that opens a "
                 "store may write to it, so this one stops"
             )
+
+    def _insert_results(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Stores results, and subtracts the figures of those that they, or results stored before, replace."""
+        identities = Counter(map(RESULTS.identity_of, rows))
+        keys = sorted({key_of(session_id) for session_id, _ in identities})
+        parts = [keys[at : at + _KEYS_AT_ONCE] for at in range(0, len(keys), _KEYS_AT_ONCE)]
+        known = [*self._known(f"{RESULTS.name}_versions", parts), *self._known(clickhouse_figures.REMOVED, parts)]
+        self._insert(RESULTS, rows)
+        repeated = (key_of(session_id) for (session_id, _), number in identities.items() if number > 1)
+        replacing = sorted({*known, *repeated})
+        for at in range(0, len(replacing), _KEYS_AT_ONCE):
+            subtraction = clickhouse_figures.subtraction(replacing[at : at + _KEYS_AT_ONCE])
+            self._client.command(f"INSERT INTO {clickhouse_figures.TABLE} {subtraction}")
+
+    def _known(self, table: str, parts: Sequence[Sequence[int]]) -> Iterator[int]:
+        """Yields those of the keys that a table has."""
+        for part in parts:
+            keys = ", ".join(map(str, part))
+            found = self._client.query(f"SELECT DISTINCT key FROM {table} WHERE key IN ({keys})").result_rows
+            yield from (key for (key,) in found)
 
     def _insert(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         self._client.insert(
@@ -227,6 +277,9 @@ class ClickHouseStore:
             rows.append(("unreadable", topic, 0, total, "", total))
         if rows:
             self._client.insert("feed_state", rows, column_names=_STATE)
+
+    def _command(self, sql: str, until: datetime) -> None:
+        self._client.command(sql, parameters={"until": time_parameter(until)})
 
     def _rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Sequence[Sequence[Any]]:
         text, values = translated(sql, parameters or {})

@@ -33,9 +33,12 @@ def rollups_of(selection: Selection, step_s: int = 3_600, *, metric: bool = True
     columns = ", ".join(name for name in ROLLUP_COLUMNS if name != "minute")
     begin, end = _hour_from(stored(selection.since)), _hour_of(stored(selection.until))
     parameters |= {"first_hour": begin, "end_hour": end}
+    # The minute of an hour is in this hour. ClickHouse has its rows in the order of minutes, and needs to be told those.
+    hours = "hour >= $first_hour AND hour < $end_hour AND minute >= $first_hour AND minute < $end_hour"
+    rest = "minute >= $since AND minute < $first_hour OR minute >= $end_hour AND minute < $until"
     source = (
-        f"(SELECT hour AS minute, {columns} FROM rollup_hours WHERE hour >= $first_hour AND hour < $end_hour UNION ALL "
-        "SELECT * FROM rollups WHERE minute < $first_hour OR minute >= $end_hour UNION ALL SELECT * FROM rollup_changes)"
+        f"(SELECT hour AS minute, {columns} FROM rollup_hours WHERE {hours} UNION ALL "
+        f"SELECT * FROM rollups WHERE {rest} UNION ALL SELECT * FROM rollup_changes)"
     )
     return source, where, parameters
 

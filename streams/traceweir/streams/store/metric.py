@@ -65,8 +65,8 @@ def dimension_values(store: Readable, selection: Selection) -> DimensionValues:
     found: dict[str, list[str]] = {}
     for name in (*DIMENSIONS, "metric"):
         rows = store.query(
-            f"SELECT {name} AS found, sum(n) AS results FROM {source} WHERE {where} AND n > 0 AND {name} IS NOT NULL "
-            f"GROUP BY {name} ORDER BY results DESC, found LIMIT {MAX_VALUES}",
+            f"SELECT {name} AS found, sum(n) AS results FROM {source} WHERE {where} AND {name} IS NOT NULL "
+            f"GROUP BY {name} HAVING sum(n) > 0 ORDER BY results DESC, found LIMIT {MAX_VALUES}",
             parameters,
         )
         found[name] = [row["found"] for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +65,15 @@ class Table:
     def version_of(self) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
         """Returns the cells of the version of a row; versions are compared as tuples."""
         return _cells(self, self.version)
+
+
+def key_of(text: str) -> int:
+    """Returns the number that the column `key` has for the first column of a table's key: half of its MD5 hash.
+
+    >>> key_of("abc")
+    8250560606382298838
+    """
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[8:], "little")
 
 
 def newest_of(

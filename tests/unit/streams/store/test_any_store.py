@@ -52,22 +52,37 @@ def test_a_lower_revision_that_arrives_later_changes_nothing(open_store: OpenSto
     write(
         open_store,
         scores_batch(make_score("a", value=0.9, attempt=2)),
-        scores_batch(make_score("a", value=0.2, attempt=1)),
+        scores_batch(make_score("a", value=0.2, attempt=1), offset=1),
     )
 
     assert values(open_store) == [("a", 0, 2, 0.9)]
+    assert [each["value_sum"] for each in figures(open_store())] == [0.9]
 
 
 def test_the_last_of_equal_versions_in_one_batch_counts(open_store: OpenStore) -> None:
     write(open_store, scores_batch(make_score("a", value=0.1), make_score("a", value=0.3), make_score("b", value=0.5)))
 
     assert values(open_store) == [("a", 0, 0, 0.3), ("b", 0, 0, 0.5)]
+    assert [each["value_sum"] for each in figures(open_store())] == [0.8]
+
+
+def test_a_result_that_is_computed_again_with_the_same_version_replaces_the_former(open_store: OpenStore) -> None:
+    write(
+        open_store,
+        scores_batch(make_score("a", value=0.1), make_score("b", value=0.5)),
+        scores_batch(make_score("a", value=0.3), offset=2),
+    )
+
+    assert values(open_store) == [("a", 0, 0, 0.3), ("b", 0, 0, 0.5)]
+    assert [(each["n"], each["value_sum"]) for each in figures(open_store())] == [(2, 0.8)]
 
 
 def test_a_forged_score_of_another_session_does_not_replace_a_result(open_store: OpenStore) -> None:
     original = make_score("a", value=0.2)
     write(
-        open_store, scores_batch(original), scores_batch(original.model_copy(update={"session_id": "b", "revision": 9}))
+        open_store,
+        scores_batch(original),
+        scores_batch(original.model_copy(update={"session_id": "b", "revision": 9}), offset=1),
     )
 
     assert values(open_store) == [("a", 0, 0, 0.2), ("b", 9, 0, 0.2)]
@@ -77,7 +92,7 @@ def test_figures_are_those_of_the_present_rows_after_any_revisions_batches_and_r
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 8)
-    chance, latest = random.Random(7), dict[str, Score]()
+    chance, latest, stored = random.Random(7), dict[str, Score](), 0
     for _ in range(6):
         batches = []
         for _ in range(4):
@@ -96,7 +111,8 @@ def test_figures_are_those_of_the_present_rows_after_any_revisions_batches_and_r
                 before = latest.get(score.session_id)
                 if before is None or (score.revision, score.attempt) >= (before.revision, before.attempt):
                     latest[score.session_id] = score
-            batches.append(scores_batch(*scores))
+            batches.append(scores_batch(*scores, offset=stored))
+            stored += len(scores)
         write(open_store, *batches)
 
         store = open_store()
@@ -120,6 +136,85 @@ def test_a_process_that_lost_the_store_cannot_write_to_it(open_store: OpenStore)
         first.write(scores_batch(make_score("a")))
     second.write(scores_batch(make_score("b")))
     assert second.query("SELECT session_id FROM results") == [{"session_id": "b"}]
+
+
+def test_old_rows_are_removed_and_their_figures_stay(open_store: OpenStore) -> None:
+    store = open_store()
+    old = make_score("old", occurred_at=NOW - timedelta(days=3))
+    store.write(
+        scores_batch(old, make_score("old", value=0.9, revision=1, occurred_at=old.occurred_at), make_score("new"))
+    )
+    before = figures(store)
+
+    assert store.remove_old({"results": NOW - timedelta(days=2)}) == {"results": 1}
+
+    assert store.query("SELECT session_id FROM results") == [{"session_id": "new"}]
+    assert store.query("SELECT session_id FROM replaced_results") == []
+    assert figures(store) == before
+
+
+def test_a_revision_of_a_removed_result_replaces_its_figures(open_store: OpenStore) -> None:
+    store = open_store()
+    old = make_score("a", value=0.2, occurred_at=NOW - timedelta(days=3), cost={"usd": 0.5, "input_tokens": 7})
+    store.write(scores_batch(old, make_score("other", value=0.4, occurred_at=old.occurred_at)))
+    store.remove_old({"results": NOW - timedelta(days=2)})
+    store.write(scores_batch(make_score("a", value=0.9, revision=1), offset=2))
+
+    (before, after) = figures(store)
+    assert (before["n"], before["value_sum"], before["usd"]) == (1, 0.4, 0)
+    assert (after["n"], after["value_sum"], after["passed"]) == (1, 0.9, 1)
+    counted = store.query("SELECT sum(n) AS n FROM (FROM freshness UNION ALL FROM freshness_changes)")
+    assert counted == [{"n": 2}]
+
+
+def test_a_removed_result_is_replaced_however_often_it_was_removed(open_store: OpenStore) -> None:
+    store = open_store()
+    for revision in range(3):
+        store.write(scores_batch(make_score("a", value=revision / 4, revision=revision), offset=revision))
+        store.remove_old({"results": NOW + timedelta(days=2)})
+
+    (found,) = figures(store)
+    assert (found["n"], found["value_sum"]) == (1, 0.5)
+
+
+def test_a_forged_revision_of_another_session_replaces_no_removed_result(open_store: OpenStore) -> None:
+    store = open_store()
+    original = make_score("a", value=0.2)
+    store.write(scores_batch(original))
+    store.remove_old({"results": NOW + timedelta(days=2)})
+    store.write(scores_batch(original.model_copy(update={"session_id": "b", "revision": 9}), offset=1))
+
+    assert [each["n"] for each in figures(store)] == [2]
+
+
+def test_a_revision_that_is_lower_than_the_removed_one_changes_no_figure(open_store: OpenStore) -> None:
+    store = open_store()
+    store.write(scores_batch(make_score("a", value=0.9, revision=2)))
+    store.remove_old({"results": NOW + timedelta(days=2)})
+    before = figures(store)
+    store.write(scores_batch(make_score("a", value=0.1, revision=1), offset=1))
+
+    assert figures(store) == before
+
+
+def test_figures_and_what_is_left_of_removed_results_go_after_their_time(open_store: OpenStore) -> None:
+    store = open_store()
+    at = [NOW - timedelta(days=days) for days in (9, 5, 0)]
+    store.write(scores_batch(*(make_score(f"s{n}", value=0.5, occurred_at=each) for n, each in enumerate(at))))
+    store.remove_old({"results": NOW - timedelta(days=3)})
+    for figures_before in (NOW.replace(year=1926), NOW - timedelta(days=7)):
+        store.remove_old_figures(NOW - timedelta(days=3), figures_before)
+
+    assert [each["n"] for each in figures(store)] == [1, 1]
+    assert store.query("SELECT result_id FROM removed_results") == [{"result_id": make_score("s1").result_id}]
+
+
+def test_figures_from_before_1970_are_removed_too(open_store: OpenStore) -> None:
+    store = open_store()
+    store.write(scores_batch(make_score("old", occurred_at=NOW.replace(year=1925)), make_score("new")))
+    store.remove_old_figures(NOW.replace(year=1926), NOW.replace(year=1926))
+
+    assert [each["n"] for each in figures(store)] == [1]
 
 
 def test_dead_letters_and_the_marks_of_their_replay_have_rows(open_store: OpenStore) -> None:
@@ -175,8 +270,8 @@ def test_a_forged_record_costs_itself_and_no_neighbour(topic: str, record: FakeR
 def test_figures_of_huge_costs_are_added_up(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 1)
     store = open_store()
-    for name in "abc":
-        store.write(scores_batch(make_score(name, cost={"input_tokens": 2**63 - 1})))
+    for offset, name in enumerate("abc"):
+        store.write(scores_batch(make_score(name, cost={"input_tokens": 2**63 - 1}), offset=offset))
 
     assert store.query("SELECT sum(input_tokens) AS n FROM rollups") == [{"n": 3.0 * 2**63}]
 

@@ -17,6 +17,7 @@ from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, s
 from traceweir.streams.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.store.opening import Store, open_store
 from traceweir.streams.store.rows import Source
+from traceweir.streams.store.tables import RESULTS, SESSIONS
 
 pytestmark = pytest.mark.clickhouse
 pytest.importorskip("chdb", reason="chdb is not installed; `make test-clickhouse` installs it")
@@ -82,7 +83,7 @@ def test_a_time_that_clickhouse_cannot_represent_costs_its_own_row_only(store: S
     assert store.query("SELECT topic, n FROM unreadable_records") == [{"topic": "results", "n": 1}]
 
 
-def test_old_results_are_removed_with_their_history_and_figures(store: Store) -> None:
+def test_old_results_are_removed_with_their_history_and_their_figures_stay(store: Store) -> None:
     old = NOW - timedelta(days=3)
     store.write(scores_batch(make_score("old", value=0.1, occurred_at=old)))
     store.write(scores_batch(make_score("old", value=0.2, revision=1, occurred_at=old), make_score("new"), offset=1))
@@ -91,7 +92,7 @@ def test_old_results_are_removed_with_their_history_and_figures(store: Store) ->
 
     assert store.query("SELECT session_id FROM results") == [{"session_id": "new"}]
     assert store.query("SELECT session_id FROM replaced_results") == []
-    assert sum(row["n"] for row in figures(store)) == 1
+    assert [row["value_sum"] for row in figures(store)] == [0.2, make_score("new").value]
 
 
 def test_a_version_of_a_removed_result_does_not_count_again(store: Store) -> None:
@@ -162,7 +163,6 @@ def test_the_sql_file_creates_the_tables_that_a_dashboard_creates(database: str,
 
 def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: Any) -> None:
     from traceweir.streams.store.clickhouse_ingestion import QUEUE_COLUMNS, reader
-    from traceweir.streams.store.tables import RESULTS, SESSIONS
 
     scores = [
         make_score(
@@ -191,6 +191,24 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
 
     assert [store.query(f"SELECT * FROM {table.name} ORDER BY session_id") for table in (RESULTS, SESSIONS)] == fed
     assert [len(rows) for rows in fed] == [2, 1]
+
+
+def test_clickhouse_subtracts_the_figures_of_replaced_results_by_itself(store: Store, client: Any) -> None:
+    from traceweir.streams.store.clickhouse_figures import subtraction_view
+
+    rows = [
+        scores_batch(make_score("a", value=value, revision=revision), offset=offset).rows["results"][0]
+        for offset, (value, revision) in enumerate([(0.1, 0), (0.4, 1), (0.2, 0)])
+    ]
+    for _ in range(2):  # ClickHouse reads a record at least once
+        for row in rows:
+            client.insert(RESULTS.name, [row], column_names=RESULTS.column_names)
+    client.command(subtraction_view())
+    for _ in range(2):
+        client.command("SYSTEM REFRESH VIEW replaced_to_figures")
+        client.command("SYSTEM WAIT VIEW replaced_to_figures")
+
+    assert [(row["n"], row["value_sum"]) for row in figures(store)] == [(1, 0.4)]
 
 
 def statements_of(text: str) -> list[str]:

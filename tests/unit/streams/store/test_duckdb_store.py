@@ -142,46 +142,6 @@ def test_a_query_cannot_reach_files_or_change_the_configuration(file: Path) -> N
         store.query("SET enable_external_access = true")
 
 
-def test_old_rows_are_removed_and_their_figures_stay(file: Path) -> None:
-    store = open_store(file)
-    old = make_score("old", occurred_at=NOW - timedelta(days=3))
-    store.write(
-        scores_batch(old, make_score("old", value=0.9, revision=1, occurred_at=old.occurred_at), make_score("new"))
-    )
-    before = figures(store)
-
-    assert store.remove_old({"results": NOW - timedelta(days=2)}) == {"results": 1}
-
-    assert store.query("SELECT session_id FROM results") == [{"session_id": "new"}]
-    assert store.query("SELECT session_id FROM replaced_results") == []
-    assert figures(store) == before
-
-
-def test_a_revision_of_a_removed_result_replaces_its_figures(file: Path) -> None:
-    store = open_store(file)
-    old = make_score("a", value=0.2, occurred_at=NOW - timedelta(days=3), cost={"usd": 0.5, "input_tokens": 7})
-    store.write(scores_batch(old, make_score("other", value=0.4, occurred_at=old.occurred_at)))
-    store.remove_old({"results": NOW - timedelta(days=2)})
-    store.write(scores_batch(make_score("a", value=0.9, revision=1), offset=2))
-
-    (before, after) = figures(store)
-    assert (before["n"], before["value_sum"], before["usd"]) == (1, 0.4, 0)
-    assert (after["n"], after["value_sum"], after["passed"]) == (1, 0.9, 1)
-    counted = store.query("SELECT sum(n) AS n FROM (FROM freshness UNION ALL FROM freshness_changes)")
-    assert counted == [{"n": 2}]
-
-
-def test_a_removed_result_is_replaced_however_often_it_was_removed(file: Path) -> None:
-    store = open_store(file)
-    for revision in range(3):
-        store.write(scores_batch(make_score("a", value=revision / 4, revision=revision), offset=revision))
-        store.remove_old({"results": NOW + timedelta(days=2)})
-
-    (found,) = figures(store)
-    assert (found["n"], found["value_sum"]) == (1, 0.5)
-    assert store.query("SELECT revision FROM removed_results") == [{"revision": 2}]
-
-
 def test_a_revision_that_is_lower_than_the_removed_one_changes_nothing(file: Path) -> None:
     store = open_store(file)
     store.write(scores_batch(make_score("a", value=0.9, revision=2)))
@@ -191,16 +151,6 @@ def test_a_revision_that_is_lower_than_the_removed_one_changes_nothing(file: Pat
 
     assert figures(store) == before
     assert store.query("SELECT count(*) AS n FROM results") == [{"n": 0}]
-
-
-def test_a_forged_revision_of_another_session_replaces_no_removed_result(file: Path) -> None:
-    store = open_store(file)
-    original = make_score("a", value=0.2)
-    store.write(scores_batch(original))
-    store.remove_old({"results": NOW + timedelta(days=2)})
-    store.write(scores_batch(original.model_copy(update={"session_id": "b", "revision": 9}), offset=1))
-
-    assert [each["n"] for each in figures(store)] == [2]
 
 
 def sums(store: DuckDBStore) -> list[dict[str, object]]:

@@ -83,8 +83,8 @@ def test_figures_of_days_are_those_of_the_minutes_of_the_span(
     ]
     failed = {"revision": 1, "value": 0.0, "status": "FAILED"}
     for at in range(0, 120, 24):
-        store.write(scores_batch(*scores[at : at + 24]))
-    store.write(scores_batch(*(score.model_copy(update=failed) for score in scores[:10])))
+        store.write(scores_batch(*scores[at : at + 24], offset=at))
+    store.write(scores_batch(*(score.model_copy(update=failed) for score in scores[:10]), offset=120))
     if isinstance(store, DuckDBStore):  # the figures are in all three tables
         assert 0 < store.query("SELECT count(*) AS n FROM rollup_changes")[0]["n"] < 60
     zone = timezone(timedelta(minutes=zone_minutes))
