@@ -14,6 +14,7 @@ from benchmarks import (
     collect,
     completeness,
     cosine,
+    dashboard_memory,
     endpoint,
     exactly_once,
     growth,
@@ -77,6 +78,7 @@ def main(names: list[str]) -> None:
             "recorded": recorded.run,
             "store": store.run,
             "clickhouse-store": clickhouse_store.run,
+            "dashboard-memory": dashboard_memory.run,
             "page": page.run,
         }
         if unknown := sorted(set(names) - every.keys()):

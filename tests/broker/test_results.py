@@ -105,6 +105,40 @@ def test_a_filter_selects_scores(options: Sequence[str], expected: set[str], ser
     assert ended.err == ("" if expected else "no scores match\n")
 
 
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (["agent_version=2"], {"b", "c"}),
+        (["agent_version=2", "app_name=shop"], {"b"}),
+        (["agent_version=1", "agent_version=2"], {"a", "b", "c"}),
+        (["labels.team=blue"], {"c"}),
+        (["environment=production"], set()),
+    ],
+    ids=" ".join,
+)
+def test_scores_are_selected_by_dimensions_and_labels(
+    where: Sequence[str], expected: set[str], servers: str, show: Show
+) -> None:
+    put_scores(
+        servers,
+        [
+            make_score("none"),
+            make_score("a", agent_version="1", app_name="shop"),
+            make_score("b", agent_version="2", app_name="shop"),
+            make_score("c", agent_version="2", labels={"team": "blue"}),
+        ],
+    )
+    ended = show("--json", *(part for each in where for part in ("--where", each)))
+    assert {json.loads(line)["session_id"] for line in ended.out.splitlines()} == expected
+
+
+@pytest.mark.parametrize("where", ["agent_version", "agent_version=", "session=a", "labels.=a", "=a"])
+def test_a_wrong_dimension_is_refused_with_the_right_ones(where: str, show: Show) -> None:
+    ended = show("--where", where)
+    assert ended.code == 2
+    assert "write NAME=VALUE, where NAME is app_name, agent_name" in " ".join(ended.err.replace("│", " ").split())
+
+
 def test_only_the_highest_revision_and_attempt_of_a_result_counts(servers: str, show: Show) -> None:
     versions = [(0, 0), (1, 0), (1, 1), (0, 5)]  # the last as a replay writes it
     put_scores(servers, [make_score(revision=revision, attempt=attempt) for revision, attempt in versions])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,15 @@ Metrics = Annotated[
     list[str] | None,
     repeated("--metric", "NAME", "Only scores of this metric, by its full or short name."),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="NAME=VALUE",
+        help="Only scores with this app_name, agent_name, agent_version, environment, model, user_id or labels.NAME. Can be "
+        "repeated: all names must fit, and of several values of one name, one.",
+    ),
+]
 Failed = Annotated[
     bool,
     typer.Option(
@@ -44,6 +54,7 @@ def results(
     ctx: typer.Context,
     session: SessionId = None,
     metric: Metrics = None,
+    where: Where = None,
     failed: Failed = False,
     not_evaluated: NotEvaluated = False,
     since: Since = None,
@@ -63,12 +74,16 @@ def results(
 
     Example: `traceweir results --metric response_match_score --failed --since 2h --follow`
     """
-    given = any((session, metric, failed, not_evaluated, since, all_revisions, follow, as_json)) or limit is not None
+    given = (
+        any((session, metric, where, failed, not_evaluated, since, all_revisions, follow, as_json)) or limit is not None
+    )
     if ctx.invoked_subcommand is not None:
         if given:
             raise typer.BadParameter(f"write the options after `{ctx.invoked_subcommand}`: they belong to this command")
         return
-    wanted = _wanted(session, metric, since, failed=failed, not_evaluated=not_evaluated, all_revisions=all_revisions)
+    wanted = _wanted(
+        session, metric, where, since, failed=failed, not_evaluated=not_evaluated, all_revisions=all_revisions
+    )
     from traceweir.streams.cli.results_output import show_results
     from traceweir.streams.settings import load_settings
 
@@ -83,6 +98,7 @@ def export(
     ],
     session: SessionId = None,
     metric: Metrics = None,
+    where: Where = None,
     failed: Failed = False,
     not_evaluated: NotEvaluated = False,
     since: Since = None,
@@ -99,7 +115,9 @@ def export(
 
     if file.suffix not in SUFFIXES:
         raise typer.BadParameter(f"{str(file)!r}: the name must end in {' or '.join(SUFFIXES)}", param_hint="FILE")
-    wanted = _wanted(session, metric, since, failed=failed, not_evaluated=not_evaluated, all_revisions=all_revisions)
+    wanted = _wanted(
+        session, metric, where, since, failed=failed, not_evaluated=not_evaluated, all_revisions=all_revisions
+    )
     from traceweir.streams.cli.results_output import export_results
     from traceweir.streams.settings import load_settings
 
@@ -109,6 +127,7 @@ def export(
 def _wanted(
     session: str | None,
     metrics: list[str] | None,
+    where: list[str] | None,
     since: str | None,
     *,
     failed: bool,
@@ -123,7 +142,24 @@ def _wanted(
     return Wanted(
         session_id=session,
         metrics=frozenset(map(full_name, metrics or ())),
+        dimensions=_dimensions(where or ()),
         statuses=frozenset(name for name, chosen in statuses.items() if chosen),
         since_ms=since_ms,
         all_revisions=all_revisions,
     )
+
+
+def _dimensions(given: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    """Returns the wanted values of each dimension."""
+    from traceweir.streams.results.reader import DIMENSIONS, LABEL
+
+    wanted: dict[str, frozenset[str]] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (equals and value and (name in DIMENSIONS or (name.startswith(LABEL) and name != LABEL))):
+            raise typer.BadParameter(
+                f"{each!r}: write NAME=VALUE, where NAME is {', '.join(DIMENSIONS)} or {LABEL}NAME",
+                param_hint="--where",
+            )
+        wanted[name] = wanted.get(name, frozenset()) | {value}
+    return wanted

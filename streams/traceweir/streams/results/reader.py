@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -17,6 +17,10 @@ from traceweir.streams.stages.partitioner import partition_of
 
 GATE = "gate"
 """The metric of the gate's decisions. A decision is FAILED for every trace that must not be shared."""
+LABEL = "labels."
+"""What the name of a label begins with where it is used like that of a dimension."""
+DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model", "user_id")
+"""The dimensions by which scores can be selected, beside labels."""
 MAX_CORRECTED = 500_000
 """Maximum number of results of one partition with more than one score; they take about 150 bytes each."""
 _METRICS_SEEN, _METRIC_CHARACTERS = 200, 200
@@ -45,6 +49,8 @@ class Wanted:
     session_id: str | None = None
     metrics: frozenset[str] = frozenset()
     """Full names of metrics."""
+    dimensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the name of a dimension or `labels.NAME`, the values of which a score must have one."""
     statuses: frozenset[str] = frozenset()
     """With FAILED, decisions of the gate are selected only if `metrics` names the gate: they measure nothing."""
     since_ms: int | None = None
@@ -57,6 +63,7 @@ class Wanted:
         return (
             (self.session_id is None or outline.session_id == self.session_id)
             and (not self.metrics or outline.metric in self.metrics)
+            and all(outline.dimension(name) in values for name, values in self.dimensions.items())
             and (not self.statuses or outline.status in self.statuses)
             and (self.since_ms is None or at_ms >= self.since_ms)
             and not (outline.metric == GATE and outline.status == "FAILED" and self.statuses and not self.metrics)
@@ -72,6 +79,20 @@ class Outline(msgspec.Struct):
     status: str
     revision: int
     attempt: int = 0
+    app_name: str | None = None
+    agent_name: str | None = None
+    agent_version: str | None = None
+    environment: str | None = None
+    model: str | None = None
+    user_id: str | None = None
+    labels: dict[str, str] | None = None
+
+    def dimension(self, name: str) -> str | None:
+        """Returns the value of a dimension, or of the label after `LABEL`; None if the score has none."""
+        if name.startswith(LABEL):
+            return (self.labels or {}).get(name.removeprefix(LABEL))
+        value: str | None = getattr(self, name)
+        return value
 
 
 _read_outline = msgspec.json.Decoder(Outline).decode

@@ -23,7 +23,7 @@ from traceweir.streams.store.rows import Batch, Source
 from traceweir.streams.store.tables import RESULTS, TABLES, Table, TableName, newest_of
 
 OPTIONS = {
-    "memory_limit": "300MB",  # of DuckDB's buffers; the rest of the process comes on top
+    "memory_limit": "240MB",  # of DuckDB's buffers; the rest of the process comes on top
     # Nothing that a query contains can load code, read a file or connect to an address.
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
