@@ -16,6 +16,7 @@ FROM python:3.12-slim-bookworm
 ENV PATH=/opt/traceweir/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
+    TRACEWEIR_LOG_FORMAT=json \
     TRACEWEIR_STATE_DIR=/var/lib/traceweir
 RUN useradd --system --uid 10001 --home-dir /var/lib/traceweir --create-home traceweir
 COPY --from=build /opt/traceweir /opt/traceweir

@@ -348,6 +348,22 @@ def scored(running: Running, session_id: str) -> bool:
     return any(row.document["session_id"] == session_id for row in running.rows["results"])
 
 
+def test_a_log_for_programs_has_one_object_a_line_from_each_process(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
+        worker = fleet.start("worker", variables={"TRACEWEIR_LOG_FORMAT": "json", "TRACEWEIR_LOG_LEVEL": "debug"})
+        worker.until_ready()
+        (scoring,) = worker.children()
+        os.kill(scoring, signal.SIGKILL)
+        worker.wait_for_log("another process replaces it")
+        worker.terminate(30)
+
+    lines = [json.loads(line) for line in worker.log.read_text().splitlines()]
+    assert {line["logger"].partition(".")[0] for line in lines} >= {"traceweir"}
+    assert all({"timestamp", "level", "logger", "message", "process"} <= set(line) for line in lines)
+
+
 def test_a_killed_scoring_process_is_replaced(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")

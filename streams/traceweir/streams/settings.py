@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from traceweir.schemas.session import MOST_REVISIONS
 from traceweir.schemas.text import printable
 from traceweir.schemas.trace import Visibility
-from traceweir.streams.process_setup import LogLevel
+from traceweir.streams.process_log import LogFormat, LogLevel, LogOptions
 from traceweir.streams.topics import DEFAULT_OTLP_LOGS, DEFAULT_OTLP_SPANS, DEFAULT_PREFIX, Topics
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -124,6 +124,9 @@ class Settings(BaseSettings):
     log_level: LogLevel = "info"
     """The lowest level that a worker logs: `debug`, `info`, `warning` or `error`. At `info` the worker says once a
     minute what it has done. Lines of libraries begin at `warning`, with `debug` at `info`."""
+    log_format: LogFormat = "text"
+    """How a line of the log is written: `text` for people, `json` for programs, one object a line with `timestamp` in UTC,
+    `level`, `logger`, `message`, `process` and, with an error, `exception`. The container image has `json`."""
 
     web_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     """Address on which a worker serves `/healthz` and `/readyz`. A client of this address learns the health of
@@ -287,6 +290,11 @@ class Settings(BaseSettings):
     embedder: Annotated[str, Field(min_length=1)] = "auto"
     """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or the
     name or path of a sentence-transformers model."""
+
+    @property
+    def log_options(self) -> LogOptions:
+        """What the process logs, and how."""
+        return LogOptions(self.log_level, self.log_format)
 
     @property
     def topics(self) -> Topics:

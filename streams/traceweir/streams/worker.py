@@ -22,7 +22,8 @@ from traceweir.streams.kafka.topic_admin import (
     create_topics,
     reach,
 )
-from traceweir.streams.process_setup import log_to_stderr, tune_gc
+from traceweir.streams.process_log import log_to_stderr
+from traceweir.streams.process_setup import tune_gc
 from traceweir.streams.runtime.activity import Activity, in_key_values
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
@@ -67,7 +68,7 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         PortTakenError: the web port is not available.
         StateDirectoryError: the state directory is in use, or holds other data.
     """
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_options)
     if plan.judged and "score" in stages:
         check_judge()
     embedded = is_embedded(reach(settings))

@@ -21,7 +21,7 @@ from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.routes import PageOptions
 from traceweir.streams.endpoint.server import is_loopback
 from traceweir.streams.evals.configs import read_config_file
-from traceweir.streams.process_setup import log_to_stderr
+from traceweir.streams.process_log import log_to_stderr
 from traceweir.streams.runtime.health import listening_socket
 from traceweir.streams.settings import InvalidSettingsError, Settings
 from traceweir.streams.store.errors import StoreError
@@ -47,7 +47,7 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
         InputError: this config cannot be read.
         StoreError: the store cannot be used, or the port is taken.
     """
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_options)
     if settings.dashboard_token is None and not is_loopback(settings.dashboard_host):
         raise InvalidSettingsError(
             f"TRACEWEIR_DASHBOARD_HOST={settings.dashboard_host} is not a loopback address, so that others can read sessions "

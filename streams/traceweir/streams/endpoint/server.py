@@ -18,7 +18,8 @@ from traceweir.streams.endpoint.errors import EndpointError
 from traceweir.streams.endpoint.http_server import HEALTH, http_runner
 from traceweir.streams.endpoint.kafka_writer import KafkaWriter
 from traceweir.streams.endpoint.receiver import Receiver, Writer
-from traceweir.streams.process_setup import event_loop, log_to_stderr
+from traceweir.streams.process_log import log_to_stderr
+from traceweir.streams.process_setup import event_loop
 from traceweir.streams.runtime.activity import in_key_values
 from traceweir.streams.runtime.health import listening_socket
 from traceweir.streams.settings import InvalidSettingsError, Settings
@@ -51,7 +52,7 @@ def run_endpoint(settings: Settings, ready: Callable[[Addresses], None]) -> None
         KafkaUnreachableError: no broker answers.
         EndpointError: a topic is missing or wrong, or a port is taken.
     """
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_options)
     check_settings(settings)
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         runner.run(_run(settings, ready))

@@ -28,7 +28,7 @@ from faust.types import TP
 
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
-from traceweir.streams.process_setup import LAST_WORD
+from traceweir.streams.process_log import LAST_WORD
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
 from traceweir.streams.runtime.delivery import Delivery
 from traceweir.streams.runtime.failure import in_words

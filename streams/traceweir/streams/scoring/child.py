@@ -24,7 +24,8 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.budget import JudgeBudget
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.service import Judging
-from traceweir.streams.process_setup import event_loop, log_to_stderr, set_log_level, tune_gc
+from traceweir.streams.process_log import log_to_stderr
+from traceweir.streams.process_setup import event_loop, tune_gc
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.references import References
@@ -140,12 +141,11 @@ def main() -> None:
         signal.SIGTERM,
     ):  # terminals send them to whole process groups, but the worker decides when this process ends
         signal.signal(received, lambda number, frame: None)  # child processes of scorers would inherit SIG_IGN
-    log_to_stderr()
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     _end_with(lifeline)
     with _ending_with_worker():
         setup = cast("protocol.Setup", protocol.receive_object(connection))
-    set_log_level(setup.log_level)
+    log_to_stderr(setup.log)
     try:
         with loading(connection):
             embedder = load_embedder(setup.embedder)

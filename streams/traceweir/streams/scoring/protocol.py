@@ -16,7 +16,7 @@ from traceweir.scorers.evaluation.plan import ConfigError, Plan
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
-from traceweir.streams.process_setup import LogLevel
+from traceweir.streams.process_log import LogOptions
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.user_ids import HASHED, UserIds
 
@@ -36,7 +36,7 @@ class Setup:
     concurrency: int
     access: Access = field(default_factory=Access)
     judge_timeout_s: float | None = None
-    log_level: LogLevel = "info"
+    log: LogOptions = field(default_factory=LogOptions)
     user_ids: UserIds = HASHED
 
     @classmethod
@@ -49,7 +49,7 @@ class Setup:
             settings.score_concurrency,
             Access(settings.judge_api_base, settings.judge_api_key),
             settings.judge_timeout_s,
-            settings.log_level,
+            settings.log_options,
             UserIds.of(settings),
         )
 
