@@ -115,9 +115,7 @@ def test_a_filter_selects_scores(options: Sequence[str], expected: set[str], ser
         ("environment=production", set()),
     ],
 )
-def test_scores_are_selected_by_dimensions_and_labels(
-    where: str, expected: set[str], servers: str, show: Show
-) -> None:
+def test_scores_are_selected_by_dimensions_and_labels(where: str, expected: set[str], servers: str, show: Show) -> None:
     put_scores(
         servers,
         [

@@ -52,6 +52,12 @@ def fill(file: Path, results: int) -> None:
         connection.execute(
             "INSERT INTO freshness SELECT date_trunc('minute', occurred_at), metric, 80, count(*) FROM results GROUP BY ALL"
         )
+        connection.execute(
+            """
+            INSERT INTO rejections SELECT date_trunc('minute', occurred_at), app_name, agent_name, agent_version,
+            environment, model, 'below_threshold', count(*) FROM results WHERE metric = 'gate' AND status = 'FAILED' GROUP BY ALL
+            """
+        )
 
 
 _CELLS: Mapping[str, str] = {

@@ -10,9 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from traceweir.streams.results.reader import GATE
 from traceweir.streams.store.clickhouse_sql import TIME
 from traceweir.streams.store.clickhouse_types import VERSION, type_of
-from traceweir.streams.store.rollups import BUCKET_GROWTH, FRESHNESS_COLUMNS, HOUR_COLUMNS, ROLLUP_COLUMNS
+from traceweir.streams.store.rollups import (
+    BUCKET_GROWTH,
+    FIGURE_TABLES,
+    FRESHNESS_COLUMNS,
+    HOUR_COLUMNS,
+    REJECTION_COLUMNS,
+    ROLLUP_COLUMNS,
+)
 from traceweir.streams.store.tables import DIMENSIONS, REASONS, RESULTS
 
 TABLE = "figure_records"
@@ -36,6 +44,11 @@ _BUCKET = (
     "toInt64(ceil(log(greatest((toUnixTimestamp64Micro(evaluated_at) - toUnixTimestamp64Micro(occurred_at)) / 1000, 1.)) "
     f"/ log({BUCKET_GROWTH})))"
 )
+_REASONS = (
+    f"if(metric = '{GATE}' AND status = 'FAILED', "
+    "arrayFilter(reason -> reason != '', JSONExtract(details, 'reasons', 'Array(String)')), [])"
+)
+"""Why the gate rejected a trace, as `rejected_because` returns it."""
 
 
 def statements() -> Iterator[str]:
@@ -44,11 +57,12 @@ def statements() -> Iterator[str]:
     columns = ",\n    ".join(f"{name} {types[name]}" for name in _CELLS)
     yield (
         f"CREATE TABLE IF NOT EXISTS {TABLE} (\n    minute {TIME},\n    `partition` Int64,\n    `offset` Int64,\n    sign Int8,\n"
-        f"    bucket Int64,\n    {columns}\n)\nENGINE = ReplacingMergeTree ORDER BY ({_RECORD}, sign)"
+        f"    bucket Int64,\n    reasons Array(String),\n    {columns}\n)\nENGINE = ReplacingMergeTree ORDER BY ({_RECORD}, sign)"
     )
     yield (
         f"CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_figures TO {TABLE} AS SELECT\n    {_MINUTE} AS minute,\n"
-        f"    `partition`, `offset`, toInt8(1) AS sign,\n    {_BUCKET} AS bucket,\n    {', '.join(_CELLS)}\nFROM {RESULTS.name}"
+        f"    `partition`, `offset`, toInt8(1) AS sign,\n    {_BUCKET} AS bucket,\n    {_REASONS} AS reasons,\n"
+        f"    {', '.join(_CELLS)}\nFROM {RESULTS.name}"
     )
     yield (
         f"CREATE TABLE IF NOT EXISTS {REMOVED} (key UInt64, result_id String, {VERSION} UInt128, minute {TIME}, "
@@ -101,14 +115,16 @@ def _views() -> Iterator[str]:
         "input_tokens": "sign * toFloat64(cost_input_tokens)",
         "output_tokens": "sign * toFloat64(cost_output_tokens)",
         "usd": "sign * cost_usd",
+        "reason": "arrayJoin(reasons)",
     }
     for name, columns in (
         ("rollups", ROLLUP_COLUMNS),
         ("rollup_hours", HOUR_COLUMNS),
         ("freshness", FRESHNESS_COLUMNS),
+        ("rejections", REJECTION_COLUMNS),
     ):
         selected = ",\n    ".join(f"{cells.get(column, column)} AS {column}" for column in columns)
         yield f"CREATE VIEW IF NOT EXISTS {name} AS SELECT\n    {selected}\nFROM {TABLE} FINAL"
     # DuckDB's store adds changes up later; there is nothing to add up here.
-    for name, source in (("rollup_changes", "rollups"), ("freshness_changes", "freshness")):
-        yield f"CREATE VIEW IF NOT EXISTS {name} AS SELECT * FROM {source} WHERE false"
+    for table in FIGURE_TABLES:
+        yield f"CREATE VIEW IF NOT EXISTS {table.changes} AS SELECT * FROM {table.name} WHERE false"

@@ -137,6 +137,7 @@ CREATE TABLE IF NOT EXISTS figure_records (
     `offset` Int64,
     sign Int8,
     bucket Int64,
+    reasons Array(String),
     metric LowCardinality(String),
     level LowCardinality(String),
     config_digest LowCardinality(String),
@@ -159,6 +160,7 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_figures TO figure_records AS S
     fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute,
     `partition`, `offset`, toInt8(1) AS sign,
     toInt64(ceil(log(greatest((toUnixTimestamp64Micro(evaluated_at) - toUnixTimestamp64Micro(occurred_at)) / 1000, 1.)) / log(1.1))) AS bucket,
+    if(metric = 'gate' AND status = 'FAILED', arrayFilter(reason -> reason != '', JSONExtract(details, 'reasons', 'Array(String)')), []) AS reasons,
     metric, level, config_digest, scorer_version, app_name, agent_name, agent_version, environment, model, value, status, not_evaluated_because, cost_input_tokens, cost_output_tokens, cost_usd
 FROM results;
 
@@ -228,8 +230,21 @@ CREATE VIEW IF NOT EXISTS freshness AS SELECT
     toInt64(sign) AS n
 FROM figure_records FINAL;
 
+CREATE VIEW IF NOT EXISTS rejections AS SELECT
+    minute AS minute,
+    app_name AS app_name,
+    agent_name AS agent_name,
+    agent_version AS agent_version,
+    environment AS environment,
+    model AS model,
+    arrayJoin(reasons) AS reason,
+    toInt64(sign) AS n
+FROM figure_records FINAL;
+
 CREATE VIEW IF NOT EXISTS rollup_changes AS SELECT * FROM rollups WHERE false;
 
 CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE false;
+
+CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
 INSERT INTO store_version VALUES (2);

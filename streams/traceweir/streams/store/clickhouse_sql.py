@@ -19,7 +19,6 @@ TIME = "DateTime64(6, 'UTC')"
 """The type of a time."""
 KEY = "reinterpretAsUInt64(substring(MD5({}), 9, 8))"
 """The expression of the column `key`, as DuckDB's `md5_number_lower` computes it."""
-_TEXTS = "Array(String)"
 _TYPES: dict[type, str] = {bool: "Bool", int: "Int64", float: "Float64", str: "String", list: "Array(UInt64)"}
 
 
@@ -83,14 +82,6 @@ def _with_functions(node: exp.Expr) -> exp.Expr:
             return _call("reinterpretAsUInt64", half)
         case exp.LogicalOr():
             return exp.func("max", node.this)
-        case exp.TryCast(this=exp.JSONExtract() as extract):
-            # JSON whose value is no array gives no row, as DuckDB's TRY_CAST does.
-            name = extract.expression.find(exp.JSONPathKey)
-            return (
-                exp.func("JSONExtract", extract.this, exp.Literal.string(name.this), exp.Literal.string(_TEXTS))
-                if name
-                else node
-            )
     return node
 
 

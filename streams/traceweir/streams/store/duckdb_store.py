@@ -23,7 +23,7 @@ from traceweir.streams.store.rows import Batch, Source
 from traceweir.streams.store.tables import RESULTS, TABLES, Table, TableName, newest_of
 
 OPTIONS = {
-    "memory_limit": "240MB",  # of DuckDB's buffers; the rest of the process comes on top
+    "memory_limit": "200MB",  # of DuckDB's buffers; the rest of the process comes on top
     # Nothing that a query contains can load code, read a file or connect to an address.
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -166,12 +166,12 @@ class DuckDBStore:
         )
         with self._transaction():
             self._require_ownership()
-            for name in ("rollups", "rollup_changes", "freshness", "freshness_changes"):
-                self._connection.execute(f"DELETE FROM {name} WHERE minute < ?", [figures_end])
+            for table in rollups.FIGURE_TABLES:
+                for name in (table.name, table.changes):
+                    self._connection.execute(f"DELETE FROM {name} WHERE minute < ?", [figures_end])
+                self._merge_minutes(table, minutes_end)
             self._connection.execute("DELETE FROM rollup_hours WHERE hour < ?", [figures_end])
             self._connection.execute(f"DELETE FROM {remains.TABLE} WHERE occurred_at < ?", [figures_end])
-            self._merge_minutes("rollups", rollups.ROLLUP_COLUMNS, minutes_end)
-            self._merge_minutes("freshness", rollups.FRESHNESS_COLUMNS, minutes_end)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query in DuckDB's SQL, each by the names of its columns.
@@ -269,12 +269,9 @@ class DuckDBStore:
             changes.add(added, 1)
             changes.add(removed, -1)
             changes.add(uncounted, -1)
-            for name, columns, found in (
-                ("rollup_changes", rollups.ROLLUP_COLUMNS, changes.rollup_rows),
-                ("freshness_changes", rollups.FRESHNESS_COLUMNS, changes.freshness_rows),
-            ):
-                with self._registered(columns, found) as new:
-                    self._connection.execute(f"INSERT INTO {name} SELECT * FROM {new}")
+            for figures, found in changes.rows():
+                with self._registered(figures.columns, found) as new:
+                    self._connection.execute(f"INSERT INTO {figures.changes} SELECT * FROM {new}")
 
     def _present(self, table: Table, wanted: Mapping[tuple[Any, ...], object]) -> list[tuple[Any, ...]]:
         """Returns the rows of a table with these identities.
@@ -332,20 +329,19 @@ class DuckDBStore:
             self._connection.unregister(_NEW)
 
     def _merge_changes(self) -> None:
-        for name in ("rollup", "freshness"):
-            changes, total = f"{name}_changes", "rollups" if name == "rollup" else name
-            (number,) = self._one(f"SELECT count(*) FROM {changes}", [])
+        for table in rollups.FIGURE_TABLES:
+            (number,) = self._one(f"SELECT count(*) FROM {table.changes}", [])
             if number < MERGED_AFTER_CHANGES:
                 continue
-            columns = rollups.ROLLUP_COLUMNS if name == "rollup" else rollups.FRESHNESS_COLUMNS
-            sums = _sums(columns)
-            self._connection.execute(f"INSERT INTO {total} SELECT {sums} FROM {changes} GROUP BY ALL")
-            if name == "rollup":
-                self._connection.execute(f"INSERT INTO rollup_hours {rollups.by_hour(changes)}")
-            self._connection.execute(f"DELETE FROM {changes}")
+            sums = ", ".join((*table.groups, *(f"sum({name})" for name in table.sums)))
+            self._connection.execute(f"INSERT INTO {table.name} SELECT {sums} FROM {table.changes} GROUP BY ALL")
+            if table is rollups.ROLLUPS:
+                self._connection.execute(f"INSERT INTO rollup_hours {rollups.by_hour(table.changes)}")
+            self._connection.execute(f"DELETE FROM {table.changes}")
 
-    def _merge_minutes(self, name: str, columns: Mapping[str, ColumnType], end: datetime) -> None:
+    def _merge_minutes(self, table: rollups.FigureTable, end: datetime) -> None:
         # Hours that were added up before, and got no change since, are left as they are.
+        name = table.name
         found = self._connection.execute(
             f"SELECT DISTINCT date_trunc('hour', minute) FROM {name} "
             "WHERE minute < ? AND minute <> date_trunc('hour', minute)",
@@ -355,9 +351,8 @@ class DuckDBStore:
             return
         with self._registered({"hour": "time"}, found) as hours:
             chosen = f"{name} WHERE date_trunc('hour', minute) IN (SELECT hour FROM {hours})"
-            merged = rollups.merged_by_hour(chosen, columns)
             self._connection.execute(f"CREATE TEMP TABLE merged_minutes AS SELECT * FROM {name} LIMIT 0")
-            self._connection.execute(f"INSERT INTO merged_minutes {merged}")
+            self._connection.execute(f"INSERT INTO merged_minutes {rollups.merged_by_hour(chosen, table)}")
             self._connection.execute(f"DELETE FROM {chosen}")
         self._connection.execute(f"INSERT INTO {name} SELECT * FROM merged_minutes")
         self._connection.execute("DROP TABLE merged_minutes")
@@ -412,7 +407,3 @@ def _same(table: Table, old: str, new: str) -> str:
     """Returns the condition that a row of a table has the identity of a registered row."""
     conditions = [f"{old}.key = {_KEY.format(f'{new}.{table.key[0]}')}"]
     return " AND ".join([*conditions, *(f"{old}.{name} = {new}.{name}" for name in table.key)])
-
-
-def _sums(columns: Mapping[str, ColumnType]) -> str:
-    return ", ".join(name if name in rollups.GROUPS or name == "bucket" else f"sum({name})" for name in columns)

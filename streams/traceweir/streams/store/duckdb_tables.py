@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from traceweir.streams.results.reader import GATE
 from traceweir.streams.results.table import ColumnType
 from traceweir.streams.store import remains
 from traceweir.streams.store.errors import StoreError
-from traceweir.streams.store.rollups import FRESHNESS_COLUMNS, HOUR_COLUMNS, ROLLUP_COLUMNS, by_hour
-from traceweir.streams.store.tables import TABLES, Table
+from traceweir.streams.store.rollups import FIGURE_TABLES, HOUR_COLUMNS, REJECTION_COLUMNS, by_hour
+from traceweir.streams.store.tables import DIMENSIONS, TABLES, Table
 
 SCHEMA_VERSION = 4
 """The version of the tables that this version of Traceweir reads and writes."""
@@ -82,13 +83,13 @@ def _create(connection: Any) -> None:
         "CREATE TABLE next_offsets (topic VARCHAR, partition BIGINT, next_offset BIGINT)",
         _TOPIC_IDS,
         "CREATE TABLE unreadable_records (topic VARCHAR, n BIGINT)",
-        f"CREATE TABLE rollups ({_declared(ROLLUP_COLUMNS)})",
         f"CREATE TABLE rollup_hours ({_declared(HOUR_COLUMNS)})",
-        f"CREATE TABLE rollup_changes ({_declared(ROLLUP_COLUMNS)})",
         _REMAINS,
-        f"CREATE TABLE freshness ({_declared(FRESHNESS_COLUMNS)})",
-        f"CREATE TABLE freshness_changes ({_declared(FRESHNESS_COLUMNS)})",
     ]
+    for figures in FIGURE_TABLES:
+        statements += [
+            f"CREATE TABLE {name} ({_declared(figures.columns)})" for name in (figures.name, figures.changes)
+        ]
     for table in TABLES:
         statements.append(f"CREATE TABLE {table.name} (key UBIGINT, {columns_of(table)})")
         if table.keeps_history:
@@ -102,7 +103,20 @@ def _add_hours(connection: Any) -> None:
     connection.execute(f"INSERT INTO rollup_hours {by_hour('rollups')}")
 
 
-def _declared(columns: dict[str, ColumnType]) -> str:
+def _add_remains_and_rejections(connection: Any) -> None:
+    connection.execute(_REMAINS)
+    for name in ("rejections", "rejection_changes"):
+        connection.execute(f"CREATE TABLE {name} ({_declared(REJECTION_COLUMNS)})")
+    connection.execute(
+        f"""
+        INSERT INTO rejections SELECT date_trunc('minute', occurred_at), {", ".join(DIMENSIONS)}, reason, count(*) FROM (
+        SELECT occurred_at, {", ".join(DIMENSIONS)}, unnest(TRY_CAST(details -> '$.reasons' AS VARCHAR[])) AS reason
+        FROM results WHERE metric = '{GATE}' AND status = 'FAILED') WHERE reason <> '' GROUP BY ALL
+        """
+    )
+
+
+def _declared(columns: Mapping[str, ColumnType]) -> str:
     return ", ".join(f'"{name}" {TYPES[kind]}' for name, kind in columns.items())
 
 
@@ -113,6 +127,6 @@ def _tables(connection: Any) -> set[str]:
 MIGRATIONS: dict[int, Callable[[Any], object]] = {
     1: lambda connection: connection.execute(_TOPIC_IDS),
     2: _add_hours,
-    3: lambda connection: connection.execute(_REMAINS),
+    3: _add_remains_and_rejections,
 }
 """By version, the function that turns tables of this version into those of the next."""

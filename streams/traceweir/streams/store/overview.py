@@ -164,11 +164,11 @@ def _coverage(store: Readable, selection: Selection) -> Coverage:
         f"WHERE metric = '{GATE}' AND {where}",
         parameters,
     )
-    where, parameters = selection.where("occurred_at", metric=False)
+    where, parameters = selection.where("minute", metric=False)
     reasons = store.query(
-        "SELECT reason, count(*) AS n FROM (SELECT unnest(TRY_CAST(details -> '$.reasons' AS VARCHAR[])) AS reason "
-        f"FROM results WHERE metric = '{GATE}' AND status = 'FAILED' AND {where}) WHERE reason IS NOT NULL "
-        "GROUP BY reason ORDER BY n DESC, reason",
+        "SELECT reason, rejected AS n FROM (SELECT reason, sum(n) AS rejected FROM "
+        "(SELECT * FROM rejections UNION ALL SELECT * FROM rejection_changes) AS found "
+        f"WHERE {where} GROUP BY reason) AS sums WHERE rejected > 0 ORDER BY n DESC, reason",
         parameters,
     )
     letters = store.query(
@@ -213,4 +213,4 @@ def _quantile_s(buckets: list[tuple[int, int]], share: float) -> float | None:
 
 
 def _counts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
-    return {row["reason"]: row["n"] for row in rows}
+    return {row["reason"]: int(row["n"]) for row in rows}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from traceweir.streams.results.reader import GATE
 from traceweir.streams.results.table import ColumnType
 from traceweir.streams.store.tables import DIMENSIONS, RESULTS
 
@@ -17,11 +18,14 @@ TABLE = "removed_results"
 _NAMES = (
     "result_id", "revision", "attempt", "metric", "level", "config_digest", "scorer_version", *DIMENSIONS, "occurred_at",
     "evaluated_at", "value", "status", "not_evaluated_because", "cost_input_tokens", "cost_output_tokens", "cost_usd",
+    "details",
 )  # fmt: skip
 COLUMNS: Mapping[str, ColumnType] = {name: RESULTS.column_types[name] for name in _NAMES}
 """The columns beside `key`: the id and the version of a result, and what `FigureChanges` reads."""
-KEPT = ", ".join(f'"{name}"' for name in COLUMNS)
-"""The columns as a query names them."""
+KEPT = ", ".join(
+    f"CASE WHEN metric = '{GATE}' THEN details END" if name == "details" else f'"{name}"' for name in COLUMNS
+)
+"""The columns as a query of results selects them. Of texts only the gate's reasons are kept, which are figures too."""
 AS_RESULTS = ", ".join(
     f'old."{name}"' if name in COLUMNS else f'new_rows."{name}"' if name == "session_id" else f'NULL AS "{name}"'
     for name in RESULTS.column_names

@@ -7,11 +7,14 @@ is therefore what the present rows of this minute give, except that sums of deci
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import orjson
+
+from traceweir.streams.results.reader import GATE
 from traceweir.streams.results.table import ColumnType
 from traceweir.streams.store.tables import DIMENSIONS, REASONS, RESULTS
 
@@ -48,9 +51,47 @@ FRESHNESS_COLUMNS: dict[str, ColumnType] = {"minute": "time", "metric": "text", 
 BUCKET_GROWTH = 1.1
 """The upper bound of a bucket of `freshness`, divided by the upper bound of the bucket before."""
 
+REJECTION_COLUMNS: dict[str, ColumnType] = {
+    "minute": "time",
+    **dict.fromkeys(DIMENSIONS, "text"),
+    "reason": "text",
+    "n": "integer",
+}
+"""The columns of the table `rejections`: how many traces the gate rejected for a reason."""
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """A table of figures per minute, and the table of its changes, which are added up to it later."""
+
+    name: str
+    changes: str
+    columns: Mapping[str, ColumnType]
+    """The columns of both. Rows with the same texts, times and buckets have to be added up."""
+
+    @property
+    def groups(self) -> list[str]:
+        """The columns by which rows are added up."""
+        return [name for name in self.columns if name in GROUPS or name in ("bucket", "reason")]
+
+    @property
+    def sums(self) -> list[str]:
+        """The columns that are added up."""
+        return [name for name in self.columns if name not in self.groups]
+
+
+ROLLUPS = FigureTable("rollups", "rollup_changes", ROLLUP_COLUMNS)
+FIGURE_TABLES = (
+    ROLLUPS,
+    FigureTable("freshness", "freshness_changes", FRESHNESS_COLUMNS),
+    FigureTable("rejections", "rejection_changes", REJECTION_COLUMNS),
+)
+
 _group_of = itemgetter(
     *map(RESULTS.column_names.index, ("metric", "level", "config_digest", "scorer_version", *DIMENSIONS))
 )
+_dimensions_of = itemgetter(*map(RESULTS.column_names.index, DIMENSIONS))
+_decision_of = itemgetter(*map(RESULTS.column_names.index, ("metric", "status", "details")))
 _times_of = itemgetter(*map(RESULTS.column_names.index, ("occurred_at", "evaluated_at")))
 _outcome_of = itemgetter(*map(RESULTS.column_names.index, ("value", "status", "not_evaluated_because")))
 _cost_of = itemgetter(*map(RESULTS.column_names.index, ("cost_input_tokens", "cost_output_tokens", "cost_usd")))
@@ -59,11 +100,12 @@ _STATUS_AT = {"PASSED": _AT["passed"], "FAILED": _AT["failed"]}
 
 
 class FigureChanges:
-    """Collects the changes of `rollups` and `freshness` by rows of results."""
+    """Collects the changes of the tables of figures by rows of results."""
 
     def __init__(self) -> None:
         self._rollups: dict[tuple[Any, ...], list[float]] = {}
-        self._freshness: dict[tuple[datetime, str, int], int] = {}
+        self._freshness: dict[tuple[Any, ...], int] = {}
+        self._rejections: dict[tuple[Any, ...], int] = {}
 
     def add(self, rows: Iterable[tuple[Any, ...]], sign: int) -> None:
         """Adds rows of results that are stored (`sign` 1) or replaced (`sign` -1)."""
@@ -87,16 +129,35 @@ class FigureChanges:
                 figures[at] += sign * float(amount)
             bucket = (minute, group[1], bucket_of((evaluated_at - occurred_at).total_seconds()))
             self._freshness[bucket] = self._freshness.get(bucket, 0) + sign
+            for reason in rejected_because(*_decision_of(row)):
+                rejection = (minute, *_dimensions_of(row), reason)
+                self._rejections[rejection] = self._rejections.get(rejection, 0) + sign
 
-    @property
-    def rollup_rows(self) -> list[tuple[Any, ...]]:
-        """The changes, as rows with `ROLLUP_COLUMNS`."""
-        return [(*group, *figures) for group, figures in self._rollups.items()]
+    def rows(self) -> Iterator[tuple[FigureTable, list[tuple[Any, ...]]]]:
+        """Yields the changes of each table."""
+        groups: tuple[dict[tuple[Any, ...], Sequence[float]], ...] = (
+            {group: tuple(figures) for group, figures in self._rollups.items()},
+            {group: (number,) for group, number in self._freshness.items()},
+            {group: (number,) for group, number in self._rejections.items()},
+        )
+        for table, found in zip(FIGURE_TABLES, groups, strict=True):
+            yield table, [(*group, *figures) for group, figures in found.items()]
 
-    @property
-    def freshness_rows(self) -> list[tuple[Any, ...]]:
-        """The changes, as rows with `FRESHNESS_COLUMNS`."""
-        return [(*group, number) for group, number in self._freshness.items()]
+
+def rejected_because(metric: str, status: str, details: str | None) -> list[str]:
+    """Returns why the gate rejected a trace; nothing for other results, and for what is no list of texts.
+
+    >>> rejected_because("gate", "FAILED", '{"reasons": ["duplicate", 7]}')
+    ['duplicate']
+    """
+    if metric != GATE or status != "FAILED" or details is None:
+        return []
+    try:
+        found = orjson.loads(details)
+    except ValueError:
+        return []
+    reasons = found.get("reasons") if isinstance(found, dict) else None
+    return [each for each in reasons if isinstance(each, str) and each] if isinstance(reasons, list) else []
 
 
 def by_hour(source: str) -> str:
@@ -108,13 +169,12 @@ def by_hour(source: str) -> str:
     return f"SELECT date_trunc('hour', minute), {first}, {groups}, {sums} FROM {source} GROUP BY date_trunc('hour', minute), {groups}"
 
 
-def merged_by_hour(source: str, columns: Mapping[str, ColumnType]) -> str:
+def merged_by_hour(source: str, table: FigureTable) -> str:
     """Returns SQL that adds up rows of figures per minute by hour, as rows of the same table whose minute begins an hour."""
-    groups = [name for name in columns if name in GROUPS or name == "bucket"]
-    sums = ", ".join(f"sum({name})" for name in columns if name not in groups)
-    others = ", ".join(name for name in groups if name != "minute")
     hour = "date_trunc('hour', minute)"
-    return f"SELECT {hour}, {others}, {sums} FROM {source} GROUP BY {hour}, {others}"
+    groups = [hour if name == "minute" else name for name in table.groups]
+    sums = [f"sum({name})" for name in table.sums]
+    return f"SELECT {', '.join((*groups, *sums))} FROM {source} GROUP BY {', '.join(groups)}"
 
 
 def bucket_of(seconds: float) -> int:

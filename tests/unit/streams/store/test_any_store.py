@@ -16,6 +16,7 @@ from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.score import Score
 from traceweir.streams.store import duckdb_store
 from traceweir.streams.store.errors import StoreLostError
+from traceweir.streams.store.opening import Store
 from traceweir.streams.store.rows import Batch
 
 
@@ -195,6 +196,31 @@ def test_a_revision_that_is_lower_than_the_removed_one_changes_no_figure(open_st
     store.write(scores_batch(make_score("a", value=0.1, revision=1), offset=1))
 
     assert figures(store) == before
+
+
+def rejected(revision: int, *reasons: str) -> Score:
+    decision = make_score("a", "gate", 0.0, level="trace", trace_id="t", revision=revision)
+    return decision.model_copy(update={"details": {"reasons": list(reasons)}})
+
+
+def rejections(store: Store) -> dict[str, int]:
+    found = store.query(
+        "SELECT reason, sum(n) AS n FROM (SELECT * FROM rejections UNION ALL SELECT * FROM rejection_changes) AS found "
+        "GROUP BY reason HAVING sum(n) <> 0"
+    )
+    return {row["reason"]: int(row["n"]) for row in found}
+
+
+def test_a_revision_replaces_the_reasons_of_a_rejection_also_when_it_was_removed(open_store: OpenStore) -> None:
+    store = open_store()
+    store.write(scores_batch(rejected(0, "duplicate", "threshold"), rejected(0, "threshold")))
+    assert rejections(store) == {"threshold": 1}
+    store.write(scores_batch(rejected(1, "late", "threshold"), offset=2))
+    assert rejections(store) == {"late": 1, "threshold": 1}
+    store.remove_old({"results": NOW + timedelta(days=1)})
+    store.write(scores_batch(rejected(2, "late"), offset=3))
+
+    assert rejections(store) == {"late": 1}
 
 
 def test_figures_and_what_is_left_of_removed_results_go_after_their_time(open_store: OpenStore) -> None:

@@ -102,10 +102,12 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(file: Path) -> 
 
 
 def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: Path) -> None:
-    write(file, scores_batch(make_score("a")))
+    rejected = make_score("a", "gate", 0.0, level="trace", trace_id="t", details={"reasons": ["duplicate"]})
+    write(file, scores_batch(rejected))
     with duckdb.connect(str(file)) as connection:
         connection.execute(
-            "DROP TABLE topic_ids; DROP TABLE rollup_hours; DROP TABLE removed_results; INSERT INTO rollups FROM rollup_changes"
+            "DROP TABLE topic_ids; DROP TABLE rollup_hours; DROP TABLE removed_results; DROP TABLE rejections; "
+            "DROP TABLE rejection_changes; INSERT INTO rollups FROM rollup_changes"
         )
         connection.execute("UPDATE store_version SET version = 1")
 
@@ -117,6 +119,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
     assert store.offsets() == {Source("results", 0): 1}
     assert store.query("SELECT session_id FROM results") == [{"session_id": "a"}]
     assert store.query("SELECT minute, n FROM rollup_hours") == store.query("SELECT minute, n FROM rollups") != []
+    assert store.query("SELECT reason, n FROM rejections") == [{"reason": "duplicate", "n": 1}]
 
 
 def test_a_store_without_a_version_is_refused_with_the_way_out(file: Path) -> None:
