@@ -93,13 +93,14 @@ async def test_scores_without_dimensions_have_no_keys_for_them() -> None:
     assert [known(score) for score in flow.results()] == [{}] * len(flow.results())
 
 
-async def test_a_late_event_that_only_changes_dimensions_makes_no_candidate() -> None:
+async def test_a_late_event_that_only_changes_dimensions_changes_those_of_the_decision() -> None:
     flow = await worker(*EVENTS, TOLD)
-    late = event("model.called", at=3, invocation_id="b", agent_version="3")
+    late = event("model.called", at=3, invocation_id="a", agent_version="3")
     flow.send(TOPICS.invocations, late, at=1)
     await flow.finish()
 
     revised = [score for score in flow.results() if score["revision"] == 1]
     assert {score["agent_version"] for score in revised} == {"2", "3"}
-    assert flow.counters("score")["unchanged"] == 1
-    assert [message.json["revision"] for message in flow.read(TOPICS.candidates)] == [0]
+    decisions = [(each["revision"], each["agent_version"], each["value"]) for each in flow.results("gate")]
+    assert decisions == [(0, "2", 1.0), (1, "3", 1.0)]
+    assert [message.key for message in flow.read(TOPICS.network)] == [b"kp:trace:a"] * 2

@@ -44,7 +44,7 @@ async def test_a_revision_with_unchanged_traces_publishes_no_candidate_also_afte
     for crash in (False, True):
         flow = all_stages()
         flow.send(TOPICS.traces, trace(1), at=0)
-        await flow.settle()
+        await send_event(flow, "first", 0)
         await advance_to(flow, 301)
         if crash:
             flow.crash()
@@ -148,6 +148,7 @@ async def test_a_replayed_older_revision_is_superseded_and_the_next_revision_is_
 async def test_a_session_with_a_time_in_the_far_future_expires_no_digest() -> None:
     flow = all_stages()
     flow.send(TOPICS.traces, trace(1), at=0)
+    await send_event(flow, "first", 0)
     await flow.finish()
     (message,) = flow.read(TOPICS.sessions)
     other = {**message.json, "session_id": "far", "traces": [], "last_record_at": "9999-01-01T00:00:00Z"}

@@ -101,6 +101,7 @@ class Candidate(Dimensions, _Question):
 
 
 _CANDIDATE = TypeAdapter(Candidate)
+_MOMENT = b',"occurred_at":"'
 
 
 def decisive_part(wire: bytes) -> bytes:
@@ -117,8 +118,32 @@ def decisive_part(wire: bytes) -> bytes:
     Raises:
         ValueError: The candidate lacks these fields.
     """
+    start, end = _cut(wire)
+    return b"{" + wire[start:end] + b"}"
+
+
+def changing_part(wire: bytes) -> bytes:
+    """Returns what makes a candidate of a later revision differ from the one before: the decisive part and the dimensions.
+
+    The bytes without dimensions are those of `decisive_part`.
+
+    Args:
+        wire: The candidate as written by `Candidate.wire`, with every field set.
+
+    Raises:
+        ValueError: The candidate lacks these fields.
+    """
+    start, end = _cut(wire)
+    # Between the embedding and the time of the session are numbers, and texts in which quotation marks are escaped.
+    moment = wire.index(_MOMENT, end) + len(_MOMENT)
+    dimensions = wire.index(b'"', moment) + 1
+    return b"{" + wire[start:end] + wire[dimensions:]
+
+
+def _cut(wire: bytes) -> tuple[int, int]:
+    """Returns where the fields that decide begin and end."""
     start = wire.index(b',"scope":') + 1
     end = max(wire.rfind(b',"embedding":{'), wire.rfind(b',"embedding":null'))
     if end < start:
         raise ValueError("the field embedding is not found after the field scope")
-    return b"{" + wire[start:end] + b"}"
+    return start, end

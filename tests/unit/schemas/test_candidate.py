@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from hashlib import blake2b
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.paths import ROOT
 from tests.support.scoring import NOW
 
-from traceweir.schemas.candidate import Candidate, Embedding, Verdict, decisive_part
+from traceweir.schemas.candidate import Candidate, Embedding, Verdict, changing_part, decisive_part
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.testing import trace
 
@@ -62,9 +63,20 @@ def test_dimensions_do_not_change_the_decisive_part() -> None:
     assert decisive_part(other.wire()) == decisive_part(record.wire())
 
 
+@given(TEXT, INPUT, st.booleans())
+def test_a_candidate_changes_with_its_dimensions_and_not_with_its_time_and_version(
+    text: str, given: dict[str, Any], embedded: bool
+) -> None:
+    record = candidate(text, given, embedded=embedded)
+    later = record.model_copy(update={"revision": 3, "occurred_at": NOW + timedelta(seconds=1)})
+    assert changing_part(later.wire()) == changing_part(record.wire())
+    for change in ({"agent_name": f"{text}2"}, {"labels": {"a": text}}, {"agent_version": text}):
+        assert changing_part(record.model_copy(update=change).wire()) != changing_part(record.wire())
+
+
 def test_the_digest_of_a_candidate_equals_the_digest_in_rows_of_earlier_versions() -> None:
     golden = Candidate.model_validate_json(GOLDEN.read_bytes())
-    digest = blake2b(decisive_part(golden.wire()), digest_size=16).hexdigest()
+    digest = blake2b(changing_part(golden.wire()), digest_size=16).hexdigest()
     assert digest == "52a519ac52214fd95ed51f12a281febc"
 
 

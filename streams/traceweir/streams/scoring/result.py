@@ -17,9 +17,9 @@ class OfferedCandidate(NamedTuple):
     trace: bytes
     """Digest of the trace's id, 16 bytes."""
     digest: bytes
-    """Digest of everything that the gate's decision depends on, 16 bytes.
+    """Digest of everything that the gate's scores depend on but time and version, 16 bytes.
 
-    Revisions with the same gate inputs have the same digest.
+    Revisions with the same trace, statuses and dimensions have the same digest.
     """
     value: bytes
     """The candidate as on the topic `candidates`."""

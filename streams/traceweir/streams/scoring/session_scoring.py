@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.candidate import Candidate, Embedding, Verdict, decisive_part
+from traceweir.schemas.candidate import Candidate, Embedding, Verdict, changing_part
 from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import Score, uuid5
@@ -68,7 +68,7 @@ def score_bytes(measure: Measure) -> Scoring:
 
 def _offered(candidate: Candidate) -> OfferedCandidate:
     value = candidate.wire()
-    return OfferedCandidate(candidate.scope, _digest(candidate.trace.id.encode()), _digest(decisive_part(value)), value)
+    return OfferedCandidate(candidate.scope, _digest(candidate.trace.id.encode()), _digest(changing_part(value)), value)
 
 
 def _digest(content: bytes) -> bytes:
