@@ -32,11 +32,14 @@ class LogOptions:
 
 
 def log_to_stderr(options: LogOptions) -> None:
-    """Logs to stderr: Traceweir's lines from a level, and the libraries' lines as `set_log_level` says, rate limited."""
+    """Logs to stderr: Traceweir's lines from a level, and the libraries' lines as `set_log_level` says, rate limited.
+
+    A later call replaces the options.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_LogFilter())
     handler.setFormatter(_json_lines() if options.format == "json" else logging.Formatter(_TEXT_LINE))
-    logging.basicConfig(handlers=[handler])
+    logging.basicConfig(handlers=[handler], force=True)
     set_log_level(options.level)
 
 

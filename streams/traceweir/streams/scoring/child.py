@@ -24,7 +24,7 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.budget import JudgeBudget
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.service import Judging
-from traceweir.streams.process_log import log_to_stderr
+from traceweir.streams.process_log import LogOptions, log_to_stderr
 from traceweir.streams.process_setup import event_loop, tune_gc
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
@@ -143,6 +143,7 @@ def main() -> None:
         signal.signal(received, lambda number, frame: None)  # child processes of scorers would inherit SIG_IGN
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     _end_with(lifeline)
+    log_to_stderr(LogOptions())
     with _ending_with_worker():
         setup = cast("protocol.Setup", protocol.receive_object(connection))
     log_to_stderr(setup.log)
