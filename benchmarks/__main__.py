@@ -28,11 +28,12 @@ from benchmarks import (
     store,
     takeover,
     throughput,
+    tracing,
 )
 from benchmarks.machine import description
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
-NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once", "spans"}
+NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once", "spans", "tracing"}
 
 
 def main(names: list[str]) -> None:
@@ -70,6 +71,7 @@ def main(names: list[str]) -> None:
             "client": client.run,
             "endpoint": endpoint.run,
             "spans": lambda: spans.run(servers),
+            "tracing": lambda: tracing.run(servers),
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,
             "response-match": response_match.main,

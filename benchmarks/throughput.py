@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
 from benchmarks.workload import fill
@@ -59,8 +60,16 @@ def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: 
     return medians
 
 
-def one(servers: str, name: str, sessions: int, *, breakdown: bool = False, transactions: bool = True) -> Measured:
-    """Runs one case with its own load and topics."""
+def one(
+    servers: str,
+    name: str,
+    sessions: int,
+    *,
+    breakdown: bool = False,
+    transactions: bool = True,
+    variables: Mapping[str, str] | None = None,
+) -> Measured:
+    """Runs one case with its own load and topics, and with more variables of the environment."""
     stages = CASES.get(name, ["assemble"])
     prefix, records = loaded(servers, stages, sessions)
     topics = Topics.of(prefix)
@@ -72,6 +81,7 @@ def one(servers: str, name: str, sessions: int, *, breakdown: bool = False, tran
             "TRACEWEIR_EMBEDDER": "none",
             "TRACEWEIR_CLOSE_LINGER_S": "0.05",
             "TRACEWEIR_DELIVERY": "exactly_once" if transactions else "at_least_once",
+            **(variables or {}),
         }
         if breakdown:
             environment["BREAKDOWN"] = "1"

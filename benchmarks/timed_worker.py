@@ -23,6 +23,7 @@ from traceweir.streams.process_setup import tune_gc
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.settings import load_settings
+from traceweir.streams.tracing.switch import spans_of_environment
 
 
 class Stopwatch:
@@ -92,7 +93,7 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     settings = load_settings()
     transactions = settings.delivery != "at_least_once"
     plan = read_plan(CONFIG)
-    app, checkpoints, _ = create_app(settings, plan, stages, transactions=transactions)
+    app, checkpoints, _ = create_app(settings, plan, stages, transactions=transactions, spans=spans_of_environment())
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
         from traceweir.streams.assemble.stage import AssembleStage

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.audit.committed import Committed, Row
+from tests.support.http_target import HttpTarget, http_target
 from tests.support.workers import Fleet, Worker
 
 from traceweir.schemas.dead_letter import DeadLetter
@@ -362,6 +365,57 @@ def test_a_log_for_programs_has_one_object_a_line_from_each_process(tmp_path: Pa
     lines = [json.loads(line) for line in worker.log.read_text().splitlines()]
     assert {line["logger"].partition(".")[0] for line in lines} >= {"traceweir"}
     assert all({"timestamp", "level", "logger", "message", "process"} <= set(line) for line in lines)
+
+
+async def test_traces_leave_over_otlp_from_both_processes(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIG))
+
+    def score_one(variables: dict[str, str]) -> None:
+        with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
+            worker = fleet.start("worker", variables=variables)
+            with Committed(broker.bootstrap_servers, "traceweir.", "traceweir.assemble-score-gate") as committed:
+                running, sender = Running(broker.bootstrap_servers, worker, committed), Sender(broker.bootstrap_servers)
+                sender.send(INVOCATIONS, event("session.ended", "s"), "s", 0)
+                sender.send(TRACES, trace("a", "s"), "s", 0)
+                running.until(partial(scored, running, "s"))
+                time_left.wait(DEADLINE_S)
+            worker.terminate(30)
+
+    time_left = threading.Event()
+    async with http_target() as target:
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": target.url, "OTEL_TRACES_SAMPLER": "always_on"}
+        scoring = asyncio.create_task(asyncio.to_thread(score_one, variables))
+        try:
+            await target.until(lambda arrived: len(names_of_spans(arrived)) >= 5)
+        finally:
+            time_left.set()
+            await scoring
+
+    assert set(names_of_spans(target)) == {
+        "assemble", "score", "gate", "evaluate tool_trajectory_avg_score", "evaluate response_match_score",
+    }  # fmt: skip
+    assert {request.path for request in target.arrived} == {"/v1/traces"}
+    assert len({span.trace_id for request in target.arrived for span in request.spans}) == 1
+
+
+def names_of_spans(target: HttpTarget) -> list[str]:
+    return [span.name for request in target.arrived for span in request.spans]
+
+
+def test_an_endpoint_for_traces_that_does_not_answer_stops_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_SAMPLER": "always_on"}
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
+        worker = fleet.start("worker", variables=variables)
+        with Committed(broker.bootstrap_servers, "traceweir.", "traceweir.assemble-score-gate") as committed:
+            running, sender = Running(broker.bootstrap_servers, worker, committed), Sender(broker.bootstrap_servers)
+            sender.send(INVOCATIONS, event("session.ended", "s"), "s", 0)
+            sender.send(TRACES, trace("a", "s"), "s", 0)
+            running.until(partial(scored, running, "s"))
+        worker.terminate(30)
+    assert "opentelemetry" not in worker.log.read_text()
 
 
 def test_a_killed_scoring_process_is_replaced(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class OpenAiServer:
         self.default = default or (lambda body: Say())
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str] = []
+        self.headers: list[Mapping[str, str]] = []
         self.at_once = 0
         """The largest number of concurrent requests."""
         self._here = 0
@@ -75,6 +76,7 @@ class OpenAiServer:
         body = await request.json()
         self.asked.append(body)
         self.was_asked.set()
+        self.headers.append(request.headers)
         self.keys.append(request.headers.get("Authorization", ""))
         say = self.script.popleft() if self.script else self.default(body)
         self._here += 1

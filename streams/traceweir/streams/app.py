@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import faust
 from aiokafka import TopicPartition
@@ -32,6 +32,9 @@ from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of
 
+if TYPE_CHECKING:
+    from traceweir.streams.tracing.session_spans import SessionSpans
+
 TABLE = "state"
 MAX_REQUESTED_SESSIONS = 512
 """Limit of sessions that the worker has requested from the scoring process and that have no result yet.
@@ -51,7 +54,14 @@ class WorkerApp(NamedTuple):
     """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
 
 
-def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, transactions: bool) -> WorkerApp:
+def create_app(
+    settings: Settings,
+    plan: Plan,
+    stages: Sequence[StageName],
+    *,
+    transactions: bool,
+    spans: SessionSpans | None = None,
+) -> WorkerApp:
     """Returns a worker's Faust app and its checkpoints. Starts the scoring process; connects to nothing yet.
 
     Args:
@@ -59,6 +69,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
         plan: The metrics, and the requirements of the gate.
         stages: The stages that this process runs.
         transactions: Whether the broker supports transactions; the embedded broker does not.
+        spans: Writes what the stages do as spans; None: traces are off.
 
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
@@ -97,7 +108,7 @@ def create_app(settings: Settings, plan: Plan, stages: Sequence[StageName], *, t
     resources = scoring and ScoringResources(
         scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, records.read
     )
-    topology = Topology.of(settings, plan, Resources(utc_now, resources, entities=entities))
+    topology = Topology.of(settings, plan, Resources(utc_now, resources, entities=entities, spans=spans))
 
     async def commit(offsets: Offsets) -> None:
         await app.consumer._thread.commit(dict(offsets))

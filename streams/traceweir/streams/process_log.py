@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,8 @@ _SUPPRESSED_PHRASES = "Warning: Task timed out!", "Please make sure it's hanging
 
 The lines are dropped, because the watchdogs detect a worker that makes no progress.
 """
+CURRENT_SPAN: ContextVar[tuple[str, str] | None] = ContextVar("current_span", default=None)
+"""Ids of the trace and of the span of the present work, in hexadecimal digits. Lines for programs have them."""
 LAST_WORD = "last_word"
 """Attribute (`extra`) of the log record that states why the process ends, for reasons that need no traceback."""
 
@@ -38,6 +41,8 @@ def log_to_stderr(options: LogOptions) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_LogFilter())
+    if options.format == "json":
+        handler.addFilter(_with_span)
     handler.setFormatter(_json_lines() if options.format == "json" else logging.Formatter(_TEXT_LINE))
     logging.basicConfig(handlers=[handler], force=True)
     set_log_level(options.level)
@@ -65,6 +70,13 @@ def set_log_level(level: LogLevel) -> None:
     own = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger("traceweir").setLevel(own)
     logging.getLogger().setLevel(logging.INFO if own == logging.DEBUG else max(own, logging.WARNING))
+
+
+def _with_span(record: logging.LogRecord) -> bool:
+    ids = CURRENT_SPAN.get()
+    if ids is not None:
+        record.trace_id, record.span_id = ids
+    return True
 
 
 class _LogFilter(logging.Filter):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import Plan
@@ -27,6 +28,9 @@ from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import NewStage, Read, Stage, StageSpec
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, Topics
+
+if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+    from traceweir.streams.tracing.session_spans import SessionSpans
 
 _CONCURRENCY_PER_RETRY = 8
 """For each 8 sessions that can be scored at the same time, 1 retry (a session that is scored again) can run."""
@@ -61,6 +65,8 @@ class Resources:
     """Serialises a score of the gate, as `SessionScoring` does with the scores of the criteria."""
     entities: EntityFinder | None = None
     """Recognises the names of `gate.presidio`; None where the gate does not run, or the plan has no such section."""
+    spans: SessionSpans | None = None
+    """Writes what the stages assemble and gate do as spans; None: traces are off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +156,14 @@ def _collect(topology: Topology) -> NewStage:
 
 
 def _assemble(topology: Topology) -> NewStage:
-    partitions = topology.settings.partitions
+    partitions, spans = topology.settings.partitions, None
+    if topology.resources.spans is not None:
+        from traceweir.streams.tracing.stage_spans import AssembleSpans
+
+        spans = AssembleSpans(topology.resources.spans)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return AssembleStage(partition, partitions, topology.topics, read, topology.closing)
+        return AssembleStage(partition, partitions, topology.topics, read, topology.closing, spans)
 
     return new
 
@@ -185,6 +195,11 @@ def _gate(topology: Topology) -> NewStage:
     settings, resources = topology.settings, topology.resources
     if topology.plan.gate.presidio is not None and resources.entities is None:
         raise ValueError("gate.presidio needs Resources.entities, which is None: pass what load_entities returns")
+    spans = None
+    if resources.spans is not None:
+        from traceweir.streams.tracing.stage_spans import GateSpans
+
+        spans = GateSpans(resources.spans)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         return GateStage(
@@ -195,6 +210,7 @@ def _gate(topology: Topology) -> NewStage:
             clock=resources.clock,
             encode_score=resources.encode_score,
             entities=resources.entities,
+            spans=spans,
         )
 
     return new

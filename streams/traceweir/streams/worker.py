@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traceweir.scorers.evaluation.criteria_text import criteria_text
 from traceweir.scorers.evaluation.plan import Plan
@@ -32,6 +32,10 @@ from traceweir.streams.runtime.state_directory import claimed, state_folder
 from traceweir.streams.runtime.watchdog import ASK_EVERY_S, Watch
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
+from traceweir.streams.tracing.switch import spans_of_environment
+
+if TYPE_CHECKING:
+    from traceweir.streams.tracing.session_spans import SessionSpans
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +71,10 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         PortTakenError: the web port is not available.
         StateDirectoryError: the state directory is in use, or holds other data.
+        InvalidSettingsError: a variable of OpenTelemetry asks for what the worker does not have.
     """
     log_to_stderr(settings.log_options)
+    spans = spans_of_environment()
     if plan.judged and "score" in stages:
         check_judge()
     embedded = is_embedded(reach(settings))
@@ -88,7 +94,11 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
     port = bind(settings.web_host, settings.web_port)
     folder, application = state_folder(settings, stages), application_id(settings.topic_prefix, stages)
     with claimed(folder, application, settings.partitions):
-        return _run_claimed(settings, plan, stages, port, transactions=transactions, embedded=embedded)
+        try:
+            return _run_claimed(settings, plan, stages, port, spans, transactions=transactions, embedded=embedded)
+        finally:
+            if spans is not None:
+                spans.receiver.close()
 
 
 def _run_claimed(
@@ -96,6 +106,7 @@ def _run_claimed(
     plan: Plan,
     stages: Sequence[StageName],
     port: socket.socket,
+    spans: SessionSpans | None,
     *,
     transactions: bool,
     embedded: bool,
@@ -103,7 +114,7 @@ def _run_claimed(
     _use_uvloop()  # before any object that belongs to an event loop is created
     from traceweir.streams.app import create_app
 
-    app, checkpoints, embedder_id = create_app(settings, plan, stages, transactions=transactions)
+    app, checkpoints, embedder_id = create_app(settings, plan, stages, spans=spans, transactions=transactions)
     log.info(
         "worker %s: stages %s, %s%s",
         app.conf.id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 
 from traceweir.schemas.base import JsonObject
@@ -28,6 +29,11 @@ MAX_NAMED_INVOCATIONS = 50
 MOST_SEVERE_FIRST: tuple[NotEvaluated, ...] = ("error", "timeout", "budget", "missing_input")
 
 
+Watch = Callable[[str, str], AbstractContextManager[Callable[[Outcome], object]]]
+"""Watches a run of a scorer: receives the metric and the id of the subject, is entered for the time of the run, and then
+receives the outcome."""
+
+
 async def evaluate(
     plan: Plan,
     session: Session,
@@ -38,6 +44,7 @@ async def evaluate(
     judge: Judge | None = None,
     judge_timeout_s: float | None = None,
     attempt: int = 0,
+    watch: Watch | None = None,
 ) -> list[Score]:
     """Returns the Scores of all criteria for a session.
 
@@ -59,18 +66,16 @@ async def evaluate(
         judge: The judge for the scorers; without a judge, the Scores of judged metrics are NOT_EVALUATED `error`.
         judge_timeout_s: Seconds that a scorer with a judge can take for a subject; if None, `timeout_s` applies.
         attempt: The attempt number of the Scores.
+        watch: Is entered for each run of a scorer on a subject; None: nobody watches.
     """
     subjects: dict[Level, list[Subject]] = {}
     measured: list[list[Subject]] = []
     point = sampling_point(session.session_id)
     began = _start_of(session, turns)
     shared = session_dimensions([turn.dimensions for turn in turns])
-    started: list[list[Outcome | Awaitable[Measurement]]] = []
-    timeouts_s: list[float] = []
+    started: list[list[Outcome | Awaitable[Outcome]]] = []
     for metric in plan.metrics:
         scorer = metric.scorer
-        is_judged = scorer is not None and scorer.judged
-        timeouts_s.append(timeout_s if judge_timeout_s is None or not is_judged else judge_timeout_s)
         if scorer is None or point >= plan.sampling[metric.name]:
             started.append([])
             measured.append([])
@@ -78,8 +83,12 @@ async def evaluate(
         if scorer.level not in subjects:
             subjects[scorer.level] = _subjects(scorer.level, session, turns, judge, began, shared)
         measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
-        started.append([_start(scorer, subject) for subject in measured[-1]])
-    outcomes = await _await_all(started, timeouts_s)
+        wait_s = timeout_s if judge_timeout_s is None or not scorer.judged else judge_timeout_s
+        if watch is None:
+            started.append([_start(scorer, subject, wait_s) for subject in measured[-1]])
+        else:
+            started.append([_watched(watch, metric.name, scorer, subject, wait_s) for subject in measured[-1]])
+    outcomes = await _await_all(started)
 
     write = ScoreWriter(session, session.last_record_at, plan, now(), attempt)
     scores: list[Score] = []
@@ -167,26 +176,29 @@ def _id_of(subject: Subject) -> str:
     return subject.session.session_id if subject.session else ""
 
 
-def _start(scorer: Scorer, subject: Subject) -> Outcome | Awaitable[Measurement]:
+def _start(scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome | Awaitable[Outcome]:
     if scorer.judged and subject.judge is None:
         return Unmeasured("error", "there is no judge to ask")
     try:
         found = scorer.score(subject)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # affects this Score only
         return _unmeasured(error)
-    return found if isinstance(found, Measurement | Awaitable) else _unmeasured(_no_measurement(found))
+    if isinstance(found, Measurement):
+        return found
+    return _awaited(found, timeout_s) if isinstance(found, Awaitable) else _unmeasured(_no_measurement(found))
 
 
-async def _await_all(
-    started: Sequence[Sequence[Outcome | Awaitable[Measurement]]], timeouts_s: Sequence[float]
-) -> list[list[Outcome]]:
+async def _watched(watch: Watch, metric: str, scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome:
+    with watch(metric, _id_of(subject)) as note:
+        found = _start(scorer, subject, timeout_s)
+        outcome = found if isinstance(found, Measurement | Unmeasured) else await found
+        note(outcome)
+    return outcome
+
+
+async def _await_all(started: Sequence[Sequence[Outcome | Awaitable[Outcome]]]) -> list[list[Outcome]]:
     """Awaits all awaitables concurrently; without awaitables, no task is scheduled."""
-    waiting = [
-        _awaited(item, timeout_s)
-        for row, timeout_s in zip(started, timeouts_s, strict=True)
-        for item in row
-        if not isinstance(item, Measurement | Unmeasured)
-    ]
+    waiting = [item for row in started for item in row if not isinstance(item, Measurement | Unmeasured)]
     awaited = iter(await asyncio.gather(*waiting) if waiting else ())
     return [[item if isinstance(item, Measurement | Unmeasured) else next(awaited) for item in row] for row in started]
 

@@ -167,6 +167,11 @@ class ClosedSessions:
         fresh = self._fresh.get(session.id)
         return fresh is not None and fresh.session is session
 
+    @property
+    def unpublished(self) -> list[OpenSession]:
+        """The sessions that closed since the last cut, in order."""
+        return list(self._published)
+
     def documents(self) -> list[tuple[bytes, bytes]]:
         """Returns ids and documents of the sessions that closed since the last cut, in order.
 

@@ -27,6 +27,7 @@ class OpenSession:
 
     __slots__ = (
         "bytes",
+        "contexts",
         "count",
         "deadline",
         "dirty",
@@ -54,6 +55,7 @@ class OpenSession:
         self.new: list[bytes] = []
         self.ended = self.dirty = False
         self.why: Closed | None = None
+        self.contexts: dict[bytes, None] | None = None
 
     @property
     def held_bytes(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
 from traceweir.schemas.session import Closed
@@ -31,11 +31,23 @@ from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.stages.watermark import Watermark
 from traceweir.streams.topics import Topics
 
+if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+    from traceweir.streams.tracing.stage_spans import AssembleSpans
+
 
 class AssembleStage:
     """Joins the records of the sessions of one home partition."""
 
-    def __init__(self, partition: int, partitions: int, topics: Topics, read: Read, closing: ClosingRules) -> None:
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        topics: Topics,
+        read: Read,
+        closing: ClosingRules,
+        spans: AssembleSpans | None = None,
+    ) -> None:
+        self._spans = spans
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
         self._closing = closing
         self._open: dict[bytes, OpenSession] = {}
@@ -94,6 +106,7 @@ class AssembleStage:
         now = self._watermark.now
         latest, horizon = now + closing.max_future_ms, self._watermark.at - closing.guard_ms
         traces, strays = topic == self._topics.traces, topic == self._topics.strays
+        traced = self._spans
         high, used, joined = self._watermark.high.get(topic, 0), None, 0
         for record in records:
             try:
@@ -135,6 +148,8 @@ class AssembleStage:
                     continue
                 session.add(TRACE if is_trace else EVENT, identity, at, value, timestamp)
                 joined += 1
+                if traced is not None and record.headers:
+                    traced.note(session, record.headers)
                 if not session.ended:
                     if ends:
                         session.ended, session.deadline = True, timestamp + closing.linger_ms
@@ -176,7 +191,10 @@ class AssembleStage:
     def cut(self) -> Cut:
         """Returns changed and closed sessions, strays and dead letters since the last cut."""
         rows, outputs, topic = self._rows, self._outputs, self._topics.sessions
+        closed = self._closed.unpublished if self._spans is not None else ()
         outputs += [Output(topic, self._partition, *found) for found in self._closed.documents()]
+        if self._spans is not None:
+            self._spans.closed(closed)
         written = [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
         # Deletions come first: a forgotten session can have started again under the same keys.
         rows += self._closed.rows()

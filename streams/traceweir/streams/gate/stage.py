@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import ValidationError
@@ -28,6 +29,9 @@ from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
+if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+    from traceweir.streams.tracing.stage_spans import GateSpans
+
 Waiting = dict[str, tuple[Record, Candidate]]
 """Candidates that are decided together, by trace id."""
 
@@ -45,7 +49,9 @@ class GateStage:
         clock: Callable[[], datetime],
         encode_score: Callable[[Score], bytes],
         entities: EntityFinder | None = None,
+        spans: GateSpans | None = None,
     ) -> None:
+        self._spans = spans
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._plan, self._clock, self._encode_score, self._entities = plan, clock, encode_score, entities
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes)
@@ -126,15 +132,21 @@ class GateStage:
         waiting.clear()
 
     def _decide_scope(self, scope: NoveltyScope, items: Waiting) -> None:
+        start_ns = self._spans.now_ns() if self._spans is not None else 0
         vectors = {name: item.embedding.vector for name, (_, item) in items.items() if item.embedding is not None}
         novelty: dict[str, Novelty] = {}
         if vectors:
             measured = scope.measure_and_add(np.stack(list(vectors.values())), list(vectors))
             novelty = dict(zip(vectors, measured, strict=True))
         for name, (record, candidate) in items.items():
-            self._decide(scope, record, candidate, novelty.get(name))
+            value, reasons = self._decide(scope, record, candidate, novelty.get(name))
+            if self._spans is not None:
+                self._spans.decided(candidate, start_ns, value, reasons)
 
-    def _decide(self, scope: NoveltyScope, record: Record, candidate: Candidate, novelty: Novelty | None) -> None:
+    def _decide(
+        self, scope: NoveltyScope, record: Record, candidate: Candidate, novelty: Novelty | None
+    ) -> tuple[float | None, list[str]]:
+        """Decides on a candidate; returns its value, and why it is rejected."""
         trace = candidate.trace
         measured = self._measure(candidate, novelty)
         reasons = decide(self._plan, candidate, measured.value)
@@ -150,6 +162,7 @@ class GateStage:
         elif before.accepted if before is not None else any(_version(candidate)):
             outputs.append(self._network_output(trace.id, None))
         scope.remember(trace.id, candidate.session_id, _version(candidate), accepted)
+        return measured.value, reasons
 
     def _refuse_superseded(self, scope: NoveltyScope, record: Record, candidate: Candidate) -> None:
         measured = self._plan.trace_value.measure(candidate.trace, novelty_missing="superseded")

@@ -32,6 +32,7 @@ from traceweir.streams.judges.http_limits import (
     limit_error,
     limited_http,
 )
+from traceweir.streams.judges.instrumentation import trace_headers, uninstrumented
 from traceweir.streams.judges.models import estimated_tokens, litellm_name, price_of
 from traceweir.streams.process_setup import paused_gc
 
@@ -152,7 +153,7 @@ class JudgeClient:
         try:
             # litellm's own timeout is per read, so a slow stream never reaches it.
             async with asyncio.timeout(limit_s) as limit:
-                with limited_http():
+                with limited_http(), uninstrumented():
                     response = await self._litellm.acompletion(**self._options(model, question))
         except (Exception, asyncio.CancelledError) as error:
             if limit.expired():
@@ -174,8 +175,10 @@ class JudgeClient:
             "max_retries": 0,
             "no-log": True,  # keeps the question from litellm's callbacks
         }
+        headers = {}
         if self._access.api_base:
             options["api_base"] = self._access.api_base
+            headers = trace_headers()
         key = self._key
         if (
             key is None
@@ -188,7 +191,9 @@ class JudgeClient:
             options["api_key"] = key
         if model.provider == "openai" and (organization := os.environ.get("OPENAI_ORGANIZATION")):
             # litellm's client for all providers does not send this header itself.
-            options["extra_headers"] = {"OpenAI-Organization": organization}
+            headers["OpenAI-Organization"] = organization
+        if headers:
+            options["extra_headers"] = headers
         wanted = self._config.structured_output
         if question.answer is not None and (wanted == "always" or (wanted == "auto" and model.supports_schemas)):
             schema: dict[str, Any] = {

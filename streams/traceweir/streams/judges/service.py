@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
 
 Sleep = Callable[[float], Awaitable[None]]
+WatchQuestion = Callable[[str], AbstractContextManager[Callable[[Cost], object]]]
+"""Watches a question: receives the model, is entered until there is an answer, and then receives its cost."""
 CACHED = Cost(cached=True)
 
 
@@ -61,17 +64,21 @@ class Judging:
         self._running: dict[bytes, asyncio.Future[None]] = {}
         self.budget = JudgeBudget(config.budget, clock)
 
-    def session(self, known: Sequence[JudgeVerdict] = ()) -> SessionJudge:
-        """Returns the judge of one session, for which these verdicts are known."""
+    def session(self, known: Sequence[JudgeVerdict] = (), watch: WatchQuestion | None = None) -> SessionJudge:
+        """Returns the judge of one session, for which these verdicts are known; `watch` is entered for each question."""
         now = self._now()
         for verdict in known:
             if self._memory.get(verdict.key, now) is None:  # another session can have paid for a newer verdict
                 self._memory.put(verdict)
-        return SessionJudge(self, known)
+        return SessionJudge(self, known, watch)
+
+    def model_of(self, question: Question) -> str:
+        """Returns the name of the model that answers a question."""
+        return self._client.name_of(question.model)
 
     def key_of(self, question: Question) -> bytes:
         """Returns the key that identifies a question among all questions."""
-        return verdict_key(question, self._client.name_of(question.model))
+        return verdict_key(question, self.model_of(question))
 
     async def verdict(
         self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]
@@ -129,7 +136,7 @@ class Judging:
     async def _ask_model(self, question: Question, paid: Callable[[Paid], object]) -> Answered:
         try:
             input_tokens, output_tokens, usd = self._client.upper_bounds(question)
-            model = self._client.name_of(question.model)
+            model = self.model_of(question)
             breaker = self._breakers.get(model)
             if breaker is None:
                 limits = self._config.breaker
@@ -196,8 +203,8 @@ class Judging:
 class SessionJudge:
     """The judge that the scorers of one session use; collects the session's new verdicts and payments."""
 
-    def __init__(self, judging: Judging, known: Sequence[JudgeVerdict]) -> None:
-        self._judging = judging
+    def __init__(self, judging: Judging, known: Sequence[JudgeVerdict], watch: WatchQuestion | None = None) -> None:
+        self._judging, self._watch = judging, watch
         self._known = {verdict.key: verdict for verdict in known}
         self._learned: dict[bytes, JudgeVerdict] = {}
         self._paid: list[Paid] = []
@@ -214,7 +221,12 @@ class SessionJudge:
             BudgetSpent: the answer could cost more than the rest of the budget.
             JudgeFailed: the model returned no answer.
         """
-        verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+        if self._watch is None:
+            verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+        else:
+            with self._watch(self._judging.model_of(question)) as note:
+                verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+                note(cost)
         if verdict != self._known.get(verdict.key):
             self._learned[verdict.key] = verdict
         return Reply(text=verdict.text, cost=cost)

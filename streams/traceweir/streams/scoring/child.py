@@ -33,11 +33,14 @@ from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.stages.work_pool import WorkPool
+from traceweir.streams.tracing.switch import spans_of_environment
 
 log = logging.getLogger("traceweir.streams.scoring.child")  # `__name__` is `__main__` in the process
 
 EXIT_FAILED = 70
 BEAT_S = 1.0
+TRACE_DELAY_MS = 1_000
+"""Milliseconds that spans wait for others. The worker kills this process at its end, which loses those that wait."""
 DETAIL = 4_000
 """Maximum number of characters in the detail of a rejected session."""
 
@@ -167,6 +170,7 @@ def main() -> None:
             judging=judging,
             judge_timeout_s=setup.judge_timeout_s,
             user_ids=setup.user_ids,
+            spans=spans_of_environment(delay_ms=TRACE_DELAY_MS),
         )
     )
     budget = judging.budget if judging is not None else None

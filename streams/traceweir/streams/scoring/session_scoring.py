@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -29,6 +30,10 @@ from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringR
 from traceweir.streams.scoring.user_ids import HASHED, UserIds, with_user_ids
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
 from traceweir.streams.stages.errors import SessionRejected
+
+if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+    from traceweir.streams.tracing.score_spans import ScoreSpans
+    from traceweir.streams.tracing.session_spans import SessionSpans
 
 UNANSWERED = {"budget", "error", "timeout"}
 """Reasons for which a judged score can get a value in a retry."""
@@ -95,7 +100,9 @@ class SessionScoring:
         judge_timeout_s: float | None = None,
         user_ids: UserIds = HASHED,
         encode_score: Callable[[Score], bytes] = Score.wire,
+        spans: SessionSpans | None = None,
     ) -> None:
+        self._spans = spans
         self._user_ids = user_ids
         self._encode_score = encode_score
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
@@ -113,7 +120,24 @@ class SessionScoring:
             attempt: The attempt number of its scores and candidates.
         """
         turns = self._references.resolve(with_user_ids(turns_of(session), self._user_ids))
-        judge = self._judging.session(known) if self._judging is not None else None
+        if self._spans is not None:
+            from traceweir.streams.tracing.score_spans import ScoreSpans
+
+            if (traced := ScoreSpans.of(self._spans, session, turns, attempt)) is not None:
+                with traced.scoring():
+                    return await self._score(session, turns, known, attempt, traced)
+        return await self._score(session, turns, known, attempt, None)
+
+    async def _score(
+        self,
+        session: Session,
+        turns: Sequence[Turn],
+        known: Sequence[JudgeVerdict],
+        attempt: int,
+        traced: ScoreSpans | None,
+    ) -> ScoringResult:
+        measuring, asking = (traced.measuring, traced.asking) if traced is not None else (None, None)
+        judge = self._judging.session(known, asking) if self._judging is not None else None
         scores = await evaluate(
             self._plan,
             session,
@@ -123,6 +147,7 @@ class SessionScoring:
             judge=judge,
             judge_timeout_s=self._judge_timeout_s,
             attempt=attempt,
+            watch=measuring,
         )
         judged = judge.judged if judge is not None else NOTHING_JUDGED
         unanswered = sum(

@@ -45,6 +45,8 @@ _LANGSMITH: dict[str, Kind] = {"llm": "llm", "tool": "tool", "chain": "chain", "
 _AI_SDK: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
 _LLM_REQUESTS = {"chat", "completion"}
 _OWN = "traceweir"
+JUDGE_MARK = "traceweir=judge"
+"""The member of `tracestate` that a call of a judge carries, and with it the spans of the gateway that answers."""
 
 
 def kind_of(span: Span) -> Kind:
@@ -109,6 +111,9 @@ def _by_attribute(span: Span) -> Kind | None:
 def is_own(span: Span) -> bool:
     """Returns whether a span is Traceweir's own: telemetry of its worker, or a call of its judge.
 
-    The instrumentation scope decides. The name of a service is the user's, who can call an agent `traceweir-agents`.
+    The instrumentation scope decides, and the mark in the trace state. The name of a service is the user's, who can
+    call an agent `traceweir-agents`.
     """
-    return span.scope == _OWN or span.scope.startswith(f"{_OWN}.")
+    if span.scope == _OWN or span.scope.startswith(f"{_OWN}."):
+        return True
+    return bool(span.trace_state) and JUDGE_MARK in map(str.strip, span.trace_state.split(","))

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
@@ -31,6 +31,9 @@ from traceweir.streams.testing.held_scoring import HeldScoring
 from traceweir.streams.testing.memory import MemoryTable, Message
 from traceweir.streams.topics import STAGES, StageName
 from traceweir.streams.topology import Resources, ScoringResources, Topology
+
+if TYPE_CHECKING:
+    from traceweir.streams.tracing.session_spans import SessionSpans
 
 _BATCH_OVERHEAD_BYTES = 100
 _FETCH_RECORDS = 500
@@ -91,6 +94,7 @@ class Flow:
         judging: Callable[[Callable[[], datetime]], Judging] | None = None,
         hold: Callable[[Measure], Measure] | None = None,
         entities: EntityFinder | None = None,
+        spans: SessionSpans | None = None,
         **settings: Any,
     ) -> None:
         """Starts at the time `START_S` with empty topics and tables.
@@ -104,6 +108,7 @@ class Flow:
                 NOT_EVALUATED `error`.
             hold: Wraps the scoring of a session; with `HeldScoring` the test decides when a session is scored.
             entities: Recognises the names of `gate.presidio`; with None, Presidio does, if the plan has the section.
+            spans: Writes what the stages do as spans of OpenTelemetry; with None, traces are off.
             settings: Settings by the names of their fields, such as `idle_gap_s=60`. Other settings have their
                 defaults, independent of the environment, except `partitions`, which is 1.
 
@@ -126,6 +131,7 @@ class Flow:
         """The errors that would have stopped a worker."""
         self._stages = tuple(stages)
         self._entities = entities if entities is not None else load_entities(self.plan.gate.presidio)
+        self._spans = spans
         self._judging = judging(self.clock) if judging is not None else None
         scoring: Measure = SessionScoring(
             self.plan,
@@ -135,6 +141,7 @@ class Flow:
             judging=self._judging,
             judge_timeout_s=self.settings.judge_timeout_s,
             user_ids=UserIds.of(self.settings),
+            spans=spans,
         )
         self.scoring = hold(scoring) if hold is not None else scoring
         """The scoring of a session."""
@@ -381,7 +388,9 @@ class Flow:
     def _start_partition(self, partition: int, suspects: Suspects | None = None) -> None:
         pool = WorkPool(self.settings.score_concurrency, self.failures.append)
         scoring = ScoringResources(score_bytes(self.scoring), pool, self._record_spend, self.read_record)
-        topology = Topology.of(self.settings, self.plan, Resources(self.clock, scoring, entities=self._entities))
+        topology = Topology.of(
+            self.settings, self.plan, Resources(self.clock, scoring, entities=self._entities, spans=self._spans)
+        )
         self._pools[partition] = [pool, *([topology.retries] if topology.retries is not None else [])]
         specs = [self.wrap(stage if isinstance(stage, StageSpec) else topology.spec(stage)) for stage in self._stages]
         self._outputs = {topic for spec in specs for topic in spec.outputs}
