@@ -1,0 +1,89 @@
+"""Classifies the answer of an HTTP target: accepted, again later, or refused for good.
+
+The statuses are those of the OTLP specification, and a receiver of webhooks uses them in the same sense. A status that
+says nothing about the content, such as 401 or 404, never costs a record: the exporter waits until the target accepts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import NamedTuple, TypeAlias
+
+TEMPORARY = frozenset((408, 425, 429, 502, 503, 504))
+"""Statuses after which the same request can succeed."""
+ABOUT_THE_CONTENT = frozenset((400, 413, 422))
+"""Statuses that refuse what the request contains; the same request is refused again."""
+MAX_RETRY_AFTER_S = 600.0
+
+
+class Accepted(NamedTuple):
+    """The target has the content."""
+
+    rejected: int = 0
+    """Number of items that the target has dropped, as it says itself."""
+    reason: str = ""
+    """What the target says about them; hostile text."""
+
+
+class Later(NamedTuple):
+    """The target has not taken the content; the same request can succeed later."""
+
+    reason: str
+    """Why, with the way out if a person has to do something."""
+    after_s: float | None = None
+    """Seconds that the target asks to wait; None if it names none."""
+    can_be_the_content: bool = False
+    """Whether the content can be the cause: an error of the target that also an outage explains."""
+
+
+class Refused(NamedTuple):
+    """The target does not take this content, however often it is sent."""
+
+    reason: str
+    """Why."""
+
+
+Answer: TypeAlias = Accepted | Later | Refused
+
+
+def answer_to_status(status: int, headers: Mapping[str, str], said: str, way_out: str, now: datetime) -> Answer:
+    """Returns what a status means for the content of its request.
+
+    Args:
+        status: The status of the answer.
+        headers: The headers of the answer.
+        said: What the target says in the body, safe to print.
+        way_out: What a person checks if the target refuses the exporter itself.
+        now: The time, for a `Retry-After` that is a date.
+
+    >>> answer_to_status(503, {"Retry-After": "7"}, "", "", now=None)
+    Later(reason='the target answered 503', after_s=7.0, can_be_the_content=False)
+    >>> answer_to_status(400, {}, "no such field", "", now=None)
+    Refused(reason='the target answered 400: no such field')
+    """
+    if 200 <= status < 300:
+        return Accepted()
+    reason = f"the target answered {status}" + (f": {said}" if said else "")
+    if status in ABOUT_THE_CONTENT:
+        return Refused(reason)
+    after_s = _retry_after_s(headers.get("Retry-After", ""), now)
+    if status in TEMPORARY:
+        return Later(reason, after_s)
+    if status >= 500:
+        return Later(reason, after_s, can_be_the_content=True)
+    return Later(f"{reason}; {way_out}", after_s)
+
+
+def _retry_after_s(text: str, now: datetime) -> float | None:
+    """Returns the seconds of a `Retry-After`, a number or a date, at most ten minutes; None if there is none."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(text) - now).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return min(max(0.0, seconds), MAX_RETRY_AFTER_S) if isfinite(seconds) else None

@@ -1,0 +1,79 @@
+"""Posts bodies to one URL. Redirects are not followed, and of an answer only its beginning is read."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from typing import NamedTuple
+
+import aiohttp
+
+from traceweir.schemas.text import printable
+from traceweir.streams.export.answers import Later
+
+MAX_ANSWER_BYTES = 65_536
+SHOWN_CHARACTERS = 300
+
+
+class Reply(NamedTuple):
+    """An answer over HTTP."""
+
+    status: int
+    headers: Mapping[str, str]
+    """The headers; their names in any case."""
+    body: bytes
+    """The first 64 kB of the body."""
+
+    @property
+    def text(self) -> str:
+        """The beginning of the body, safe to print."""
+        return printable(self.body.decode(errors="replace").strip(), SHOWN_CHARACTERS)
+
+
+class HttpPost:
+    """Posts to one URL within an `async with` block.
+
+    Args:
+        url: The whole address. It can contain a secret, so that it is never logged.
+        timeout_s: Seconds that a request has, from its connection to the end of the answer.
+        tls: Which certificates are trusted, and the own one; None: the authorities of the system.
+        connections: Number of connections at the same time.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float, tls: ssl.SSLContext | None = None, connections: int = 1) -> None:
+        self._url, self._timeout_s, self._tls, self._connections = url, timeout_s, tls, connections
+
+    async def __aenter__(self) -> HttpPost:
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+            connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._tls if self._tls is not None else True),
+            auto_decompress=False,  # an answer that is asked for plain and arrives compressed is read as it is
+            trust_env=True,  # proxies, as in every client of OTLP
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply | Later:
+        """Returns the answer; `Later` if there is none."""
+        try:
+            async with self._session.post(
+                self._url, data=body, headers={"Accept-Encoding": "identity", **headers}, allow_redirects=False
+            ) as response:
+                return Reply(response.status, response.headers, await _beginning(response.content))
+        except TimeoutError:
+            return Later(f"the target has not answered within {self._timeout_s:g} s")
+        except (aiohttp.ClientError, OSError) as error:
+            return Later(f"the target cannot be reached ({printable(str(error) or repr(error), SHOWN_CHARACTERS)})")
+
+
+async def _beginning(content: aiohttp.StreamReader) -> bytes:
+    parts, size = [], 0
+    while size < MAX_ANSWER_BYTES and (part := await content.read(MAX_ANSWER_BYTES - size)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
