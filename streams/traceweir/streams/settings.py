@@ -255,6 +255,12 @@ class Settings(BaseSettings):
     """Eval set of Google ADK, such as `cases.evalset.json`, to which the page of a session adds the session as a case;
     created if missing. A case has the conversation verbatim. Unset: the page shows the command."""
 
+    # --- Export
+
+    export_content: Literal["redacted", "full", "none"] = "redacted"
+    """How much text of agents and judges `traceweir export` sends with scores: rationales, details and labels `redacted`
+    without secrets and identifiers, `full`, or `none`."""
+
     # --- Privacy
 
     user_ids: Literal["hashed", "plain"] = "hashed"

@@ -13,7 +13,11 @@ from functools import partial
 from typing import NoReturn
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-STARTING = {"worker": "the worker has read nothing", "otlp": "the endpoint has received nothing"}
+STARTING = {
+    "worker": "the worker has read nothing",
+    "otlp": "the endpoint has received nothing",
+    "export": "the exporter has sent nothing",
+}
 """What a service that has not started says when a signal ends it."""
 
 

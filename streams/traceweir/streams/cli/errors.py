@@ -22,6 +22,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.endpoint.errors import EndpointError
     from traceweir.streams.errors import WorkerError
     from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError
+    from traceweir.streams.export.errors import ExportError
     from traceweir.streams.formats.documents import InputError
     from traceweir.streams.gate.presidio import PresidioUnavailableError
     from traceweir.streams.judges.errors import JudgeUnavailableError
@@ -40,6 +41,7 @@ def exit_code(error: Exception) -> int | None:
         EmbedderUnavailableError,
         EmitError,
         EndpointError,
+        ExportError,
         JudgeUnavailableError,
         KafkaUnreachableError,
         NotReadyError,

@@ -13,6 +13,7 @@ from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
+from traceweir.streams.cli.export import export_app
 from traceweir.streams.cli.input_options import (
     DEFAULT_FORMAT,
     FormatName,
@@ -39,6 +40,7 @@ app.add_typer(topics_app, name="topics")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(evalset_app, name="evalset")
 app.add_typer(results_app, name="results")
+app.add_typer(export_app, name="export")
 app.command()(migrate)
 
 Config = Annotated[

@@ -20,6 +20,7 @@ COMMANDS = [
     "otlp",
     "dashboard",
     "up",
+    "export otlp",
 ]
 
 
