@@ -118,6 +118,7 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/codespell
 	$(BIN)/python -m traceweir.schemas.export --check
 	$(BIN)/python -m traceweir.streams.settings_doc --check
+	$(BIN)/python -m traceweir.streams.telemetry.document --check
 	$(BIN)/python -m traceweir.streams.store.clickhouse_tables --check
 	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion --check
 
@@ -126,6 +127,7 @@ format: $(VENV)/.installed ## Format the code and generate the generated files a
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m traceweir.schemas.export
 	$(BIN)/python -m traceweir.streams.settings_doc
+	$(BIN)/python -m traceweir.streams.telemetry.document
 	$(BIN)/python -m traceweir.streams.store.clickhouse_tables
 	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion
 

@@ -93,7 +93,7 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     settings = load_settings()
     transactions = settings.delivery != "at_least_once"
     plan = read_plan(CONFIG)
-    app, checkpoints, _ = create_app(settings, plan, stages, transactions=transactions, spans=spans_of_environment())
+    app, checkpoints, *_ = create_app(settings, plan, stages, transactions=transactions, spans=spans_of_environment())
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
         from traceweir.streams.assemble.stage import AssembleStage

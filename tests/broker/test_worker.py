@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,10 +24,12 @@ import pytest
 from confluent_kafka import Producer
 from tests.audit.committed import Committed, Row
 from tests.support.http_target import HttpTarget, http_target
+from tests.support.metrics import samples
 from tests.support.workers import Fleet, Worker
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.telemetry.catalogue import CATALOGUE
 from traceweir.streams.testing import event as dated_event
 from traceweir.streams.testing import trace as dated_trace
 from traceweir.streams.worker import EXIT_HARD
@@ -252,6 +256,40 @@ def sent(running: Running) -> dict[str, tuple[str, int, int]]:
     return places
 
 
+def test_the_metrics_at_rest_are_the_counts_of_the_committed_records(
+    running: Running, emitted: Running, sent: dict[str, tuple[str, int, int]]
+) -> None:
+    def measured() -> dict[tuple[str, ...], float]:
+        return samples(running.worker.get("/metrics")[1])
+
+    topics = {"results": "traceweir.results", "dead-letters": "traceweir.dead-letters", "network": "traceweir.network"}
+    running.until(
+        lambda: all(
+            measured().get(("records_produced_total", topic), 0) == len(running.rows[name])
+            for name, topic in topics.items()
+        )
+    )
+    found, results = measured(), [row.document for row in running.rows["results"]]
+
+    assembled = ("joined", "duplicate", "forwarded")
+    assert found["records_consumed_total", "assemble"] == sum(
+        found.get(("stage_events_total", "assemble", event), 0) for event in assembled
+    ) + sum(
+        value for (name, *labels), value in found.items() if (name, labels[:1]) == ("dead_letters_total", ["assemble"])
+    )
+    expected = Counter((each["metric"], each["status"], each.get("not_evaluated_because") or "") for each in results)
+    assert {tuple(key[1:]): value for key, value in found.items() if key[0] == "scores_total"} == expected
+    letters = sum(value for key, value in found.items() if key[0] == "dead_letters_total")
+    assert letters == len(running.rows["dead-letters"])
+    assert found["score_freshness_seconds_count",] == len(results)
+    decisions = sum(value for key, value in found.items() if key[0] == "gate_decisions_total")
+    assert decisions == len([each for each in results if each["metric"] == "gate"])
+    assert [found[name,] for name in ("worker_ready", "worker_problems", "checkpoint_failures_total")] == [1, 0, 0]
+    assert {value for key, value in found.items() if key[0] == "consumer_lag"} == {0}
+    documented = {each.prometheus_name.removeprefix("traceweir_") for each in CATALOGUE}
+    assert {re.sub("_(bucket|count|sum)$", "", key[0]) for key in found} <= documented
+
+
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_an_unusable_record_is_a_dead_letter_and_the_next_record_is_processed(
     name: str, running: Running, sent: dict[str, tuple[str, int, int]]
@@ -367,7 +405,7 @@ def test_a_log_for_programs_has_one_object_a_line_from_each_process(tmp_path: Pa
     assert all({"timestamp", "level", "logger", "message", "process"} <= set(line) for line in lines)
 
 
-async def test_traces_leave_over_otlp_from_both_processes(tmp_path: Path) -> None:
+async def test_traces_leave_over_otlp_from_both_processes_and_metrics_from_one(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(CONFIG))
 
@@ -395,12 +433,17 @@ async def test_traces_leave_over_otlp_from_both_processes(tmp_path: Path) -> Non
     assert set(names_of_spans(target)) == {
         "assemble", "score", "gate", "evaluate tool_trajectory_avg_score", "evaluate response_match_score",
     }  # fmt: skip
-    assert {request.path for request in target.arrived} == {"/v1/traces"}
-    assert len({span.trace_id for request in target.arrived for span in request.spans}) == 1
+    assert len({span.trace_id for span in spans_of(target)}) == 1
+    metrics = [request for request in target.arrived if request.path == "/v1/metrics"]
+    assert b"traceweir.records.consumed" in metrics[-1].body  # the last metrics leave at the end of the worker
+
+
+def spans_of(target: HttpTarget) -> list[Any]:
+    return [span for request in target.arrived if request.path == "/v1/traces" for span in request.spans]
 
 
 def names_of_spans(target: HttpTarget) -> list[str]:
-    return [span.name for request in target.arrived for span in request.spans]
+    return [span.name for span in spans_of(target)]
 
 
 def test_an_endpoint_for_traces_that_does_not_answer_stops_nothing(tmp_path: Path) -> None:

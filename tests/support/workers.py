@@ -76,11 +76,16 @@ class Worker:
 
     def ask(self, page: str) -> tuple[int, dict[str, Any]]:
         """Returns status and document of a health page of the worker."""
+        status, body = self.get(page)
+        return status, json.loads(body)
+
+    def get(self, page: str) -> tuple[int, bytes]:
+        """Returns status and body of a page of the worker."""
         url = re.findall(r"health: (http://\S+)/healthz", self.wait_for_log("health: "))[-1]
         with closing(http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)) as connection:
             connection.request("GET", page)
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            return answer.status, answer.read()
 
     def until_ready(self, timeout: float = START_WITHIN_S) -> dict[str, Any]:
         """Waits until the worker has its place in the group, and returns its `/readyz` document.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,6 +52,8 @@ class WorkerApp(NamedTuple):
     checkpoints: Checkpoints
     embedder_id: str | None
     """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
+    scoring: ScoringSupervisor | None
+    """The scoring processes; None if this worker does not score."""
 
 
 def create_app(
@@ -61,6 +63,7 @@ def create_app(
     *,
     transactions: bool,
     spans: SessionSpans | None = None,
+    timed: Callable[[Delivery], Delivery] = lambda delivery: delivery,
 ) -> WorkerApp:
     """Returns a worker's Faust app and its checkpoints. Starts the scoring process; connects to nothing yet.
 
@@ -70,6 +73,7 @@ def create_app(
         stages: The stages that this process runs.
         transactions: Whether the broker supports transactions; the embedded broker does not.
         spans: Writes what the stages do as spans; None: traces are off.
+        timed: Wraps the delivery of a partition, to measure it.
 
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
@@ -116,8 +120,8 @@ def create_app(
     def delivery(partition: int) -> Delivery:
         changelog = TopicPartition(table.changelog_topic_name, partition)
         if transactions:
-            return Transaction(options, f"{app.conf.id}-{partition}", app.conf.id, changelog)
-        return PlainSends(options, changelog, commit)
+            return timed(Transaction(options, f"{app.conf.id}-{partition}", app.conf.id, changelog))
+        return timed(PlainSends(options, changelog, commit))
 
     async def changelog_id() -> str:
         return await asyncio.to_thread(topic_id, settings, table.changelog_topic_name)
@@ -136,7 +140,7 @@ def create_app(
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
-    return WorkerApp(app, checkpoints, scoring and scoring.embedder_id)
+    return WorkerApp(app, checkpoints, scoring and scoring.embedder_id, scoring)
 
 
 def topic_id(settings: Settings, topic: str) -> str:

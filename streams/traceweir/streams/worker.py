@@ -31,6 +31,7 @@ from traceweir.streams.runtime.health import Health, bind
 from traceweir.streams.runtime.state_directory import claimed, state_folder
 from traceweir.streams.runtime.watchdog import ASK_EVERY_S, Watch
 from traceweir.streams.settings import Settings
+from traceweir.streams.telemetry.worker_metrics import WorkerMetrics, check_metrics
 from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.tracing.switch import spans_of_environment
 
@@ -74,6 +75,7 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         InvalidSettingsError: a variable of OpenTelemetry asks for what the worker does not have.
     """
     log_to_stderr(settings.log_options)
+    check_metrics(os.environ)
     spans = spans_of_environment()
     if plan.judged and "score" in stages:
         check_judge()
@@ -114,7 +116,10 @@ def _run_claimed(
     _use_uvloop()  # before any object that belongs to an event loop is created
     from traceweir.streams.app import create_app
 
-    app, checkpoints, embedder_id = create_app(settings, plan, stages, spans=spans, transactions=transactions)
+    metrics = WorkerMetrics(settings.topics.results)
+    app, checkpoints, embedder_id, scoring = create_app(
+        settings, plan, stages, spans=spans, timed=metrics.times.timed, transactions=transactions
+    )
     log.info(
         "worker %s: stages %s, %s%s",
         app.conf.id,
@@ -133,11 +138,16 @@ def _run_claimed(
     watch = Watch(
         checkpoints.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s
     )
-    health = Health(port, lambda: [*watch.problems, *checkpoints.problems], checkpoints.state)
+
+    def problems() -> list[str]:
+        return [*watch.problems, *checkpoints.problems]
+
+    services = metrics.services(checkpoints, scoring, problems)
+    health = Health(port, problems, checkpoints.state, metrics.exposition)
     activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
-    checkpoints.committed = (*checkpoints.committed, activity.committed)
+    checkpoints.committed = (*checkpoints.committed, activity.committed, metrics.work.committed)
     tune_gc()
-    code = _run(app, checkpoints, health, watch, activity)
+    code = _run(app, checkpoints, health, watch, activity, *services)
     if code == 0 and not checkpoints.problems:
         _log_orderly_end(activity, checkpoints.not_committed)
     return code

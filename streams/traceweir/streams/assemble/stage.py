@@ -71,6 +71,11 @@ class AssembleStage:
         return len(self._open)
 
     @property
+    def watermark_ms(self) -> int:
+        """The watermark in milliseconds since 1970; 0 before the first look at the clock."""
+        return self._watermark.at
+
+    @property
     def planned_looks(self) -> int:
         """Number of scheduled checks of sessions, including outdated checks."""
         return len(self._due)

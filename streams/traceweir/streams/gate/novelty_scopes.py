@@ -139,6 +139,9 @@ class NoveltyScopes:
         self._dropped: dict[bytes, None] = {}
         self._uses = 0
 
+    def __len__(self) -> int:
+        return len(self._established) + len(self._on_trial)
+
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the scopes from the rows of the last finished checkpoint."""
         about = {key[1:]: orjson.loads(row) for key, row in rows.items() if key.startswith(SCOPE)}

@@ -60,6 +60,11 @@ class GateStage:
         self._next: dict[str, int] = {}
         self.counters = Counters()
 
+    @property
+    def scopes(self) -> int:
+        """Number of novelty scopes in memory."""
+        return len(self._scopes)
+
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the scopes from the last finished checkpoint."""
         self.counters.load(rows)

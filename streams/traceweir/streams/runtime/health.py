@@ -1,6 +1,7 @@
 """Serves the worker's health pages: `/healthz` reports the watchdogs, `/readyz` whether the worker owns its partitions.
 
-No other page exists. The answers contain states, numbers and topic names, and no text from records.
+`/metrics` has the metrics for Prometheus. No other page exists. The answers contain states, numbers, and names of
+topics and metrics, and no text from records.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from traceweir.streams.errors import WorkerError
 
 log = logging.getLogger(__name__)
 
-LIVE, READY = "/healthz", "/readyz"
+LIVE, READY, METRICS = "/healthz", "/readyz", "/metrics"
 
 
 class PortTakenError(WorkerError):
@@ -65,13 +66,14 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Serves the two pages, from before the worker joins its consumer group until the worker has left the group."""
+    """Serves the pages, from before the worker joins its consumer group until the worker has left the group."""
 
     def __init__(
         self,
         taken: socket.socket,
         problems: Callable[[], Sequence[str]],
         state: Callable[[], Mapping[str, object]],
+        metrics: Callable[[], bytes],
         **kwargs: Any,
     ) -> None:
         """Stores the arguments; the service starts later.
@@ -80,12 +82,15 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
             taken: The bound socket.
             problems: Returns a sentence for each problem; the worker is healthy without problems.
             state: Returns the worker's `phase` and further details; the worker is ready in the phase `ready`.
+            metrics: Returns the metrics in the text format of Prometheus.
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
-        self._socket, self._problems, self._state = taken, problems, state
+        self._socket, self._problems, self._state, self._metrics = taken, problems, state, metrics
         application = web.Application()
-        application.add_routes([web.get(LIVE, self._live), web.get(READY, self._ready)])
+        application.add_routes(
+            [web.get(LIVE, self._live), web.get(READY, self._ready), web.get(METRICS, self._measured)]
+        )
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
 
     async def on_start(self) -> None:
@@ -93,7 +98,8 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
         host, port = self._socket.getsockname()[:2]
-        log.info("health: http://%s:%d%s and %s", f"[{host}]" if ":" in host else host, port, LIVE, READY)
+        address = f"[{host}]" if ":" in host else host
+        log.info("health: http://%s:%d%s and %s; metrics: %s", address, port, LIVE, READY, METRICS)
 
     async def on_stop(self) -> None:
         """Stops answering requests."""
@@ -107,6 +113,10 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         state = self._state()
         ready = state["phase"] == "ready"
         return _answer({"ready": ready, **state}, good=ready)
+
+    async def _measured(self, request: web.Request) -> web.Response:
+        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"}
+        return web.Response(body=self._metrics(), headers=headers)
 
 
 def _answer(document: Mapping[str, object], *, good: bool) -> web.Response:

@@ -112,6 +112,11 @@ class Quarantine:
             self._task = asyncio.create_task(self._try_all())
         return await answer
 
+    @property
+    def waiting(self) -> int:
+        """Number of suspects that wait."""
+        return len(self._suspects)
+
     def stop(self) -> None:
         """Stops trying suspects."""
         if self._task is not None:

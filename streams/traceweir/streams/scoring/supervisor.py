@@ -65,8 +65,25 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._asked: dict[tuple[bytes, int], asyncio.Future[ScoringResult]] = {}
         self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, limits)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
+        self.restarts = 0
+        """How often a process ended unexpectedly."""
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when no process can be started any more."""
+
+    @property
+    def in_flight(self) -> int:
+        """Number of sessions that are scored or wait for it, suspects included."""
+        return len(self._asked)
+
+    @property
+    def suspects(self) -> int:
+        """Number of sessions that wait for the quarantine process."""
+        return self._quarantine.waiting
+
+    @property
+    def pid(self) -> int:
+        """The process id of the present process."""
+        return self._process.pid
 
     def _fail(self, error: BaseException) -> None:
         self.failed(error)  # read at the call, because the attribute is set after the constructor
@@ -205,6 +222,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
 
     def _lost(self, how: str) -> None:
         self._ready.clear()
+        self.restarts += 1
         log.warning("the scoring process ended unexpectedly (%s); another process replaces it", how)
         self.add_future(self._replace())
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from time import monotonic
 
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from traceweir.schemas.text import printable
+from traceweir.streams.otel_environment import resource
 from traceweir.streams.tracing.sampling import share_of_environment
 from traceweir.streams.tracing.session_spans import SessionSpans
 
@@ -20,7 +19,6 @@ log = logging.getLogger(__name__)
 
 WARNING_INTERVAL_S = 60.0
 CLOSE_TIMEOUT_S = 2.0
-_UNKNOWN_SERVICE = "unknown_service"
 
 
 def session_spans(
@@ -31,10 +29,7 @@ def session_spans(
         delay_ms = None
     # The exporter logs each attempt; `_Reporting` says the same once a minute.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-    resource = Resource.create()
-    if str(resource.attributes[SERVICE_NAME]).startswith(_UNKNOWN_SERVICE):
-        resource = resource.merge(Resource({SERVICE_NAME: "traceweir", "service.version": version("traceweir")}))
-    return SessionSpans(share_of_environment(environment), SpanExport(exporter, delay_ms), resource)
+    return SessionSpans(share_of_environment(environment), SpanExport(exporter, delay_ms), resource())
 
 
 class SpanExport:

@@ -20,7 +20,7 @@ class Served:
         self.problems: list[str] = []
         self.state: dict[str, object] = {"phase": "ready", "partitions": [0, 2]}
         self._socket = bind("127.0.0.1", 0)
-        self.health = Health(self._socket, lambda: self.problems, lambda: self.state)
+        self.health = Health(self._socket, lambda: self.problems, lambda: self.state, lambda: b"up 1\n")
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     async def get(self, path: str, method: str = "GET") -> tuple[int, Any]:
@@ -53,7 +53,13 @@ async def test_the_worker_is_ready_only_in_the_phase_ready_and_healthy_in_every_
     assert (await served.get("/healthz"))[0] == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/table/", "/router/", "/metrics", "/healthz/x"])
+async def test_the_metrics_are_the_text_of_prometheus(served: Served) -> None:
+    async with aiohttp.ClientSession() as session, session.get(served.url + "/metrics") as answer:
+        assert await answer.text() == "up 1\n"
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+@pytest.mark.parametrize("path", ["/", "/table/", "/router/", "/metrics/x", "/healthz/x"])
 async def test_other_paths_are_not_found(served: Served, path: str) -> None:
     assert (await served.get(path))[0] == 404
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from traceweir.streams.otel_environment import is_sent
 from traceweir.streams.settings import InvalidSettingsError
-from traceweir.streams.tracing.switch import spans_of_environment, traces_are_on
+from traceweir.streams.tracing.switch import spans_of_environment
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
@@ -27,14 +28,17 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     ],
 )
 def test_an_endpoint_or_an_exporter_switches_traces_on(environment: Mapping[str, str], on: bool) -> None:
-    assert traces_are_on(environment) is on
+    assert is_sent("TRACES", environment) is on
 
 
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
         ({"OTEL_TRACES_EXPORTER": "zipkin\n"}, r"OTEL_TRACES_EXPORTER=zipkin\n: the exporters are otlp and none"),
-        (ENDPOINT | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: a worker sends its"),
+        (
+            ENDPOINT | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: a worker sends http/protobuf",
+        ),
         (ENDPOINT | {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"}, "set this protocol, or OTEL_TRACES_EXPORTER"),
     ],
 )

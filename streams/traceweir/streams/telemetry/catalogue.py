@@ -1,0 +1,164 @@
+"""Lists every metric of a worker. The code, the documentation and the tests read this list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+_SUFFIXES = {"s": "seconds", "By": "bytes", "USD": "usd"}
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """A metric. Names and units are those of OpenTelemetry; Prometheus has them in its own form."""
+
+    name: str
+    kind: Kind
+    unit: str
+    """A unit of UCUM, such as `s`; in braces what is counted."""
+    meaning: str
+    attributes: tuple[str, ...] = ()
+    bounds: tuple[float, ...] = ()
+    """Upper bounds of the buckets of a histogram."""
+
+    @property
+    def prometheus_name(self) -> str:
+        """The name in Prometheus, with the unit, and for a counter `_total`.
+
+        >>> CHECKPOINT_DURATION.prometheus_name, RECORDS.prometheus_name
+        ('traceweir_checkpoint_duration_seconds', 'traceweir_records_consumed_total')
+        """
+        parts = [self.name.replace(".", "_"), *([_SUFFIXES[self.unit]] if self.unit in _SUFFIXES else [])]
+        return "_".join([*parts, *(["total"] if self.kind == "counter" else [])])
+
+
+# --- Counted with each committed checkpoint, since the start of the process
+
+RECORDS = Instrument(
+    "traceweir.records.consumed", "counter", "{record}", "Records that a stage has processed.", ("stage",)
+)
+PRODUCED = Instrument("traceweir.records.produced", "counter", "{record}", "Records written to a topic.", ("topic",))
+EVENTS = Instrument(
+    "traceweir.stage.events",
+    "counter",
+    "{event}",
+    "What a stage did with its records and sessions: `joined`, `duplicate`, `forwarded`, `opened`, `closed`, `reopened`, "
+    "`scored`, `candidates`, `unchanged`, `replayed`, `retried` and the other counters of the log.",
+    ("stage", "event"),
+)
+DEAD_LETTERS = Instrument(
+    "traceweir.dead_letters",
+    "counter",
+    "{record}",
+    "Records that became dead letters. Late records have the reason `late`.",
+    ("stage", "reason"),
+)
+SCORES = Instrument(
+    "traceweir.scores",
+    "counter",
+    "{score}",
+    "Scores by metric and status. `reason` says why a score has no value, and is empty otherwise.",
+    ("metric", "status", "reason"),
+)
+SCORE_VALUE = Instrument(
+    "traceweir.score.value",
+    "histogram",
+    "1",
+    "Values of scores.",
+    ("metric",),
+    (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 4.0, 5.0),
+)
+FRESHNESS = Instrument(
+    "traceweir.score.freshness",
+    "histogram",
+    "s",
+    "Time from the last record of a session to each of its committed scores.",
+    (),
+    (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 21_600.0, 86_400.0),
+)
+DECISIONS = Instrument(
+    "traceweir.gate.decisions", "counter", "{decision}", "Decisions: `accepted` or `rejected`.", ("decision",)
+)
+REJECTIONS = Instrument(
+    "traceweir.gate.rejections",
+    "counter",
+    "{reason}",
+    "Reasons of rejections; a rejection can have several.",
+    ("reason",),
+)
+JUDGE_TOKENS = Instrument(
+    "traceweir.judge.tokens", "counter", "{token}", "Tokens that scores have cost: `input` or `output`.", ("type",)
+)
+JUDGE_COST = Instrument("traceweir.judge.cost", "counter", "USD", "What scores have cost.")
+JUDGE_CACHED = Instrument(
+    "traceweir.judge.cached", "counter", "{score}", "Scores from stored verdicts, which have cost nothing."
+)
+CHECKPOINT_DURATION = Instrument(
+    "traceweir.checkpoint.duration",
+    "histogram",
+    "s",
+    "Time to send and to commit the checkpoint of a partition.",
+    (),
+    _SECONDS,
+)
+CHECKPOINT_FAILURES = Instrument(
+    "traceweir.checkpoint.failures",
+    "counter",
+    "{checkpoint}",
+    "Checkpoints that were not known to be committed. Their transaction is aborted, and the worker ends.",
+)
+
+# --- The present state
+
+CHECKPOINT_AGE = Instrument(
+    "traceweir.checkpoint.age", "gauge", "s", "Time since the oldest checkpoint in work began; 0 if none is in work."
+)
+LAG = Instrument(
+    "traceweir.consumer.lag",
+    "gauge",
+    "{record}",
+    "Unread records of the partitions of this worker, up to the last stable offset. The marks of transactions do not count.",
+    ("topic",),
+)
+WATERMARK_LAG = Instrument(
+    "traceweir.watermark.lag", "gauge", "s", "Time by which the slowest partition's watermark is behind the clock."
+)
+OPEN_SESSIONS = Instrument(
+    "traceweir.sessions.open", "gauge", "{session}", "Sessions that are open in the partitions of this worker."
+)
+SCOPES = Instrument("traceweir.novelty.scopes", "gauge", "{scope}", "Novelty scopes in memory.")
+PARTITIONS = Instrument("traceweir.partitions", "gauge", "{partition}", "Partitions that this worker owns.")
+READY = Instrument("traceweir.worker.ready", "gauge", "1", "1 if the worker owns its partitions and reads, else 0.")
+PROBLEMS = Instrument(
+    "traceweir.worker.problems", "gauge", "{problem}", "Problems that `/healthz` lists; 0 for a healthy worker."
+)
+SCORING_RESTARTS = Instrument(
+    "traceweir.scoring.restarts", "counter", "{process}", "Scoring processes that ended unexpectedly."
+)
+SCORING_IN_FLIGHT = Instrument(
+    "traceweir.scoring.in_flight", "gauge", "{session}", "Sessions that the scoring process has, or that wait for it."
+)
+SCORING_SUSPECTS = Instrument(
+    "traceweir.scoring.suspects", "gauge", "{session}", "Sessions that wait for the quarantine process."
+)
+MEMORY = Instrument(
+    "traceweir.process.memory",
+    "gauge",
+    "By",
+    "Resident memory of `worker` and of `scoring`, its process.",
+    ("process",),
+)
+LOOP_LAG = Instrument(
+    "traceweir.event_loop.lag", "gauge", "s", "The longest delay of a timer of the event loop in the last 15 s."
+)
+BUILD = Instrument("traceweir.build", "gauge", "1", "Always 1, with the version of Traceweir.", ("version",))
+
+CATALOGUE: tuple[Instrument, ...] = (
+    RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS, JUDGE_TOKENS,
+    JUDGE_COST, JUDGE_CACHED, CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, WATERMARK_LAG, OPEN_SESSIONS,
+    SCOPES, PARTITIONS, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
+)  # fmt: skip
+"""All metrics, in the order of their documentation."""
