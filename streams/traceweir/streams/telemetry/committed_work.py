@@ -32,6 +32,15 @@ class _Score(msgspec.Struct, gc=False):
     cost: _Cost | None = None
 
 
+_FROM_THE_START: tuple[tuple[Instrument, *tuple[str, ...]], ...] = (
+    (catalogue.JUDGE_TOKENS, "input"),
+    (catalogue.JUDGE_TOKENS, "output"),
+    (catalogue.JUDGE_COST,),
+    (catalogue.JUDGE_CACHED,),
+)
+"""Counters that begin with 0, so that a first cost is an increase for Prometheus."""
+
+
 class CommittedWork:
     """Measures committed checkpoints; what is read again after a crash counts once.
 
@@ -44,6 +53,8 @@ class CommittedWork:
     def __init__(self, measured: Measured, results: str, now: Callable[[], datetime]) -> None:
         self._measured, self._results, self._now = measured, results, now
         self._decode = msgspec.json.Decoder(_Score).decode
+        for instrument, *attributes in _FROM_THE_START:
+            measured.add(instrument, 0, *attributes)
 
     def committed(self, counts: Mapping[str, int], outputs: Sequence[Output]) -> None:
         """Notes a committed checkpoint.

@@ -1,0 +1,191 @@
+"""Each alert fires when its condition lasts, stays silent otherwise, reads metrics that exist, and has a runbook."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.paths import ROOT
+
+from traceweir.streams.telemetry.catalogue import CATALOGUE
+
+FILE = ROOT / "monitoring" / "alerts.yaml"
+RULES = {rule["alert"]: rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]}
+PAGE = (ROOT / "docs" / "alerts.md").read_text("utf-8")
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not installed: apt-get install prometheus"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule reads in a minute's steps, and whom it names after an hour and a half."""
+
+    fires: dict[str, str]
+    silent: dict[str, str]
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+A = '{instance="a"}'
+ASSEMBLE = 'stage="assemble"'
+CASES = {
+    "TraceweirNoWorker": Case({}, {f"traceweir_build{A}": "1x100"}),
+    "TraceweirWorkerNotReady": Case(
+        {f"traceweir_worker_ready{A}": "0x100", 'traceweir_worker_ready{instance="b"}': "1x100"},
+        {f"traceweir_worker_ready{A}": "1x80 0x5 1x20"},
+        {"instance": "a"},
+    ),
+    "TraceweirWorkerUnhealthy": Case(
+        {f"traceweir_worker_problems{A}": "2x100"}, {f"traceweir_worker_problems{A}": "0x100"}, {"instance": "a"}
+    ),
+    "TraceweirCheckpointStuck": Case(
+        {f"traceweir_checkpoint_age_seconds{A}": "0+1x100"},
+        {f"traceweir_checkpoint_age_seconds{A}": "0x88 30 0x20"},
+        {"instance": "a"},
+    ),
+    "TraceweirCheckpointsFail": Case(
+        {f"traceweir_checkpoint_failures_total{A}": "0x80 1x20"},
+        {f"traceweir_checkpoint_failures_total{A}": "0x50 1x60"},
+        {"instance": "a"},
+    ),
+    "TraceweirScoringProcessDies": Case(
+        {f"traceweir_scoring_restarts_total{A}": "0+1x100"},
+        {f"traceweir_scoring_restarts_total{A}": "0x80 1x30"},
+        {"instance": "a"},
+    ),
+    "TraceweirEventLoopBlocked": Case(
+        {f"traceweir_event_loop_lag_seconds{A}": "7x100"},
+        {f"traceweir_event_loop_lag_seconds{A}": "0.1x87 9 0.1x20"},
+        {"instance": "a"},
+    ),
+    "TraceweirCoverageGap": Case(
+        {
+            f"traceweir_records_consumed_total{{{ASSEMBLE}}}": "0+10x100",
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="joined"}}': "0+9x100",
+        },
+        {
+            f"traceweir_records_consumed_total{{{ASSEMBLE}}}": "0+10x100",
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="joined"}}': "0+7x100",
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="duplicate"}}': "0+1x100",
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="opened"}}': "0+5x100",
+            f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "0+2x100",
+        },
+        {"stage": "assemble"},
+    ),
+    "TraceweirSessionsWithoutScores": Case(
+        {'traceweir_records_consumed_total{stage="score"}': "0+5x100", 'traceweir_scores_total{metric="m"}': "7x100"},
+        {'traceweir_records_consumed_total{stage="score"}': "0+5x100", 'traceweir_scores_total{metric="m"}': "0+9x100"},
+    ),
+    "TraceweirDeadLetters": Case(
+        {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "0x80 3x20"},
+        {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "3x100"},
+        {"stage": "assemble", "reason": "late"},
+    ),
+    "TraceweirLagGrows": Case(
+        {'traceweir_consumer_lag{topic="t"}': "0+100x100"},
+        {'traceweir_consumer_lag{topic="t"}': "90000-100x100", 'traceweir_consumer_lag{topic="u"}': "0+1x100"},
+        {"topic": "t"},
+    ),
+    "TraceweirWatermarkBehind": Case(
+        {f"traceweir_watermark_lag_seconds{A}": "0+60x100"}, {f"traceweir_watermark_lag_seconds{A}": "60x100"}
+    ),
+    "TraceweirScoresLate": Case(
+        {
+            'traceweir_score_freshness_seconds_bucket{le="600.0"}': "0+9x100",
+            'traceweir_score_freshness_seconds_bucket{le="1800.0"}': "0+10x100",
+            'traceweir_score_freshness_seconds_bucket{le="+Inf"}': "0+10x100",
+        },
+        {
+            'traceweir_score_freshness_seconds_bucket{le="10.0"}': "0+99x100",
+            'traceweir_score_freshness_seconds_bucket{le="+Inf"}': "0+100x100",
+        },
+    ),
+    "TraceweirScoresWithoutValue": Case(
+        {
+            'traceweir_scores_total{metric="m", status="NOT_EVALUATED", reason="error"}': "0+2x100",
+            'traceweir_scores_total{metric="m", status="PASSED", reason=""}': "0+8x100",
+        },
+        {
+            'traceweir_scores_total{metric="m", status="NOT_EVALUATED", reason="error"}': "0+1x100",
+            'traceweir_scores_total{metric="m", status="NOT_EVALUATED", reason="missing_input"}': "0+90x100",
+            'traceweir_scores_total{metric="m", status="PASSED", reason=""}': "0+19x100",
+        },
+        {"metric": "m", "reason": "error"},
+    ),
+    "TraceweirJudgeBudgetSpent": Case(
+        {'traceweir_scores_total{metric="m", reason="budget"}': "0x80 4x20"},
+        {'traceweir_scores_total{metric="m", reason="budget"}': "4x100"},
+        {"metric": "m"},
+    ),
+    "TraceweirScoresDrop": Case(
+        {
+            'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1430 12870+5x100",
+            'traceweir_scores_total{metric="m", status="FAILED"}': "0+1x1430 1430+5x100",
+        },
+        {
+            'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1600",
+            'traceweir_scores_total{metric="m", status="FAILED"}': "0+1x1600",
+        },
+        {"metric": "m"},
+    ),
+}
+
+
+@needs_promtool
+@pytest.mark.parametrize("alert", RULES)
+def test_an_alert_fires_when_its_condition_lasts_and_not_otherwise(alert: str, tmp_path: Path) -> None:
+    case, at = CASES[alert], "1529m" if alert == "TraceweirScoresDrop" else "90m"
+    expected = {"exp_labels": {**RULES[alert]["labels"], **case.labels}}
+    document = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "alert_rule_test": [{"eval_time": at, "alertname": alert, "exp_alerts": alerts}],
+            }
+            for series, alerts in ((case.fires, [expected]), (case.silent, []))
+        ],
+    }
+    rule = {name: content for name, content in RULES[alert].items() if name != "annotations"}
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "one", "rules": [rule]}]}))
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(document))
+    ended = subprocess.run(
+        ["promtool", "test", "rules", "test.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@needs_promtool
+def test_the_file_of_rules_is_valid_with_its_texts() -> None:
+    ended = subprocess.run(["promtool", "check", "rules", str(FILE)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("alert", RULES)
+def test_a_rule_reads_metrics_that_workers_have(alert: str) -> None:
+    names = {instrument.prometheus_name for instrument in CATALOGUE}
+    read = set(re.findall(r"\btraceweir_[a-z_]+", str(RULES[alert]["expr"])))
+    assert read
+    assert {re.sub("_(bucket|sum|count)$", "", name) for name in read} <= names
+
+
+@pytest.mark.parametrize("alert", RULES)
+def test_a_rule_has_a_runbook_with_its_meaning_causes_and_first_commands(alert: str) -> None:
+    rule: dict[str, Any] = RULES[alert]
+    assert rule["annotations"]["runbook"] == f"docs/alerts.md#{alert.lower()}"
+    section = PAGE.partition(f"## {alert}\n")[2].partition("\n## ")[0]
+    assert "**Causes.**" in section
+    assert len(re.findall(r"^[a-z]", section.partition("```bash\n")[2].partition("```")[0], re.MULTILINE)) == 3
+
+
+def test_each_rule_has_a_case() -> None:
+    assert list(CASES) == list(RULES)
