@@ -141,14 +141,23 @@ def is_cut(value: Any) -> bool:
     return isinstance(decoded(value), str)
 
 
+def plain_text(text: str) -> str:
+    """Returns a text that JSON can represent: a half of a surrogate pair becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def plain(value: Any, depth: int = 0) -> Any:
     """Returns a value that JSON can represent.
 
     Bytes become base64; NaN, infinities and whole numbers of more than 64 bits become text; too deep parts become null.
+
+    Args:
+        value: The value.
+        depth: Number of objects and lists around the value in its document.
     """
     kind = type(value)
     if kind is str:
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        return plain_text(value)
     if value is None or kind is bool:
         return value
     if isinstance(value, int):

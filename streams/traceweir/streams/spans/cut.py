@@ -24,6 +24,7 @@ _ONLY_JSON = (
     "all_messages_events",
 )
 """Attributes that instrumentations write as JSON: such a text that ends too early was cut, whoever cut it."""
+_ANY_ONLY_JSON = frozenset(_ONLY_JSON)
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _TRUNCATED = "truncated"
 
@@ -37,6 +38,8 @@ def without_cut_texts(spans: Iterable[Span]) -> list[Span]:
     """
     known = list(spans)
     limits = _limits(known)
+    if not limits:  # as of most traces
+        return [_without(span, 0, 0) for span in known]
     return [
         _without(span, limits.get((_service(span), False), 0), limits.get((_service(span), True), 0)) for span in known
     ]
@@ -60,13 +63,13 @@ def _are_cut(longest: list[str]) -> bool:
 
 
 def _add_longest(attributes: Attributes, longest: list[str]) -> None:
-    size = len(longest[0])
-    for value in attributes.values():
-        if isinstance(value, str) and len(value) >= size:
-            if len(value) > size:
-                longest.clear()
-                size = len(value)
-            longest.append(value)
+    texts = [value for value in attributes.values() if isinstance(value, str)]
+    size = max(map(len, texts), default=0)
+    if size > len(longest[0]):
+        longest.clear()
+    elif size < len(longest[0]):  # as of most spans
+        return
+    longest += [text for text in texts if len(text) == size]
 
 
 def _service(span: Span) -> Value:
@@ -87,7 +90,9 @@ def _without(span: Span, limit: int, limit_of_events: int) -> Span:
 
 
 def _kept(attributes: Attributes, limit: int) -> tuple[Attributes, int]:
-    cut = [key for key in _ONLY_JSON if isinstance(value := attributes.get(key), str) and _has_no_end(value)]
+    cut: list[str] = []
+    if not _ANY_ONLY_JSON.isdisjoint(attributes):
+        cut = [key for key in _ONLY_JSON if isinstance(value := attributes.get(key), str) and _has_no_end(value)]
     if limit:
         told = ((key, value) for key, value in attributes.items() if isinstance(value, str) and len(value) == limit)
         cut += (key for key, value in told if not _is_json(value))

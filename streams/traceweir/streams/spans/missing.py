@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from traceweir.streams.spans.attributes import ABSENT, is_cut
+from traceweir.streams.spans.attributes import ABSENT, is_cut, plain_text
 from traceweir.streams.spans.identity import own_agent_name
 from traceweir.streams.spans.message import is_hidden
 from traceweir.streams.spans.model_calls import ModelCall
@@ -157,7 +157,7 @@ class Missing:
 
     def on(self, *parts: str) -> dict[str, Any]:
         """Returns the field `missing` for the event of the parts; no field if all are there."""
-        found = [self.parts[part] for part in parts if part in self.parts]
+        found = [plain_text(self.parts[part]) for part in parts if part in self.parts] if self.parts else []
         return {"missing": found} if found else {}
 
     def on_call(self, place: int, part: str) -> dict[str, Any]:
