@@ -122,6 +122,8 @@ def add_logs(spans: Iterable[Span], logs: Iterable[LogEvent]) -> list[LogEvent]:
         The log records whose span is not among the spans.
     """
     different = {(log.event.time_ns, repr(log._replace(event=_sorted(log.event)))): log for log in logs}
+    if not different:  # as of most traces
+        return []
     by_id: dict[tuple[str, str], list[Span]] = {}
     for span in spans:
         by_id.setdefault((span.trace_id, span.span_id), []).append(span)

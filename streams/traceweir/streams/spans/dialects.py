@@ -56,40 +56,49 @@ def with_content(candidates: Iterable[list[Message]]) -> list[Message]:
 
 
 def _inputs(span: Span) -> Iterator[list[Message]]:
+    # A span has one or two of these attributes: each is looked for before a reader is called.
     attributes, spread = span.attributes, _spread(span)
-    yield read_messages(attributes.get("gen_ai.input.messages"))
+    if "gen_ai.input.messages" in attributes:
+        yield read_messages(attributes["gen_ai.input.messages"])
     for event in named_events(span, DETAILS):
         yield read_messages(_field(event, "gen_ai.input.messages"))
-    yield _openinference(span, spread, "llm.input_messages.", "user")
-    yield _indexed(spread, "gen_ai.prompt.")
-    yield _requested(attributes.get("gcp.vertex.agent.llm_request"))
-    yield _requested(attributes.get("mlflow.spanInputs"))
-    yield _requested(attributes.get("gen_ai.prompt"))
+    if spread:
+        yield _openinference(span, spread, "llm.input_messages.", "user")
+        yield _indexed(spread, "gen_ai.prompt.")
+    for key in ("gcp.vertex.agent.llm_request", "mlflow.spanInputs", "gen_ai.prompt"):
+        if key in attributes:
+            yield _requested(attributes[key])
     if "events" in attributes:
         yield [message for message, chosen in _event_list(attributes["events"]) if not chosen]
-    yield read_messages(attributes.get("ai.prompt.messages"))
-    yield _requested(attributes.get("ai.prompt"))
+    if "ai.prompt.messages" in attributes:
+        yield read_messages(attributes["ai.prompt.messages"])
+    if "ai.prompt" in attributes:
+        yield _requested(attributes["ai.prompt"])
     if span.events:
         yield [_event_message(event) for event in span.events if event_name(event) in _INPUT_EVENTS]
     for event in named_events(span, "gen_ai.content.prompt"):
         yield _requested(_field(event, "gen_ai.prompt"))
-    yield _requested(attributes.get("input.value"))
-    yield _indexed(spread, "llm.prompts.")
-    for key in ("traceloop.entity.input", "gen_ai.task.input"):
-        yield _requested(attributes.get(key))
-    yield _requested(attributes.get("gen_ai.request.messages"))
+    if "input.value" in attributes:
+        yield _requested(attributes["input.value"])
+    if spread:
+        yield _indexed(spread, "llm.prompts.")
+    for key in ("traceloop.entity.input", "gen_ai.task.input", "gen_ai.request.messages"):
+        if key in attributes:
+            yield _requested(attributes[key])
 
 
 def _outputs(span: Span) -> Iterator[list[Message]]:
     attributes, spread = span.attributes, _spread(span)
-    yield _choices(attributes.get("gen_ai.output.messages"))
+    if "gen_ai.output.messages" in attributes:
+        yield _choices(attributes["gen_ai.output.messages"])
     for event in named_events(span, DETAILS):
         yield _choices(_field(event, "gen_ai.output.messages"))
-    yield _openinference(span, spread, "llm.output_messages.", "assistant")
-    yield _indexed(spread, "gen_ai.completion.", "assistant")
-    yield _answered(attributes.get("gcp.vertex.agent.llm_response"))
-    yield _answered(attributes.get("mlflow.spanOutputs"))
-    yield _answered(attributes.get("gen_ai.completion"))
+    if spread:
+        yield _openinference(span, spread, "llm.output_messages.", "assistant")
+        yield _indexed(spread, "gen_ai.completion.", "assistant")
+    for key in ("gcp.vertex.agent.llm_response", "mlflow.spanOutputs", "gen_ai.completion"):
+        if key in attributes:
+            yield _answered(attributes[key])
     if "events" in attributes:
         yield [message for message, chosen in _event_list(attributes["events"]) if chosen]
     yield _ai_sdk(attributes)
@@ -100,8 +109,10 @@ def _outputs(span: Span) -> Iterator[list[Message]]:
     value = attributes.get("output.value")
     if isinstance(value, str) and value.startswith("assistant: ") and "llama_index" in span.scope:
         yield [Message("assistant", [value.removeprefix("assistant: ")])]  # LlamaIndex's text of a message
-    yield _answered(value)
-    yield _answered(attributes.get("traceloop.entity.output"))
+    if value is not None:
+        yield _answered(value)
+    if "traceloop.entity.output" in attributes:
+        yield _answered(attributes["traceloop.entity.output"])
 
 
 def _choices(value: Any) -> list[Message]:

@@ -32,6 +32,16 @@ _MODEL = (
     "langsmith.metadata.ls_model_name",
     "traceloop.association.properties.ls_model_name",
 )
+_INPUT_TOKENS, _OUTPUT_TOKENS = (
+    (
+        f"gen_ai.usage.{name}_tokens",
+        f"gen_ai.usage.{former}_tokens",
+        f"llm.token_count.{former}",
+        f"ai.usage.{former}Tokens",
+        f"llm.usage.{former}_tokens",
+    )
+    for name, former in (("input", "prompt"), ("output", "completion"))
+)
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
 
@@ -153,10 +163,7 @@ def _read(nodes: list[Node]) -> ModelCall:
     usage = decoded(first(merged, "mlflow.chat.tokenUsage", "langsmith.metadata.usage_metadata"))
     usage = usage if isinstance(usage, dict) else {}
     models = (first_text(merged, key) for key in _MODEL if key in merged)
-    input_tokens, output_tokens = (
-        _tokens(merged, usage, "input", "prompt"),
-        _tokens(merged, usage, "output", "completion"),
-    )
+    input_tokens, output_tokens = _tokens(merged, usage)
     return ModelCall(
         nodes=nodes,
         inputs=with_content(map(input_messages, spans)),
@@ -177,7 +184,7 @@ def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) ->
     found: dict[EarlierCall, None] = {}
     for event in sorted(events, key=lambda event: event.time_ns):
         fields = event_fields(event)
-        read, written = _tokens(fields, {}, "input", "prompt"), _tokens(fields, {}, "output", "completion")
+        read, written = _tokens(fields, {})
         if read is None or written is None:
             return []
         found.setdefault(EarlierCall(event.time_ns, read, written))
@@ -185,10 +192,13 @@ def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) ->
     return earlier if (last.input_tokens, last.output_tokens) == (input_tokens, output_tokens) else []
 
 
-def _tokens(attributes: Attributes, usage: Attributes, name: str, former: str) -> int | None:
-    keys = (f"gen_ai.usage.{name}_tokens", f"gen_ai.usage.{former}_tokens", f"llm.token_count.{former}")
-    found = count(attributes, *keys, f"ai.usage.{former}Tokens", f"llm.usage.{former}_tokens")
-    return found if found is not None else count(usage, f"{name}_tokens")
+def _tokens(attributes: Attributes, usage: Attributes) -> tuple[int | None, int | None]:
+    """Returns the numbers of input and output tokens."""
+    read, written = count(attributes, *_INPUT_TOKENS), count(attributes, *_OUTPUT_TOKENS)
+    return (
+        count(usage, "input_tokens") if read is None else read,
+        count(usage, "output_tokens") if written is None else written,
+    )
 
 
 def _without_doubles(calls: list[ModelCall]) -> list[ModelCall]:

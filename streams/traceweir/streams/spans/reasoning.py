@@ -78,9 +78,10 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
 def _steps(reading: Reading) -> list[dict[str, Any]]:
     found: list[tuple[tuple[int, int, int], dict[str, Any]]] = []
     for model in reading.models:
-        if model.text:
-            milliseconds = max(model.end_ns - model.start_ns, 0) / 1e6
-            found.append(((model.end_ns, 0, 0), {"type": "thought", "content": model.text, "latency_ms": milliseconds}))
+        if text := model.text:
+            end = model.end_ns
+            milliseconds = max(end - model.start_ns, 0) / 1e6
+            found.append(((end, 0, 0), {"type": "thought", "content": text, "latency_ms": milliseconds}))
     failed_before: set[str] = set()
     for place, call in enumerate(reading.calls):
         recovers = call.name in failed_before
