@@ -176,7 +176,7 @@ def span_ids(span: Any) -> tuple[str, str, str]:
     return (
         _id(span.trace_id, TRACE_ID_BYTES, "trace id"),
         _id(span.span_id, SPAN_ID_BYTES, "span id"),
-        _id(parent, SPAN_ID_BYTES, "parent span id") if parent.strip(b"\0") else "",
+        _id(parent, SPAN_ID_BYTES, "parent span id") if parent and parent.strip(b"\0") else "",
     )
 
 

@@ -34,6 +34,7 @@ _USER = (
     "mlflow.trace.user",
     "ai.telemetry.metadata.userId",
 )
+_ANY_USER = frozenset(_USER)
 _AGENT = ("gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "recipient_agent_name")
 _LANGCHAIN_AGENT = ("langsmith.metadata.lc_agent_name", "traceloop.association.properties.lc_agent_name")
 _EVENT_AGENT = re.compile(r"""current_agent_name='([^'"\\]{1,256})'\)"\}\Z""")
@@ -66,7 +67,9 @@ def session_of(nodes: Sequence[Node]) -> str:
 def user_of(nodes: Sequence[Node]) -> str:
     """Returns the id of the user from the outermost span that has one; empty if no span has one."""
     for node in nodes:
-        found = _usable(first_text(node.span.attributes, *_USER)) or _in_metadata(node.span.attributes, "user_id")
+        attributes = node.span.attributes
+        told = "" if _ANY_USER.isdisjoint(attributes) else _usable(first_text(attributes, *_USER))
+        found = told or _in_metadata(attributes, "user_id")
         if found:
             return found
         for event in node.span.events:

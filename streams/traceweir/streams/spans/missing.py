@@ -175,7 +175,7 @@ def _untold_managed_agents(turn: TurnSpans, calls: Sequence[ToolCall]) -> list[s
         for node in turn.nodes
         if node.kind == "agent" and node.parent is not None and node.parent.span.scope == node.span.scope == _SMOLAGENTS
     )
-    return sorted(ran - Counter(call.name for call in calls))
+    return sorted(ran - Counter(call.name for call in calls)) if ran else []
 
 
 def _why_no_managed_calls(turn: TurnSpans) -> str:
@@ -210,6 +210,8 @@ def _is_overwritten(model: ModelCall) -> bool:
     """Returns whether a span has several model calls, because it contains tools whose results the model has read, and
     the tokens of one of the earlier calls are nowhere."""
     inside = {tool_name(child.span) for child in model.nodes[0].children if child.kind == "tool"}
+    if not inside:  # as in most model calls
+        return False
     answers = [message for message in newest_turn(model.inputs) if any(call.name in inside for call in message.calls)]
     return len(answers) > len(model.earlier)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from traceweir.streams.spans.attributes import plain
 from traceweir.streams.spans.cut import without_cut_texts
 from traceweir.streams.spans.identity import session_of, user_of
 from traceweir.streams.spans.kinds import is_own
@@ -66,7 +65,7 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         if reading.is_empty:
             continue
         events += events_of(reading, call_ids)
-        traces.append(plain(reasoning_trace(reading, visibility)))
+        traces.append(reasoning_trace(reading, visibility))
         sessions.setdefault(session)
     if events and (session_id == known[0].trace_id or not (session_id or common)):
         events.append(end_of_session(known[0].trace_id, events[-1]["occurred_at"]))

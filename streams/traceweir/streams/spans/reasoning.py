@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from traceweir.streams.spans.attributes import ABSENT, plain, text_of
+from traceweir.streams.spans.attributes import ABSENT, plain, plain_text, text_of
 from traceweir.streams.spans.identity import app_of
 from traceweir.streams.spans.records import Reading, arguments_of, utc_time
 from traceweir.streams.spans.span import Span
@@ -34,6 +34,8 @@ _FRAMEWORKS = (
     ("anthropic", "anthropic"),
 )
 MAX_DOMAIN_CHARS = 1_024
+_INPUT_DEPTH = 3
+"""Number of objects and lists around the input of a step: the document, its steps, and the step."""
 
 
 def framework_of(spans: list[Span]) -> str:
@@ -43,13 +45,13 @@ def framework_of(spans: list[Span]) -> str:
 
 
 def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "network"]) -> dict[str, Any]:
-    """Returns the document of an invocation. Its values are as the spans have them; `attributes.plain` makes JSON of them.
+    """Returns the document of an invocation. Its values are plain: JSON can represent them.
 
     The domain of the task is the name of the agent, else of the service. The spans tell neither the confidence of the
     agent nor the quality of the result: confidence is 1 for a success and 0 otherwise, quality is 0 until it is valued.
     """
     root = reading.turn.roots[0].span
-    agent = reading.agent or app_of(root)
+    agent = plain_text(reading.agent or app_of(root))
     framework = framework_of([node.span for node in reading.turn.nodes])
     success = not reading.failed and (bool(reading.answer) or "answer" in reading.missing.parts)
     metadata: dict[str, Any] = {
@@ -61,17 +63,17 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
         "quality_score": 0.0,
         "visibility": visibility,
         "privacy_level": "private" if visibility == "private" else "aggregated",
-        "session_id": reading.session_id,
-        "invocation_id": reading.invocation_id,
+        "session_id": plain_text(reading.session_id),
+        "invocation_id": plain_text(reading.invocation_id),
     }
     return {
         "@context": "https://openknowledgepulse.org/schema/v1",
         "@type": "ReasoningTrace",
         "id": f"kp:trace:{reading.trace_id}:{root.span_id}",
         "metadata": metadata,
-        "task": {"objective": reading.question or reading.missing.parts.get("question", "unknown")},
+        "task": {"objective": plain_text(reading.question or reading.missing.parts.get("question", "unknown"))},
         "steps": _steps(reading),
-        "outcome": {"result_summary": reading.answer, "confidence": 1.0 if success else 0.0},
+        "outcome": {"result_summary": plain_text(reading.answer), "confidence": 1.0 if success else 0.0},
     }
 
 
@@ -81,17 +83,18 @@ def _steps(reading: Reading) -> list[dict[str, Any]]:
         if text := model.text:
             end = model.end_ns
             milliseconds = max(end - model.start_ns, 0) / 1e6
-            found.append(((end, 0, 0), {"type": "thought", "content": text, "latency_ms": milliseconds}))
+            found.append(((end, 0, 0), {"type": "thought", "content": plain_text(text), "latency_ms": milliseconds}))
     failed_before: set[str] = set()
     for place, call in enumerate(reading.calls):
+        name = plain_text(call.name)
         recovers = call.name in failed_before
         step: dict[str, Any] = {
             "type": "error_recovery" if recovers else "tool_call",
-            "tool": {"name": call.name},
+            "tool": {"name": name},
         }
         args = arguments_of(call)
         if args is not None:
-            step["input"] = args
+            step["input"] = plain(args, _INPUT_DEPTH)
         if call.run is not None:
             step["latency_ms"] = max(call.run.span.end_ns - call.run.span.start_ns, 0) / 1e6
         begin = call.order[0]
@@ -102,10 +105,10 @@ def _steps(reading: Reading) -> list[dict[str, Any]]:
             failed_before.add(call.name)
         if call.error is not None or call.result is not ABSENT:
             output = call.error if call.error is not None else text_of(plain(call.result))
-            observed = {"type": "observation", "tool": {"name": call.name}, "output_summary": output}
+            observed = {"type": "observation", "tool": {"name": name}, "output_summary": plain_text(output)}
             found.append(((end, 2, place), observed))
     if not found:
-        text = reading.answer or "The spans contain no step of the agent."
+        text = plain_text(reading.answer) or "The spans contain no step of the agent."
         found.append(((0, 0, 0), {"type": "thought", "content": text}))
     found.sort(key=lambda each: each[0])
     return [{"step_id": number, **step} for number, (_, step) in enumerate(found, 1)]

@@ -143,9 +143,10 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
     found.append(((turn.end_ns, 9, 0, ""), {"id": f"{reading.invocation_id}:completed", **last}))
     events = []
     latest_us = -1
+    prefix = f"{reading.trace_id}:"
     for (at_ns, *_), document in found:
         latest_us = max(_microseconds(at_ns), latest_us + 1)
-        event_id = f"otel:{reading.trace_id}:{str(document.pop('id')).removeprefix(reading.trace_id + ':')}"
+        event_id = f"otel:{prefix}{document.pop('id').removeprefix(prefix)}"
         occurred_at = _text(latest_us)
         events.append({"event_id": plain_text(event_id), **envelope, "occurred_at": occurred_at, **common, **document})
     return events

@@ -232,11 +232,11 @@ class _Results:
         asked = self._asked.take(*((call.name, value, name) for name in (("", call.id) if call.id else (None,))))
         return ABSENT if asked is None else asked.args
 
-    def of(self, call: Call) -> Result | None:
+    def of(self, name: str, call_id: str, args: Any) -> Result | None:
         """Returns the result of a call: by the id; else of the first call with the same name and arguments."""
-        if call.id and call.id in self._by_id:
-            return self._by_id[call.id]
-        return self._pairs.take((call.name, _text(arguments(call.args))))
+        if call_id and call_id in self._by_id:
+            return self._by_id[call_id]
+        return self._pairs.take((name, _text(arguments(args)))) if self._pairs else None
 
 
 def _only(args: Any) -> Any:
@@ -271,7 +271,7 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
     if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.is_handoff:
         args = run.args
     call_id = call.id or (run.call_id if run else "")
-    told = results.of(call._replace(id=call_id, args=args))
+    told = results.of(call.name, call_id, args)
     value, failed = (run.result if run else ABSENT), False
     adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
     if value is ABSENT and told is not None and told.value is not ABSENT:

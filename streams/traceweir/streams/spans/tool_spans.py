@@ -156,7 +156,6 @@ def _is_object(value: Any) -> bool:
 def _result(span: Span) -> tuple[Any, str, bool]:
     """Returns the result, the id of the call and whether the result says that the tool failed."""
     attributes = span.attributes
-    adk = any(key.startswith("gcp.vertex.agent.") for key in attributes) or span.scope == "gcp.vertex.agent"
     value = first(attributes, "gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "mlflow.spanOutputs")
     if value is not ABSENT:
         value = decoded(value)
@@ -173,6 +172,9 @@ def _result(span: Span) -> tuple[Any, str, bool]:
         if value is ABSENT:
             value = first(attributes, "haystack.component.output", "haystack.tool.output", "gen_ai.tool.output")
         value = structure(value)
+    if not isinstance(value, dict | list):  # a frame is an object, or a list with one
+        return unwrapped_result(value)
+    adk = span.scope == "gcp.vertex.agent" or any(key.startswith("gcp.vertex.agent.") for key in attributes)
     return unwrapped_result(value, adk=adk)
 
 
@@ -247,8 +249,10 @@ def last_line(text: str) -> str:
 
 def hides_error(span: Span) -> bool:
     """Returns whether OpenAI's Agents SDK has kept the error of a tool from the model and from the span."""
+    if _REDACTED not in span.status_message:
+        return False
     result = first_text(span.attributes, "output.value", "gen_ai.tool.call.result")
-    return _REDACTED in span.status_message and result.startswith(_AGENTS_SDK_ERROR) and "Error: " not in result
+    return result.startswith(_AGENTS_SDK_ERROR) and "Error: " not in result
 
 
 def error_in(result: Any) -> str:

@@ -24,6 +24,10 @@ class Waiting(Generic[T]):
         self._taken: set[int] = set()
         self._places: dict[Hashable, deque[int]] = {}
 
+    def __bool__(self) -> bool:
+        """Returns whether a value was added, also if it is taken by now."""
+        return bool(self._values)
+
     def add(self, value: T, *keys: Hashable) -> None:
         """Adds a value after all others, under keys of its own or of others."""
         for key in keys:
