@@ -59,7 +59,8 @@ def _limits(spans: Iterable[Span]) -> dict[tuple[Value, bool], int]:
 def _are_cut(longest: list[str]) -> bool:
     size = len(longest[0])
     is_chosen = size % 50 == 0 or size % 64 in (0, 63)
-    return (is_chosen or len(set(longest)) > 1) and any(map(_ends_too_early, longest))
+    different = set(longest)
+    return (is_chosen or len(different) > 1) and any(map(_ends_too_early, different))
 
 
 def _add_longest(attributes: Attributes, longest: list[str]) -> None:
