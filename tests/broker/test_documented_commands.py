@@ -17,7 +17,7 @@ from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 
-ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export"}
+ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export", "canary"}
 """Commands that run until Ctrl-C; other tests run them."""
 FIRST = ["topics", "emit"]
 """Commands that run before the worker has joined sessions; all other commands read what the worker wrote."""

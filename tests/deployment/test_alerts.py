@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.support.paths import ROOT
 
-from traceweir.streams.telemetry.catalogue import CATALOGUE
+from traceweir.streams.telemetry.catalogue import CANARY, CATALOGUE
 
 FILE = ROOT / "monitoring" / "alerts.yaml"
 RULES = {rule["alert"]: rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]}
@@ -64,6 +64,9 @@ CASES = {
         {f"traceweir_event_loop_lag_seconds{A}": "7x100"},
         {f"traceweir_event_loop_lag_seconds{A}": "0.1x87 9 0.1x20"},
         {"instance": "a"},
+    ),
+    "TraceweirCanaryFails": Case(
+        {f"traceweir_canary_success{A}": "1x50 0x50"}, {f"traceweir_canary_success{A}": "1x86 0x3 1x20"}
     ),
     "TraceweirCoverageGap": Case(
         {
@@ -172,7 +175,7 @@ def test_the_file_of_rules_is_valid_with_its_texts() -> None:
 
 @pytest.mark.parametrize("alert", RULES)
 def test_a_rule_reads_metrics_that_workers_have(alert: str) -> None:
-    names = {instrument.prometheus_name for instrument in CATALOGUE}
+    names = {instrument.prometheus_name for instrument in (*CATALOGUE, *CANARY)}
     read = set(re.findall(r"\btraceweir_[a-z_]+", str(RULES[alert]["expr"])))
     assert read
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in read} <= names

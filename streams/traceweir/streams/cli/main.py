@@ -212,6 +212,32 @@ def dashboard(as_json: AsJson = False) -> None:
     run(as_json=as_json)
 
 
+@app.command()
+def canary(
+    once: Annotated[bool, typer.Option("--once", help="Send one session, and end.")] = False,
+    interval: Annotated[
+        float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="Seconds between two sessions.")
+    ] = 60,
+    timeout: Annotated[
+        float, typer.Option(min=1, max=3_600, metavar="SECONDS", help="Seconds from sending a session to its decision.")
+    ] = 60,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Serve /metrics on this port.", show_default="nothing is served"),
+    ] = None,
+) -> None:
+    """Send a known session again and again, and wait for its decision: an alarm for every silent stall.
+
+    Its app is `traceweir-canary`, and its trace is private: it never reaches `network`. Exit code 1: with --once, there
+    was no decision in time; or the port is taken. 2: the environment cannot be used.
+
+    Example: `traceweir canary --once --timeout 30`
+    """
+    from traceweir.streams.cli.canary import run
+
+    raise typer.Exit(run(once=once, interval_s=interval, timeout_s=timeout, port=port))
+
+
 @app.command(cls=InputCommand)
 def emit(files: Inputs, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
     """Send recorded traces, events, evaluation rows, MLflow traces or chat transcripts to Kafka, as agents would have sent them.

@@ -156,9 +156,23 @@ LOOP_LAG = Instrument(
 )
 BUILD = Instrument("traceweir.build", "gauge", "1", "Always 1, with the version of Traceweir.", ("version",))
 
+# --- Of `traceweir canary`
+
+CANARY_SUCCESS = Instrument(
+    "traceweir.canary.success", "gauge", "1", "1 if the last session of the canary was decided in time, else 0."
+)
+CANARY_DURATION = Instrument(
+    "traceweir.canary.duration", "gauge", "s", "Time from sending the last session of the canary to its decision."
+)
+CANARY_LAST_SUCCESS = Instrument(
+    "traceweir.canary.last_success.time", "gauge", "s", "When a session of the canary was last decided, since 1970."
+)
+
+CANARY = (CANARY_SUCCESS, CANARY_DURATION, CANARY_LAST_SUCCESS)
+"""The metrics of `traceweir canary`, which serves them itself."""
 CATALOGUE: tuple[Instrument, ...] = (
     RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS, JUDGE_TOKENS,
     JUDGE_COST, JUDGE_CACHED, CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, WATERMARK_LAG, OPEN_SESSIONS,
     SCOPES, PARTITIONS, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
 )  # fmt: skip
-"""All metrics, in the order of their documentation."""
+"""All metrics of a worker, in the order of their documentation."""

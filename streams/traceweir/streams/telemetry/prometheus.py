@@ -14,19 +14,19 @@ from traceweir.streams.telemetry.measured import Distribution, Point
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def exposition(points: Iterable[Point]) -> bytes:
+def exposition(points: Iterable[Point], instruments: Sequence[Instrument] = CATALOGUE) -> bytes:
     """Returns the points as Prometheus reads them; an instrument without a point is declared without a sample."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Points(list(points)))
+    registry.register(_Points(list(points), instruments))
     return generate_latest(registry)
 
 
 class _Points(Collector):
-    def __init__(self, points: Sequence[Point]) -> None:
-        self._points = points
+    def __init__(self, points: Sequence[Point], instruments: Sequence[Instrument]) -> None:
+        self._points, self._instruments = points, instruments
 
     def collect(self) -> Iterator[Metric]:
-        for instrument in CATALOGUE:
+        for instrument in self._instruments:
             yield _family(instrument, [point for point in self._points if point.instrument is instrument])
 
 
