@@ -6,7 +6,7 @@ import logging
 import sys
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TextIO
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
@@ -37,15 +37,22 @@ class LogOptions:
 def log_to_stderr(options: LogOptions) -> None:
     """Logs to stderr: Traceweir's lines from a level, and the libraries' lines as `set_log_level` says, rate limited.
 
-    A later call replaces the options.
+    A later call replaces the options. Handlers that others have added stay.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StderrHandler(sys.stderr)
     handler.addFilter(_LogFilter())
     if options.format == "json":
         handler.addFilter(_with_span)
     handler.setFormatter(_json_lines() if options.format == "json" else logging.Formatter(_TEXT_LINE))
-    logging.basicConfig(handlers=[handler], force=True)
+    root = logging.getLogger()
+    for former in [each for each in root.handlers if isinstance(each, _StderrHandler)]:
+        root.removeHandler(former)
+    root.addHandler(handler)
     set_log_level(options.level)
+
+
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """The handler of `log_to_stderr`, which a later call tells apart from those of others."""
 
 
 def _json_lines() -> logging.Formatter:

@@ -46,3 +46,17 @@ def test_each_line_is_a_json_object_with_its_error() -> None:
     assert error["exception"].startswith("Traceback")
     assert "ValueError: a\nb" in error["exception"]
     assert (library["logger"], library["level"]) == ("aiokafka", logging.getLevelName(logging.WARNING))
+
+
+def test_a_later_call_replaces_the_handler_of_the_former_one_and_keeps_those_of_others() -> None:
+    code = """
+import logging, sys
+logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
+from traceweir.streams.process_log import LogOptions, log_to_stderr
+log_to_stderr(LogOptions())
+log_to_stderr(LogOptions())
+logging.getLogger("traceweir").info("once")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "once\n"
+    assert ended.stderr.count("once") == 1
