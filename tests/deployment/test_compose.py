@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import shutil
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,12 +52,13 @@ def run(arguments: list[str]) -> object:
 
 def test_there_are_kafka_topics_a_worker_and_a_fleet_and_with_a_profile_a_collector() -> None:
     by_profile = {name: service.get("profiles") for name, service in SERVICES.items()}
-    always, otel = None, ["otel"]
+    always, otel, monitoring = None, ["otel"], ["monitoring"]
     assert by_profile == {
         **dict.fromkeys(("kafka", "topics", "worker", "sample", "fleet"), always),
         **dict.fromkeys(("collector", "collect-topics", "collect"), otel),
+        **dict.fromkeys(("canary", "prometheus", "grafana"), monitoring),
     }
-    assert OURS == ["collect", "collect-topics", "fleet", "sample", "topics", "worker"]
+    assert OURS == ["canary", "collect", "collect-topics", "fleet", "sample", "topics", "worker"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -102,6 +106,21 @@ def test_records_are_sent_and_read_only_once_the_topics_are_there() -> None:
     assert "healthcheck" in SERVICES["kafka"]
 
 
+def test_prometheus_reads_what_serves_metrics_and_the_rules_that_are_mounted(tmp_path: Path) -> None:
+    config = yaml.safe_load((ROOT / "monitoring" / "prometheus.yaml").read_text("utf-8"))
+    ((job,), (rules,)) = config["scrape_configs"], config["rule_files"]
+    ports = {"worker": "6066", "canary": SERVICES["canary"]["command"][-1]}
+    assert job["static_configs"][0]["targets"] == [f"{name}:{port}" for name, port in ports.items()]
+    assert all(SERVICES[name]["environment"]["TRACEWEIR_WEB_HOST"] == "0.0.0.0" for name in ports)
+    assert f"./monitoring/alerts.yaml:{rules}:ro" in SERVICES["prometheus"]["volumes"]
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed: apt-get install prometheus")
+    file = tmp_path / "prometheus.yaml"
+    file.write_text(yaml.safe_dump(config | {"rule_files": [str(ROOT / "monitoring" / "alerts.yaml")]}))
+    ended = subprocess.run(["promtool", "check", "config", str(file)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 def test_ports_are_open_to_this_machine_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert ports
@@ -110,7 +129,7 @@ def test_ports_are_open_to_this_machine_only() -> None:
 
 def test_every_image_is_named_with_its_version() -> None:
     images = [service["image"] for service in SERVICES.values()] + re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
-    assert [image for image in images if not re.search(r":\d+(\.\d+)+", image)] == []
+    assert [image for image in images if not re.search(r":v?\d+(\.\d+)+", image)] == []
 
 
 def test_every_named_volume_is_declared() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -23,7 +24,13 @@ from traceweir.streams.topics import ALL_STAGES, STAGES
 from traceweir.streams.worker import STOP_WITHIN_S
 
 K8S = ROOT / "k8s"
-KUSTOMIZATIONS = ["base", "overlays/dev", "overlays/one-deployment-per-stage", "overlays/opentelemetry"]
+KUSTOMIZATIONS = [
+    "base",
+    "overlays/dev",
+    "overlays/one-deployment-per-stage",
+    "overlays/opentelemetry",
+    "overlays/monitoring",
+]
 OTHERS = {"kafka", "collector"}
 """The containers that run images of other projects."""
 VERSIONS = ["1.29", kubernetes_validate.latest_version()]
@@ -70,7 +77,49 @@ def stages_of(arguments: list[str]) -> list[str]:
 def test_every_manifest_is_what_kubernetes_takes(name: str, version: str) -> None:
     assert manifests(name)
     for manifest in manifests(name):
+        if manifest["apiVersion"].startswith("monitoring.coreos.com/"):
+            continue  # a custom resource; see below
         kubernetes_validate.validate(manifest, version, strict=True)
+
+
+CRDS = ROOT.parent / "shared" / "reference" / "crds"
+
+
+@pytest.mark.parametrize("kind", ["ServiceMonitor", "PrometheusRule"])
+def test_a_custom_resource_is_what_its_definition_takes(kind: str) -> None:
+    file = CRDS / f"prometheus-{kind.lower()}s.yaml"
+    if not file.exists():
+        pytest.skip("needs the definitions of the Prometheus Operator: its release's bundle.yaml")
+    definition = yaml.safe_load(file.read_text("utf-8"))
+    (schema,) = [each["schema"]["openAPIV3Schema"] for each in definition["spec"]["versions"] if each["name"] == "v1"]
+    (found,) = of("overlays/monitoring", kind)
+    assert definition["spec"]["names"]["kind"] == kind
+    jsonschema.validate(found, _closed(schema))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**found, "spec": {**found["spec"], "nonsense": 1}}, _closed(schema))
+
+
+def _closed(schema: Any) -> Any:
+    """Returns a schema that refuses fields that it does not name, as Kubernetes drops them."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if isinstance(schema, str) and schema.startswith("^(?i)"):
+        return f"(?i)^{schema.removeprefix('^(?i)')}"  # Go takes a flag anywhere, Python at the start
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items()}
+    is_object = isinstance(schema.get("properties"), dict) and schema.get("type") == "object"
+    if is_object and "additionalProperties" not in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        closed["additionalProperties"] = False
+    return closed
+
+
+def test_the_rules_are_those_of_prometheus_and_the_monitor_reads_the_workers() -> None:
+    (rule,), (monitor,) = of("overlays/monitoring", "PrometheusRule"), of("overlays/monitoring", "ServiceMonitor")
+    assert rule["spec"] == yaml.safe_load((ROOT / "monitoring" / "alerts.yaml").read_text("utf-8"))
+    (service,) = of("overlays/monitoring", "Service")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
 
 
 def test_a_field_that_does_not_exist_is_refused() -> None:
