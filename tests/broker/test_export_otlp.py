@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Set
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Set
+from contextlib import AbstractContextManager, asynccontextmanager
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests.support.exporting import at_once, export_process
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
@@ -38,11 +37,6 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
     settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
     create_topics(settings)
     return settings
-
-
-async def at_once(seconds: float) -> None:
-    """Stands for a wait."""
-    await asyncio.sleep(0)
 
 
 @asynccontextmanager
@@ -194,22 +188,14 @@ async def test_a_missing_topic_ends_the_start_with_the_command_that_makes_it(emb
             await asyncio.sleep(0)
 
 
-@contextmanager
-def process(settings: Settings, url: str) -> Iterator[subprocess.Popen[bytes]]:
-    environment: Mapping[str, str] = {
-        **os.environ,
-        "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": settings.kafka_bootstrap_servers,
-        "TRACEWEIR_SESSION_TIMEOUT_S": "6",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
-        "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
-    }
-    command = [sys.executable, "-m", "traceweir.streams.cli.entry", "export", "otlp", "--group", "killed"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as running:
-        try:
-            yield running
-        finally:
-            with suppress(ProcessLookupError):
-                running.kill()
+def process(settings: Settings, url: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    return export_process(
+        settings,
+        *("otlp", "--group", "killed"),
+        TRACEWEIR_SESSION_TIMEOUT_S="6",
+        OTEL_EXPORTER_OTLP_ENDPOINT=url,
+        OTEL_EXPORTER_OTLP_COMPRESSION="gzip",
+    )
 
 
 @pytest.mark.slow

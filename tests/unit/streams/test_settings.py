@@ -257,3 +257,32 @@ def test_a_key_for_user_ids_is_refused_if_it_is_short_or_not_used_and_never_show
     said = refusal(monkeypatch, {"TRACEWEIR_USER_ID_KEY": "hunter2" * 3, "TRACEWEIR_USER_IDS": "plain"})
     assert "TRACEWEIR_USER_ID_KEY is not used with TRACEWEIR_USER_IDS=plain" in said
     assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        *(
+            ("URL", url, "is no address")
+            for url in ("ftp://a/s3cr3t", "s3cr3t", "http://:80/s3cr3t", "http://a:99999/s3cr3t")
+        ),
+        ("URL", "https://a/s3cr3t\n", "is no address"),
+        *(("SECRET", secret, "24 to 64 bytes") for secret in ("s3cr3t==", "c2VjcmV0" * 12, "c2VjcmV0" * 3 + "!", "")),
+        ("SECRET", " ".join(["c2VjcmV0" * 4] * 3), "two with a space"),
+    ],
+)
+def test_an_address_or_a_secret_of_a_webhook_that_cannot_be_used_is_refused_and_not_shown(
+    name: str, value: str, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = refusal(monkeypatch, {f"TRACEWEIR_WEBHOOK_{name}": value})
+    assert f"TRACEWEIR_WEBHOOK_{name}" in message
+    assert rule in message
+    assert not value or value.strip() not in message
+
+
+def test_a_webhook_takes_one_secret_or_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "c2VjcmV0" * 4
+    for value in (secret, f"whsec_{secret}", f"{secret} whsec_{secret}"):
+        found = load(monkeypatch, {"TRACEWEIR_WEBHOOK_SECRET": value}).webhook_secret
+        assert found is not None
+        assert found.get_secret_value() == value

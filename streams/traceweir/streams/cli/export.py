@@ -56,6 +56,40 @@ def otlp(
     export_otlp("logs" if signal == "logs" else "traces", group=checked_group(group), only_new=only_new)
 
 
+@export_app.command()
+def webhook(
+    events: Annotated[
+        list[str],
+        typer.Option(
+            "--event",
+            metavar="<decision|failed|passed|not_evaluated>",
+            help="What is sent: decisions of the gate, and scores by their status. Several are allowed.",
+        ),
+    ] = ["decision", "failed"],  # noqa: B006  # typer copies it
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metric", metavar="NAME", help="Send this metric only. Several are allowed.")
+    ] = None,
+    group: Group = None,
+    only_new: OnlyNew = False,
+) -> None:
+    """Post decisions of the gate and failed scores to a webhook, until SIGTERM or Ctrl-C.
+
+    `TRACEWEIR_WEBHOOK_URL` names the receiver, and `TRACEWEIR_WEBHOOK_SECRET` signs each event, as Standard Webhooks has
+    it. Each event arrives at least once, with the same id, and in the order of its session. `TRACEWEIR_EXPORT_CONTENT`
+    decides about texts. Exit code 1: Kafka or the topic cannot be read, or the receiver refuses everything. 2: options or
+    environment cannot be used.
+
+    Example: `traceweir export webhook --event failed --metric hallucinations_v1`
+    """
+    from traceweir.streams.cli.export_targets import export_webhook, read_event_types
+
+    try:
+        chosen = read_event_types(events)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--event") from None
+    export_webhook(chosen, metrics or [], group=checked_group(group), only_new=only_new)
+
+
 def checked_group(group: str | None) -> str | None:
     """Returns the name of a consumer group.
 

@@ -67,6 +67,8 @@ class HttpPost:
                 return Reply(response.status, response.headers, await _beginning(response.content))
         except TimeoutError:
             return Later(f"the target has not answered within {self._timeout_s:g} s")
+        except aiohttp.InvalidURL:  # its text is the address, which can contain a secret
+            return Later("the target's address is not valid")
         except (aiohttp.ClientError, OSError) as error:
             return Later(f"the target cannot be reached ({printable(str(error) or repr(error), SHOWN_CHARACTERS)})")
 

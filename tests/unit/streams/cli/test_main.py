@@ -21,6 +21,7 @@ COMMANDS = [
     "dashboard",
     "up",
     "export otlp",
+    "export webhook",
     "canary",
 ]
 

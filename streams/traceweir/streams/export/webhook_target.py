@@ -1,0 +1,111 @@
+"""Sends decisions and scores to a webhook, one event a request, in the order of each session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from traceweir.streams.export.answers import Answer, Later, answer_to_status
+from traceweir.streams.export.content import Content
+from traceweir.streams.export.delivery import Delivery
+from traceweir.streams.export.http_post import HttpPost
+from traceweir.streams.export.problems import Problems
+from traceweir.streams.export.webhook_event import EventType, WebhookEvent, event_type, signed_headers, webhook_event
+from traceweir.streams.results.reader import FoundScore
+
+MAX_RECORDS = 256
+"""Scores of a batch: after a kill, at most so many are sent again."""
+_WAY_OUT = "check TRACEWEIR_WEBHOOK_URL, and that the receiver has TRACEWEIR_WEBHOOK_SECRET; no event is lost"
+
+
+class _Item(NamedTuple):
+    found: FoundScore
+    event: WebhookEvent
+
+
+class WebhookTarget:
+    """Sends one event for each selected score. The sessions of a batch share the connections; each session has its order.
+
+    Args:
+        post: Sends bodies to the address of the webhook.
+        secrets: The secrets that sign, as `signed_headers` takes them.
+        events: The kinds of events that are sent.
+        metrics: The metrics that are sent; empty: all.
+        content: How much text of agents and judges is sent.
+        version: Version of Traceweir.
+        problems: Logs what fails.
+        now: The clock, in UTC.
+        connections: Number of sessions whose events are sent at the same time.
+        sleep: Waits for a number of seconds.
+    """
+
+    max_records = MAX_RECORDS
+
+    def __init__(
+        self,
+        post: HttpPost,
+        secrets: Sequence[str],
+        *,
+        events: Collection[EventType],
+        metrics: Collection[str] = (),
+        content: Content,
+        version: str,
+        problems: Problems,
+        now: Callable[[], datetime],
+        connections: int,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._post, self._secrets, self._content, self._now = post, secrets, content, now
+        self._events, self._metrics = frozenset(events), frozenset(metrics)
+        self._free = asyncio.Semaphore(connections)
+        self._headers = {"Content-Type": "application/json", "User-Agent": f"traceweir/{version}"}
+        self._left_out = 0
+        self._delivery = Delivery(
+            self._send,
+            lost=lambda item, reason: problems.lost(item.found, reason),
+            trouble=problems.trouble,
+            sleep=sleep,
+        )
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What was sent since the start, as `Delivery.counts`; and `left_out`: scores that are not selected."""
+        return self._delivery.counts + Counter(left_out=self._left_out)
+
+    async def deliver(self, scores: Sequence[FoundScore]) -> None:
+        """Returns when the receiver has acknowledged each selected score or refused it for good.
+
+        Raises:
+            ExportError: the receiver has refused everything for too long.
+        """
+        sessions: dict[str, list[FoundScore]] = {}
+        for found in scores:
+            if self._selects(found):
+                sessions.setdefault(found.score.session_id, []).append(found)
+            else:
+                self._left_out += 1
+        try:
+            async with asyncio.TaskGroup() as sending:
+                for session in sessions.values():
+                    sending.create_task(self._deliver_session(session))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    def _selects(self, found: FoundScore) -> bool:
+        return event_type(found.score) in self._events and (not self._metrics or found.score.metric in self._metrics)
+
+    async def _deliver_session(self, scores: Iterable[FoundScore]) -> None:
+        async with self._free:
+            for found in scores:
+                await self._delivery.deliver([_Item(found, webhook_event(found.score, self._content))])
+
+    async def _send(self, items: Sequence[_Item]) -> Answer:
+        (item,) = items
+        headers = self._headers | dict(signed_headers(item.event, self._secrets, self._now()))
+        reply = await self._post.post(item.event.body, headers)
+        if isinstance(reply, Later):
+            return reply
+        return answer_to_status(reply.status, reply.headers, reply.text, _WAY_OUT, self._now())
