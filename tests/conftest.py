@@ -8,6 +8,8 @@ import pytest
 from tests.support.command_line import run
 from tests.support.kafka import certificates, embedded_broker, kafka, restored_fetcher, secured_kafka
 
+from traceweir.streams import process_log
+
 __all__ = ["certificates", "embedded_broker", "kafka", "restored_fetcher", "run", "secured_kafka"]
 
 # A deadline would make speed a claim of the tests.
@@ -20,7 +22,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(autouse=True)
-def _unmute_clients() -> None:
-    """Undoes what a command of an earlier test did: commands mute the log of Kafka's client for their whole process."""
+def _forget_earlier_commands() -> None:
+    """Undoes what commands of earlier tests did to the log of this process.
+
+    They mute Kafka's client, and log to the stderr that pytest gave to their own test, which is closed by now.
+    """
     for name in ("aiokafka", "asyncio"):
         logging.getLogger(name).setLevel(logging.NOTSET)
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if type(each).__module__ == process_log.__name__]:
+        root.removeHandler(handler)
