@@ -127,6 +127,11 @@ CASES = {
         {'traceweir_scores_total{metric="m", reason="budget"}': "4x100"},
         {"metric": "m"},
     ),
+    "TraceweirJudgeDown": Case(
+        {'traceweir_judge_breaker_open{model="m"}': "0x10 1x100"},
+        {'traceweir_judge_breaker_open{model="m"}': "0x10 1x3 0x20 1x3 0x100"},
+        {"model": "m"},
+    ),
     "TraceweirScoresDrop": Case(
         {
             'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1430 12870+5x100",

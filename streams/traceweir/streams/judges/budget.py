@@ -137,6 +137,20 @@ class JudgeBudget:
                 paid(spend)
             self._returned.set()
 
+    def left(self) -> dict[str, float]:
+        """Returns what is left of each limit, from 0 to 1 of this process's share.
+
+        >>> budget = JudgeBudget(Budget(usd_per_day=2.0), lambda: datetime.fromtimestamp(600, UTC))
+        >>> budget.record_spend(Paid(10, 100, 0.5))
+        >>> budget.left()
+        {'usd_per_day': 0.75}
+        """
+        found = {}
+        for name, limit, spent, _ in self._windows(Use()):
+            period, unit = name.split()
+            found[f"{unit}_per_{period}"] = max(0.0, 1 - spent / limit) if limit else 0.0
+        return found
+
     def _minute(self) -> int:
         return int(self._clock().timestamp() // 60)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.schemas.score import Cost
@@ -27,6 +27,18 @@ Sleep = Callable[[float], Awaitable[None]]
 WatchQuestion = Callable[[str], AbstractContextManager[Callable[[Cost], object]]]
 """Watches a question: receives the model, is entered until there is an answer, and then receives its cost."""
 CACHED = Cost(cached=True)
+Outcome = Literal["answered", "temporary", "refused", "cancelled"]
+
+
+class Attempt(NamedTuple):
+    """One request to a model, which has ended."""
+
+    model: str
+    """litellm's name of the model, without secrets."""
+    outcome: Outcome
+    """`temporary`: a later request can succeed. `refused`: the same request would fail again."""
+    seconds: float
+    """From sending it to its end."""
 
 
 class Judging:
@@ -38,6 +50,7 @@ class Judging:
         clock: Returns the current time, for the age of verdicts and for the budget's minutes and days.
         store: Stores verdicts beyond the life of this process.
         note: Called with each payment.
+        attempted: Called with each request to a model.
         sleep: Waits this many seconds before a retry.
 
     Raises:
@@ -52,13 +65,14 @@ class Judging:
         *,
         store: Verdicts | None = None,
         note: Callable[[Paid], object] = lambda paid: None,
+        attempted: Callable[[Attempt], object] = lambda attempt: None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         check_judge()
         self._config, self._clock, self._sleep = config, clock, sleep
         self._client = JudgeClient(config, access)
         self._memory = VerdictsInMemory(config.cache.max_age_s, config.cache.max_verdicts)
-        self._store, self._note = store, note
+        self._store, self._note, self._attempted = store, note, attempted
         self._limits = Limits(config)
         self._breakers: dict[str, CircuitBreaker] = {}
         self._running: dict[bytes, asyncio.Future[None]] = {}
@@ -71,6 +85,10 @@ class Judging:
             if self._memory.get(verdict.key, now) is None:  # another session can have paid for a newer verdict
                 self._memory.put(verdict)
         return SessionJudge(self, known, watch)
+
+    def breakers(self) -> dict[str, bool]:
+        """Returns for each model whether its circuit breaker is open; models that were not asked are left out."""
+        return {self._client.secrets.hide(model): breaker.is_open for model, breaker in self._breakers.items()}
 
     def model_of(self, question: Question) -> str:
         """Returns the name of the model that answers a question."""
@@ -171,9 +189,13 @@ class Judging:
         try:
             await self._limits.start()
             breaker.enter()
+            began = monotonic()
+            outcome: Outcome = "cancelled"
             try:
                 answered = await self._client.ask(question)
+                outcome = "answered"
             except Transient as error:
+                outcome = "temporary"
                 if error.unknown:
                     reservation.record_use(prompt_use)
                 if error.down:
@@ -182,6 +204,7 @@ class Judging:
                     breaker.abandoned()
                 raise
             except Refused as error:
+                outcome = "refused"
                 if error.unknown:
                     reservation.record_use(prompt_use)
                 if error.down:
@@ -193,6 +216,9 @@ class Judging:
                 breaker.abandoned()
                 reservation.record_use(prompt_use)
                 raise
+            finally:
+                model = self._client.secrets.hide(self.model_of(question))
+                self._attempted(Attempt(model, outcome, monotonic() - began))
             breaker.succeeded()
             reservation.record_use(Use(answered.input_tokens + answered.output_tokens, answered.usd))
             return answered

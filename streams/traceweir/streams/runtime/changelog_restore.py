@@ -40,6 +40,8 @@ class ChangelogRestore:
         self._table, self._options, self._stepped, self._should_stop = table, options, stepped, should_stop
         self.rows = self.bytes = 0
         """Number of rows, and of bytes of keys and values, that were read so far."""
+        self.remaining = 0
+        """Number of offsets that are still to be read."""
 
     async def read(
         self, numbers: Sequence[int], changelog_id: Awaitable[str], inputs: Collection[str]
@@ -89,8 +91,10 @@ class ChangelogRestore:
         while todo:
             if self._should_stop():
                 raise StopRequested
-            for place in list(todo):
-                if await consumer.position(place) >= ends[place]:
+            positions = {place: await consumer.position(place) for place in todo}
+            self.remaining = sum(max(0, ends[place] - position) for place, position in positions.items())
+            for place, position in positions.items():
+                if position >= ends[place]:
                     todo.discard(place)
                     if ends[place]:  # a transaction marker can be the last entry; Faust would wait for a record there
                         self._table.reach(logs[place], ends[place] - 1)

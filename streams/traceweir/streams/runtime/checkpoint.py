@@ -92,6 +92,7 @@ class Checkpoints:
         self._isolations: set[asyncio.Task[None]] = set()
         self._revoking = False
         self._taking_over: list[int] | None = None
+        self._restore: ChangelogRestore | None = None
         self._steps = 0
         self.takes_over: Callable[[int], object] = lambda partitions: None
         """Called with the number of assigned partitions, before the worker takes them over."""
@@ -171,7 +172,11 @@ class Checkpoints:
         """Restores the table up to the committed end of its changelog and creates the lanes; returns a log summary."""
         began = monotonic()
         restore = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
-        beginnings = await restore.read(numbers, self._changelog_id(), self.inputs)
+        self._restore = restore
+        try:
+            beginnings = await restore.read(numbers, self._changelog_id(), self.inputs)
+        finally:
+            self._restore = None
         read = monotonic()
         for number in numbers:
             firsts = {topic: beginnings[TopicPartition(topic, number)] for topic in self.inputs}
@@ -185,6 +190,11 @@ class Checkpoints:
             f"{restore.rows} rows, {restore.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
             f"and {(monotonic() - read) * 1e3:.0f} ms to load"
         )
+
+    @property
+    def restoring(self) -> int:
+        """Number of offsets of changelogs that are still to be read; 0 when no state is restored."""
+        return self._restore.remaining if self._restore is not None else 0
 
     def _step(self) -> None:
         self._steps += 1

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import cast
 
 from traceweir.schemas.reference import Reference
@@ -27,6 +28,7 @@ from traceweir.streams.judges.service import Judging
 from traceweir.streams.process_log import LogOptions, log_to_stderr
 from traceweir.streams.process_setup import event_loop, tune_gc
 from traceweir.streams.scoring import protocol
+from traceweir.streams.scoring.activity import ActivityNotes, ScoringActivity
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import Scoring
@@ -100,10 +102,12 @@ def _end_with(lifeline: int) -> None:
     )  # SIGIO, which ends a process
 
 
-async def _serve(connection: socket.socket, child: Callable[[], asyncio.Protocol]) -> None:
+async def _serve(
+    connection: socket.socket, child: Callable[[], asyncio.Protocol], activity: Callable[[], ScoringActivity]
+) -> None:
     transport, _ = await asyncio.get_running_loop().create_connection(child, sock=connection)
     while True:
-        transport.write(protocol.packed(protocol.Heartbeat()))
+        transport.write(protocol.packed(protocol.Heartbeat(activity())))
         await asyncio.sleep(BEAT_S)
 
 
@@ -150,10 +154,15 @@ def main() -> None:
     with _ending_with_worker():
         setup = cast("protocol.Setup", protocol.receive_object(connection))
     log_to_stderr(setup.log)
+    notes = ActivityNotes()
     try:
         with loading(connection):
             embedder = load_embedder(setup.embedder)
-            judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
+            judging = (
+                Judging(setup.plan.judge, setup.access, utc_now, attempted=notes.attempted)
+                if setup.plan.judged
+                else None
+            )
     except (EmbedderUnavailableError, JudgeUnavailableError) as error:
         unavailable = protocol.Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError))
         with _ending_with_worker():
@@ -171,6 +180,7 @@ def main() -> None:
             judge_timeout_s=setup.judge_timeout_s,
             user_ids=setup.user_ids,
             spans=spans_of_environment(delay_ms=TRACE_DELAY_MS),
+            embedded=notes.embedded,
         )
     )
     budget = judging.budget if judging is not None else None
@@ -178,7 +188,8 @@ def main() -> None:
     with _ending_with_worker():
         protocol.send_object(connection, protocol.Ready(embedder.id if embedder else None))
     with asyncio.Runner(loop_factory=event_loop()) as runner:
-        runner.run(_serve(connection, lambda: _Child(scoring, references, budget, setup.concurrency)))
+        child = partial(_Child, scoring, references, budget, setup.concurrency)
+        runner.run(_serve(connection, child, partial(notes.take, judging)))
 
 
 if __name__ == "__main__":

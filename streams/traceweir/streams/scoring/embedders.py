@@ -10,9 +10,10 @@ import importlib.util
 import logging
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -109,10 +110,17 @@ class Batching:
     Args:
         embedder: The embedder; it is never called from two threads at the same time.
         max_batch: Maximum number of texts in one call.
+        embedded: Called with the number of texts and the seconds of each call that is not inline.
     """
 
-    def __init__(self, embedder: Embedder, max_batch: int = 64) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        max_batch: int = 64,
+        embedded: Callable[[int, float], object] = lambda texts, seconds: None,
+    ) -> None:
         self.embedder = embedder
+        self._embedded = embedded
         self._max_batch = max_batch
         self._waiting: deque[tuple[str, asyncio.Future[Vectors]]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedder")
@@ -145,6 +153,7 @@ class Batching:
         loop = asyncio.get_running_loop()
         try:
             while batch := self._next_batch():
+                began = monotonic()
                 try:
                     vectors = await loop.run_in_executor(self._thread, self._embed, [text for text, _ in batch])
                 except Exception as error:  # noqa: BLE001  # every caller of the batch receives the error
@@ -154,6 +163,7 @@ class Batching:
                     for (_, future), vector in zip(batch, vectors, strict=True):
                         if not future.done():
                             future.set_result(vector)
+                self._embedded(len(batch), monotonic() - began)
         finally:
             self._runner = None
 

@@ -18,6 +18,7 @@ from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring import protocol
+from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.silence import Silence, SilenceLimits, use_of
@@ -76,6 +77,8 @@ class ScoringProcess(asyncio.Protocol):
         """Called after an unexpected end, with its cause, when all waiting requests have failed."""
         self.paid: Callable[[Sequence[Paid]], object] = lambda paid: None
         """Called with the cost of a session, even if no task waits for its answer."""
+        self.active: Callable[[ScoringActivity], object] = lambda activity: None
+        """Called each second with what the process has done."""
         try:
             self.embedder_id = self._start(setup)
         except BaseException:
@@ -193,7 +196,9 @@ class ScoringProcess(asyncio.Protocol):
         """Takes answers and heartbeats."""
         self._silence.end()
         for frame in self._frames.of(data):
-            if not isinstance(frame, protocol.Heartbeat):
+            if isinstance(frame, protocol.Heartbeat):
+                self.active(frame.activity)
+            else:
                 self._answered(frame)
 
     def connection_lost(self, error: Exception | None) -> None:

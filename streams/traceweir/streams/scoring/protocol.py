@@ -17,6 +17,7 @@ from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.process_log import LogOptions
+from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.user_ids import HASHED, UserIds
 
@@ -167,6 +168,9 @@ class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
 
 class Heartbeat(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the worker, every second: the event loop is not blocked."""
+
+    activity: ScoringActivity
+    """What the process has done since the last heartbeat."""
 
 
 Frame = Ask | UpdateReference | RecordSpend | SetBudgetShare | Answer | Refusal | Heartbeat

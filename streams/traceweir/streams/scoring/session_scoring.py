@@ -101,6 +101,7 @@ class SessionScoring:
         user_ids: UserIds = HASHED,
         encode_score: Callable[[Score], bytes] = Score.wire,
         spans: SessionSpans | None = None,
+        embedded: Callable[[int, float], object] = lambda texts, seconds: None,
     ) -> None:
         self._spans = spans
         self._user_ids = user_ids
@@ -108,7 +109,7 @@ class SessionScoring:
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
         self._judging, self._judge_timeout_s = judging, judge_timeout_s
         self._references = references or References()
-        self._embedder = Batching(embedder) if embedder is not None else None
+        self._embedder = Batching(embedder, embedded=embedded) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:

@@ -18,6 +18,7 @@ from mode import Service
 from traceweir.schemas.reference import Reference
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
@@ -67,6 +68,10 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.restarts = 0
         """How often a process ended unexpectedly."""
+        self.activity = ScoringActivity()
+        """What the present process said last."""
+        self.active: Callable[[ScoringActivity], object] = lambda activity: None
+        """Called with what any of the processes says each second."""
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when no process can be started any more."""
 
@@ -174,6 +179,11 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
                 if process is not by:
                     process.record_spend(each)
 
+    def _note_activity(self, by: ScoringProcess, activity: ScoringActivity) -> None:
+        if by is self._process:
+            self.activity = activity
+        self.active(activity)
+
     def _connected(self) -> list[ScoringProcess]:
         processes = (self._process if self._ready.is_set() else None, self._quarantine.quarantine_process)
         return [process for process in processes if process is not None and not process.ended]
@@ -201,6 +211,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
 
     async def _connect(self, process: ScoringProcess) -> None:
         process.paid = partial(self._note, process)
+        process.active = partial(self._note_activity, process)
         await process.connect()
         for reference_id, reference in self._learned.items():
             process.update_reference(reference_id, reference)

@@ -96,6 +96,25 @@ JUDGE_COST = Instrument("traceweir.judge.cost", "counter", "USD", "What scores h
 JUDGE_CACHED = Instrument(
     "traceweir.judge.cached", "counter", "{score}", "Scores from stored verdicts, which have cost nothing."
 )
+JUDGE_DURATION = Instrument(
+    "traceweir.judge.request.duration",
+    "histogram",
+    "s",
+    "Time of a request to a judge. `outcome` is `answered`, `temporary`, `refused` or `cancelled`.",
+    ("model", "outcome"),
+    (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0),
+)
+EMBEDDER_DURATION = Instrument(
+    "traceweir.embedder.duration", "histogram", "s", "Time of a call of the embedding model.", (), _SECONDS
+)
+EMBEDDER_BATCH = Instrument(
+    "traceweir.embedder.batch",
+    "histogram",
+    "{text}",
+    "Texts in a call of the embedding model.",
+    (),
+    (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0),
+)
 CHECKPOINT_DURATION = Instrument(
     "traceweir.checkpoint.duration",
     "histogram",
@@ -131,9 +150,29 @@ OPEN_SESSIONS = Instrument(
 )
 SCOPES = Instrument("traceweir.novelty.scopes", "gauge", "{scope}", "Novelty scopes in memory.")
 PARTITIONS = Instrument("traceweir.partitions", "gauge", "{partition}", "Partitions that this worker owns.")
+RESTORING = Instrument(
+    "traceweir.restore.remaining",
+    "gauge",
+    "{record}",
+    "Offsets of changelogs that are still to be read before the partitions of this worker are ready; 0 when they are.",
+)
 READY = Instrument("traceweir.worker.ready", "gauge", "1", "1 if the worker owns its partitions and reads, else 0.")
 PROBLEMS = Instrument(
     "traceweir.worker.problems", "gauge", "{problem}", "Problems that `/healthz` lists; 0 for a healthy worker."
+)
+JUDGE_BREAKER = Instrument(
+    "traceweir.judge.breaker.open",
+    "gauge",
+    "1",
+    "1 while the circuit breaker of a judge's model is open, else 0.",
+    ("model",),
+)
+JUDGE_BUDGET_LEFT = Instrument(
+    "traceweir.judge.budget.left",
+    "gauge",
+    "1",
+    "What is left of each limit of the judges' budget, from 0 to 1 of this worker's share.",
+    ("limit",),
 )
 SCORING_RESTARTS = Instrument(
     "traceweir.scoring.restarts", "counter", "{process}", "Scoring processes that ended unexpectedly."
@@ -172,7 +211,8 @@ CANARY = (CANARY_SUCCESS, CANARY_DURATION, CANARY_LAST_SUCCESS)
 """The metrics of `traceweir canary`, which serves them itself."""
 CATALOGUE: tuple[Instrument, ...] = (
     RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS, JUDGE_TOKENS,
-    JUDGE_COST, JUDGE_CACHED, CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, WATERMARK_LAG, OPEN_SESSIONS,
-    SCOPES, PARTITIONS, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
+    JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
+    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
+    RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
 )  # fmt: skip
 """All metrics of a worker, in the order of their documentation."""

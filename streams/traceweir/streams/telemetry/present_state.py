@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import psutil
 from mode import Service
 
+from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.measured import Point
 
@@ -33,6 +34,10 @@ class Worker(Protocol):
     def lanes(self) -> Mapping[int, Any]: ...
     @property
     def phase(self) -> str: ...
+    @property
+    def restoring(self) -> int:
+        """Number of offsets of changelogs that are still to be read."""
+
     def lag(self) -> Mapping[str, int]:
         """Returns the unread records by topic."""
 
@@ -41,6 +46,8 @@ class Scoring(Protocol):
     """What the gauges read of the scoring processes."""
 
     restarts: int
+    activity: ScoringActivity
+    active: Callable[[ScoringActivity], object]
 
     @property
     def in_flight(self) -> int: ...
@@ -102,6 +109,7 @@ class PresentState:
         yield Point(catalogue.READY, (), int(worker.phase == "ready"))
         yield Point(catalogue.PROBLEMS, (), len(self._problems()))
         yield Point(catalogue.PARTITIONS, (), len(worker.lanes))
+        yield Point(catalogue.RESTORING, (), worker.restoring)
         yield Point(catalogue.CHECKPOINT_AGE, (), self._checkpoint_age_s())
         yield Point(catalogue.LOOP_LAG, (), self._loop_lag_s())
         for topic, number in worker.lag().items():
@@ -112,6 +120,10 @@ class PresentState:
             yield Point(catalogue.SCORING_RESTARTS, (), scoring.restarts)
             yield Point(catalogue.SCORING_IN_FLIGHT, (), scoring.in_flight)
             yield Point(catalogue.SCORING_SUSPECTS, (), scoring.suspects)
+            for model, is_open in scoring.activity.breakers.items():
+                yield Point(catalogue.JUDGE_BREAKER, (model,), int(is_open))
+            for limit, left in scoring.activity.budget_left.items():
+                yield Point(catalogue.JUDGE_BUDGET_LEFT, (limit,), left)
             try:
                 yield from _memory("scoring", psutil.Process(scoring.pid))
             except psutil.Error:  # it has just ended, and another one replaces it

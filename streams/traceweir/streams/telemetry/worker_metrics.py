@@ -13,6 +13,7 @@ from traceweir.streams.telemetry.committed_work import CommittedWork
 from traceweir.streams.telemetry.measured import Measured, Point
 from traceweir.streams.telemetry.present_state import LoopLag, PresentState, Scoring, Worker
 from traceweir.streams.telemetry.prometheus import exposition
+from traceweir.streams.telemetry.scoring_work import ScoringWork
 
 
 def check_metrics(environment: Mapping[str, str]) -> None:
@@ -45,6 +46,8 @@ class WorkerMetrics:
     def services(self, worker: Worker, scoring: Scoring | None, problems: Callable[[], Sequence[str]]) -> list[Any]:
         """Returns the services that measure and send while the worker runs."""
         loop_lag = LoopLag()
+        if scoring is not None:
+            scoring.active = ScoringWork(self._measured).record
         self._state = PresentState(worker, scoring, problems, self.times.age_s, loop_lag.longest_s)
         if not is_sent("METRICS", os.environ):
             return [loop_lag]

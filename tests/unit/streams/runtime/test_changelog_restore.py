@@ -136,8 +136,15 @@ async def test_every_restored_batch_is_a_step_so_that_the_watchdog_sees_progress
     async def changelog_id() -> str:
         return "id"
 
-    restore = ChangelogRestore(table, {}, lambda: steps.append(len(table.written)), lambda: False)
+    remaining: list[int] = []
+
+    def stepped() -> None:
+        steps.append(len(table.written))
+        remaining.append(restore.remaining)
+
+    restore = ChangelogRestore(table, {}, stepped, lambda: False)
     await restore.read([3], changelog_id(), [])
 
     assert (table.written, steps) == ([1, 3], [1, 2])
     assert (restore.rows, restore.bytes) == (4, 16)
+    assert (remaining, restore.remaining) == ([4, 2], 0)

@@ -105,6 +105,17 @@ async def test_an_exception_reaches_the_callers_of_its_batch_and_no_other_caller
     await batching.close()
 
 
+async def test_each_batch_is_told_with_its_size_and_its_time(gated: GatedEmbedder) -> None:
+    told: list[tuple[int, float]] = []
+    batching = Batching(gated, embedded=lambda texts, seconds: told.append((texts, seconds)))
+    gated.gate.release(3)
+    await asyncio.gather(*map(batching.embed, ["a", "b", "c"]))
+    await asyncio.gather(batching.embed("broken"), return_exceptions=True)
+    await batching.close()
+    assert [texts for texts, _ in told] == [3, 1]
+    assert all(seconds > 0 for _, seconds in told)
+
+
 async def test_an_embedder_that_returns_too_few_vectors_is_an_error(gated: GatedEmbedder) -> None:
     batching = Batching(gated)
     gated.gate.release(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from traceweir.streams.cli.main import main
 from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import INSTALL, Access
+from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
@@ -45,6 +47,36 @@ def setup(plan: Plan, url: str) -> Setup:
 def verdict(scored: ScoringResult) -> tuple[Any, ...]:
     result = orjson.loads(scored.scores[0])
     return result["value"], result["not_evaluated_because"], result["cost"]["cached"]
+
+
+@pytest.mark.timeout(400)  # the process imports litellm
+async def test_the_worker_learns_what_judges_were_asked_and_what_is_left(tmp_path: Path) -> None:
+    """One request is answered, and then a request is refused for good, which opens the breaker."""
+    replies = iter([Say(), Say(status=401)])
+    async with openai_server(default=lambda body: next(replies)) as server:
+        plan = judged_plan(budget={"tokens_per_day": 10_000}, breaker={"failures": 1, "open_s": 600})
+        supervisor = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json")
+        said, heard = list[ScoringActivity](), asyncio.Event()
+
+        def hear(activity: ScoringActivity) -> None:
+            said.append(activity)
+            heard.set()
+
+        supervisor.active = hear
+        await supervisor.start()
+        await supervisor(session("a"))
+        await supervisor(session("b", "Something else."))
+        async with asyncio.timeout(60):
+            while sum(len(activity.attempts) for activity in said) < 2:
+                heard.clear()
+                await heard.wait()
+        await supervisor.stop()
+
+    attempts = [attempt for activity in said for attempt in activity.attempts]
+    assert [attempt.outcome for attempt in attempts] == ["answered", "refused"]
+    assert all(attempt.seconds > 0 for attempt in attempts)
+    assert supervisor.activity.breakers == {attempts[0].model: True}
+    assert supervisor.activity.budget_left == {"tokens_per_day": pytest.approx(1 - 12 / 10_000)}
 
 
 @pytest.mark.timeout(400)  # two processes import litellm

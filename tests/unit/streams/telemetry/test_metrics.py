@@ -12,6 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.metrics import samples
 from tests.support.results import make_score
 
+from traceweir.streams.judges.service import Attempt
+from traceweir.streams.scoring.activity import Batch, ScoringActivity
 from traceweir.streams.stages.base import Output, Rows
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.catalogue import CATALOGUE
@@ -20,6 +22,7 @@ from traceweir.streams.telemetry.committed_work import CommittedWork
 from traceweir.streams.telemetry.measured import MAX_SERIES, Distribution, Measured
 from traceweir.streams.telemetry.otlp import metrics_data
 from traceweir.streams.telemetry.prometheus import exposition
+from traceweir.streams.telemetry.scoring_work import ScoringWork
 
 NOW = datetime(2026, 1, 31, 12, 0, 10, tzinfo=UTC)
 BUCKETS = "score_freshness_seconds_bucket"
@@ -57,6 +60,22 @@ def test_a_committed_checkpoint_counts_its_records_scores_and_cost() -> None:
     assert [found[BUCKETS, bound] for bound in ("0.1", "2.5", "30.0", "60.0", "+Inf")] == [1, 2, 2, 3, 3]
     assert found["judge_tokens_total", "input"] == 7
     assert found["judge_cost_usd_total",] == 0.25
+
+
+def test_what_the_scoring_process_says_is_measured() -> None:
+    measured = Measured()
+    ScoringWork(measured).record(
+        ScoringActivity(
+            attempts=[Attempt("m", "answered", 0.2), Attempt("m", "answered", 3.0), Attempt("m", "refused", 0.01)],
+            batches=[Batch(3, 0.02), Batch(64, 0.5)],
+        )
+    )
+
+    found = samples(exposition(measured.points()))
+    assert found["judge_request_duration_seconds_count", "m", "answered"] == 2
+    assert found["judge_request_duration_seconds_sum", "m", "refused"] == 0.01
+    assert found["embedder_duration_seconds_sum",] == pytest.approx(0.52)
+    assert [found["embedder_batch_bucket", bound] for bound in ("2.0", "4.0", "64.0")] == [0, 1, 2]
 
 
 def test_hostile_and_countless_attributes_are_escaped_and_bounded() -> None:
