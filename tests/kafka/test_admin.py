@@ -7,6 +7,7 @@ import uuid
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from traceweir.streams.doctor.cluster import check_cluster
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import (
     Inspection,
@@ -162,3 +163,16 @@ def test_a_replication_factor_above_the_number_of_brokers_is_refused_by_name(
     assert creation.created == ()
     assert len(creation.wrong) == len(expected_topics(wanted, STAGES))
     assert all(f"TRACEWEIR_REPLICATION_FACTOR (now {brokers + 1})" in sentence for sentence in creation.wrong)
+
+
+def test_the_doctor_starts_a_transactional_producer_and_names_weak_topics(settings: Settings) -> None:
+    create_topics(settings)
+    findings = list(check_cluster(settings, STAGES))
+
+    assert {finding.state for finding in findings} == {"ok"}
+    (transactions,) = [finding for finding in findings if finding.check == "transactions"]
+    assert f"{settings.topic_prefix}assemble-score-gate-doctor" in transactions.text
+
+    three = settings.model_copy(update={"replication_factor": 3})
+    weak = [finding for finding in check_cluster(three, STAGES) if finding.state == "warning"]
+    assert {finding.check for finding in weak} == {"topics"}

@@ -129,6 +129,38 @@ def test_a_worker_without_permission_for_its_group_reports_it_and_ends(
     assert "Traceback" not in ended.stderr
 
 
+def test_the_doctor_names_the_right_that_a_worker_lacks_for_its_transactions(
+    secured_kafka: KafkaCluster, certificates: Certificates, tmp_path: Path
+) -> None:
+    prefix = f"forbidden-{uuid.uuid4().hex[:8]}."
+    mechanism, user = next(iter(USERS.items()))
+    variables = by_password(secured_kafka, certificates, mechanism) | {
+        "TRACEWEIR_STATE_DIR": str(tmp_path),
+        "TRACEWEIR_EMBEDDER": "none",
+    }
+    assert traceweir("topics", "create", prefix=prefix, variables=variables).returncode == 0
+    assert traceweir("doctor", prefix=prefix, variables=variables).returncode == 0
+    forbidden = AclBinding(
+        ResourceType.TRANSACTIONAL_ID,
+        f"{prefix}assemble-score-gate-",
+        ResourcePatternType.PREFIXED,
+        f"User:{user}",
+        "*",
+        AclOperation.WRITE,
+        AclPermissionType.DENY,
+    )
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers})
+    for done in admin.create_acls([forbidden]).values():
+        done.result()
+
+    ended = traceweir("doctor", prefix=prefix, variables=variables)
+
+    assert ended.returncode == 1
+    assert "failure  transactions  no transaction can be started as" in ended.stdout
+    assert "Write and Describe on the transactional ids" in ended.stdout
+    assert "Traceback" not in ended.stderr
+
+
 def test_every_client_works_over_a_secured_listener(
     secured_kafka: KafkaCluster, login: Variables, tmp_path: Path
 ) -> None:

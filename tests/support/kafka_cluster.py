@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import socket
 import subprocess
 import tempfile
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -18,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.kafka_security import MECHANISMS, PASSWORD, USERS, Certificates
 
 START_TIMEOUT_S = 90
+_PORTS = (15_000, 32_000)
 
 
 class KafkaCluster:
@@ -252,9 +255,15 @@ def _serves(client: AdminClient, number: int) -> bool:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Returns free ports. All are bound at the same time, so that they differ, and then released."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Returns free ports below those that systems give to outgoing connections.
+
+    A node binds its ports seconds later, and again after each start: a connection of another test must not have them.
+    """
+    drawn = random.SystemRandom()
+    ports: set[int] = set()
+    while len(ports) < count:
+        port = drawn.randrange(*_PORTS)
+        with suppress(OSError):
+            socket.create_server(("127.0.0.1", port)).close()
+            ports.add(port)
+    return list(ports)

@@ -151,6 +151,28 @@ def up(
 
 
 @app.command()
+def doctor(
+    stages: Stages = DEFAULT_STAGES,
+    config: Config = None,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, max=10_080, help="How far back the inputs are read, in minutes.")
+    ] = 10.0,
+    as_json: AsJson = False,
+) -> None:
+    """Check what a worker needs: Kafka and its topics, rights, disk, models and keys; and what agents have sent lately.
+
+    Changes nothing, asks no model, and shows no key. Says per producer which records cannot be read, which traces name no
+    session, and which setting turns missing content on. Exit code 1: a check has failed. 2: the config or the environment
+    cannot be used.
+
+    Example: `traceweir doctor --config eval.json --stages collect,assemble,score,gate`
+    """
+    from traceweir.streams.cli.doctor import run_doctor
+
+    run_doctor(_stages(stages), config, minutes, as_json=as_json)
+
+
+@app.command()
 def broker(as_json: AsJson = False) -> None:
     """Run the embedded broker with all topics until Ctrl-C; for trials only, because it stores nothing on disk.
 

@@ -6,7 +6,7 @@ A reader can then follow the topic: it reads the records after those ends as the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -84,7 +84,7 @@ class BoundedReader:
     ) -> None:
         await self._consumer.stop()
 
-    async def records(self, begins: Mapping[int, int] | None = None) -> AsyncIterator[Any]:
+    async def records(self, begins: Mapping[int, int] | None = None) -> AsyncGenerator[Any, None]:
         """Yields the records partition by partition, in the order of their offsets; can be called more than once.
 
         Args:

@@ -22,6 +22,7 @@ COMMANDS = [
     "up",
     "export otlp",
     "export webhook",
+    "doctor",
     "canary",
 ]
 

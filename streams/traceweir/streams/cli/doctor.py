@@ -1,0 +1,51 @@
+"""`traceweir doctor`: shows what is found around a worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+import orjson
+import typer
+
+from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.rows import print_rows, write_line
+from traceweir.streams.cli.score import read_config
+from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
+from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.doctor.run import check_everything
+from traceweir.streams.settings import load_settings
+from traceweir.streams.topics import StageName
+
+_HEADINGS = ("state", "check", "found")
+
+
+def run_doctor(stages: Collection[StageName], config: Path | None, minutes: float, *, as_json: bool) -> None:
+    """Checks everything, prints it, and exits with 1 if a check has failed.
+
+    Raises:
+        InvalidSettingsError: the environment cannot be used.
+        ConfigError: the config cannot be used.
+    """
+    settings, plan = load_settings(), read_config(config)
+    mute_clients()
+
+    async def gathered() -> list[Finding]:
+        found = []
+        with progress_bar("checking") as advance:
+            async for finding in check_everything(settings, plan, stages, minutes):
+                found.append(finding)
+                advance(len(found), None)
+        return found
+
+    findings = asyncio.run(gathered())
+    if as_json:
+        write_line(orjson.dumps([finding._asdict() for finding in findings]).decode())
+    else:
+        print_rows(_HEADINGS, [(finding.state, finding.check, finding.text) for finding in findings])
+        counts = Counter(finding.state for finding in findings)
+        complain(", ".join(f"{number} {state}" for state, number in counts.items()))
+    if any(finding.state == "failure" for finding in findings):
+        raise typer.Exit(FAILED)

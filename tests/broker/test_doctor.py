@@ -1,0 +1,172 @@
+"""The doctor names what is wrong around a worker, per producer, with the way out; and it shows no secret."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.support.command_line import Run
+
+from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.topic_admin import create_topics
+from traceweir.streams.settings import Settings
+from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.testing import event, trace
+from traceweir.streams.topics import ALL_STAGES, STAGES
+
+pytestmark = pytest.mark.broker
+
+Doctor = Callable[..., tuple[object, list[dict[str, str]]]]
+
+
+@pytest.fixture
+def doctor(embedded_broker: EmbeddedBroker, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    """Returns a function that runs the command and returns its exit code and findings."""
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", embedded_broker.bootstrap_servers)
+    monkeypatch.setenv("TRACEWEIR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("TRACEWEIR_EMBEDDER", "none")
+    for stages in (STAGES, ALL_STAGES):
+        create_topics(Settings(), stages)
+
+    def check(*arguments: str) -> tuple[object, list[dict[str, str]]]:
+        ended = run("doctor", "--json", *arguments)
+        return ended.code, json.loads(ended.out)
+
+    return check
+
+
+def put(topic: str, *records: tuple[str | None, bytes, int]) -> None:
+    producer = Producer({"bootstrap.servers": Settings().kafka_bootstrap_servers})
+    for key, value, partition in records:
+        producer.produce(topic, value, key, partition)
+    assert producer.flush(30) == 0
+
+
+def of(findings: list[dict[str, str]], check: str) -> list[tuple[str, str]]:
+    return [(found["state"], found["text"]) for found in findings if found["check"] == check]
+
+
+def said(session: str, **changes: Any) -> bytes:
+    return json.dumps(event("invocation.started", session, user_content="hi", app_name="shop") | changes).encode()
+
+
+def test_a_sound_deployment_has_no_failure(doctor: Doctor) -> None:
+    home = partition_of(b"s", 4)
+    put("traceweir.invocations", ("s", said("s"), home))
+    put("traceweir.traces", (None, json.dumps(trace("s")).encode(), home))
+    code, findings = doctor()
+
+    assert [found for found in findings if found["state"] in {"warning", "failure"}] == []
+    assert code == 0
+    assert of(findings, "inputs") == [
+        ("ok", "traceweir.invocations, shop: 1 records of the last minutes can be read"),
+        ("ok", "traceweir.traces, a producer without a name: 1 records of the last minutes can be read"),
+    ]
+
+
+def test_each_producer_learns_what_is_wrong_with_its_records(doctor: Doctor) -> None:
+    home = partition_of(b"s", 4)
+    put(
+        "traceweir.invocations",
+        ("s", said("s"), (home + 1) % 4),
+        ("s", said("s"), home),
+        (None, said("s", missing=["arguments: set CAPTURE=true"]), home),
+        (None, b'{"app_name": "b\\u00fccher\\u001b[31m", "type": "invocation.started"}', 0),
+        (None, b"no json", 1),
+    )
+    code, findings = doctor()
+
+    inputs = of(findings, "inputs")
+    assert code == 1
+    texts = [text for _, text in inputs]
+    assert any("shop: 1 of 2 records with the session id as key are not where" in text for text in texts)
+    assert any("shop: 1 events say: arguments: set CAPTURE=true" in text for text in texts)
+    (named,) = [text for text in texts if "bücher" in text]
+    assert "1 of 1 records cannot be read" in named
+    assert named.isprintable()
+    assert any(
+        "a producer without a name: 1 of 1 records cannot be read; the first: not_json" in text for text in texts
+    )
+
+
+def test_a_record_of_the_future_is_a_sign_of_a_wrong_clock(doctor: Doctor) -> None:
+    producer = Producer({"bootstrap.servers": Settings().kafka_bootstrap_servers})
+    producer.produce("traceweir.invocations", said("s"), timestamp=int(time.time() * 1000) + 3_600_000)
+    assert producer.flush(30) == 0
+    code, findings = doctor()
+
+    ((state, text),) = of(findings, "clock")
+    assert (code, state) == (0, "warning")
+    assert text.startswith("the newest record of traceweir.invocations is dated 3")
+
+
+def spans(service: str, trace_id: bytes, **attributes: str) -> bytes:
+    request = ExportTraceServiceRequest()
+    resource = request.resource_spans.add()
+    resource.resource.attributes.add(key="service.name").value.string_value = service
+    now = time.time_ns()
+    span = resource.scope_spans.add().spans.add(
+        trace_id=trace_id, span_id=trace_id[:8], name="chat m", start_time_unix_nano=now, end_time_unix_nano=now + 1
+    )
+    for key, value in {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **attributes}.items():
+        span.attributes.add(key=key).value.string_value = value
+    return bytes(request.SerializeToString())
+
+
+def test_a_service_learns_that_its_spans_name_no_session_and_leave_content_out(doctor: Doctor) -> None:
+    named = {"gen_ai.conversation.id": "s", "gen_ai.input.messages": '[{"role": "user", "parts": []}]'}
+    put(
+        "otlp_spans",
+        (None, spans("bare", b"a" * 16), 0),
+        (None, spans("named", b"b" * 16, **named), 1),
+        (None, b"?", 2),
+    )
+    code, findings = doctor("--stages", "collect,assemble,score,gate")
+
+    assert code == 1
+    texts = [text for _, text in of(findings, "inputs") if text.startswith("otlp_spans")]
+    assert any("bare: 1 of 1 traces name no session" in text for text in texts)
+    assert any("bare: " in text and "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in text for text in texts)
+    assert not any("named: " in text and "no session" in text for text in texts)
+    assert any("1 of 1 traces cannot be read" in text for text in texts)
+
+
+def test_topics_a_key_and_an_endpoint_that_are_missing_are_named_and_the_other_checks_go_on(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "eval.json"
+    config.write_text('{"criteria": {"hallucinations_v1": 0.5}}')
+    monkeypatch.setenv("TRACEWEIR_TOPIC_PREFIX", "none.")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    code, findings = doctor("--config", str(config))
+
+    assert code == 1
+    assert any("'none.sessions'" in text or "none.sessions" in text for _, text in of(findings, "topics"))
+    assert [state for state, _ in of(findings, "telemetry")] == ["warning"]
+    ((state, text),) = of(findings, "judges")
+    assert (state, "GEMINI_API_KEY" in text) == ("failure", True)
+    monkeypatch.setenv("GEMINI_API_KEY", "s3cr3t-s3cr3t")
+    _, findings = doctor("--config", str(config))
+    assert [state for state, _ in of(findings, "judges")] == ["ok"]
+    assert "s3cr3t" not in json.dumps(findings)
+
+
+def test_without_a_broker_the_other_checks_are_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9")
+    monkeypatch.setenv("TRACEWEIR_EMBEDDER", "none")
+    ended = run("doctor", "--json")
+    findings = json.loads(ended.out)
+    assert ended.code == 1
+    assert [state for state, _ in of(findings, "broker")] == ["failure"]
+    assert [state for state, _ in of(findings, "disk")] == ["ok"]
+    lines = run("doctor")
+    assert "failure  broker  no Kafka broker answered" in lines.out
+    assert "1 failure" in lines.err
