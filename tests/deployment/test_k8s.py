@@ -30,7 +30,23 @@ KUSTOMIZATIONS = [
     "overlays/one-deployment-per-stage",
     "overlays/opentelemetry",
     "overlays/monitoring",
+    "overlays/autoscaling",
+    "overlays/dashboard",
+    "overlays/export",
+    "overlays/strimzi",
+    "overlays/strimzi-per-stage",
 ]
+CRDS = ROOT.parent / "shared" / "reference" / "crds"
+CUSTOM = [
+    ("overlays/monitoring", "ServiceMonitor", "prometheus-servicemonitors.yaml"),
+    ("overlays/monitoring", "PrometheusRule", "prometheus-prometheusrules.yaml"),
+    ("overlays/autoscaling", "ScaledObject", "keda-scaledobject.yaml"),
+    ("overlays/strimzi", "KafkaTopic", "strimzi-kafkatopic.yaml"),
+    ("overlays/strimzi", "KafkaUser", "strimzi-kafkauser.yaml"),
+    ("overlays/strimzi-per-stage", "KafkaTopic", "strimzi-kafkatopic.yaml"),
+    ("overlays/strimzi-per-stage", "KafkaUser", "strimzi-kafkauser.yaml"),
+]
+"""Custom resources, where they are, and the file of their definition."""
 OTHERS = {"kafka", "collector"}
 """The containers that run images of other projects."""
 VERSIONS = ["1.29", kubernetes_validate.latest_version()]
@@ -77,26 +93,24 @@ def stages_of(arguments: list[str]) -> list[str]:
 def test_every_manifest_is_what_kubernetes_takes(name: str, version: str) -> None:
     assert manifests(name)
     for manifest in manifests(name):
-        if manifest["apiVersion"].startswith("monitoring.coreos.com/"):
-            continue  # a custom resource; see below
+        if manifest["kind"] in {kind for _, kind, _ in CUSTOM}:
+            continue  # see below
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
-CRDS = ROOT.parent / "shared" / "reference" / "crds"
-
-
-@pytest.mark.parametrize("kind", ["ServiceMonitor", "PrometheusRule"])
-def test_a_custom_resource_is_what_its_definition_takes(kind: str) -> None:
-    file = CRDS / f"prometheus-{kind.lower()}s.yaml"
-    if not file.exists():
-        pytest.skip("needs the definitions of the Prometheus Operator: its release's bundle.yaml")
-    definition = yaml.safe_load(file.read_text("utf-8"))
-    (schema,) = [each["schema"]["openAPIV3Schema"] for each in definition["spec"]["versions"] if each["name"] == "v1"]
-    (found,) = of("overlays/monitoring", kind)
+@pytest.mark.parametrize(("name", "kind", "file"), CUSTOM)
+def test_a_custom_resource_is_what_its_definition_takes(name: str, kind: str, file: str) -> None:
+    if not (CRDS / file).exists():
+        pytest.skip("needs the definitions of the Prometheus Operator, Strimzi and KEDA: the `crds` of their releases")
+    definition = yaml.safe_load((CRDS / file).read_text("utf-8"))
     assert definition["spec"]["names"]["kind"] == kind
-    jsonschema.validate(found, _closed(schema))
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**found, "spec": {**found["spec"], "nonsense": 1}}, _closed(schema))
+    schemas = {each["name"]: each["schema"]["openAPIV3Schema"] for each in definition["spec"]["versions"]}
+    assert of(name, kind)
+    for found in of(name, kind):
+        schema = _closed(schemas[found["apiVersion"].rpartition("/")[2]])
+        jsonschema.validate(found, schema)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**found, "spec": {**found["spec"], "nonsense": 1}}, schema)
 
 
 def _closed(schema: Any) -> Any:
