@@ -23,6 +23,8 @@ from traceweir.streams.settings import ENV_PREFIX, Settings, load_settings
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("traceweir:"))
+FROM_THE_USER = {"TRACEWEIR_DASHBOARD_TOKEN"}
+"""Secrets, which are not in the file."""
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 
 
@@ -40,7 +42,8 @@ def use(monkeypatch: pytest.MonkeyPatch, service: str, **changes: str) -> Settin
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     for variable, value in (SERVICES[service]["environment"] | changes).items():
-        monkeypatch.setenv(variable, value)
+        if value is not None:  # one that the user sets
+            monkeypatch.setenv(variable, value)
     return load_settings()
 
 
@@ -52,13 +55,14 @@ def run(arguments: list[str]) -> object:
 
 def test_there_are_kafka_topics_a_worker_and_a_fleet_and_with_a_profile_a_collector() -> None:
     by_profile = {name: service.get("profiles") for name, service in SERVICES.items()}
-    always, otel, monitoring = None, ["otel"], ["monitoring"]
+    always, otel, monitoring = None, ["otel", "full"], ["monitoring", "full"]
     assert by_profile == {
         **dict.fromkeys(("kafka", "topics", "worker", "sample", "fleet"), always),
         **dict.fromkeys(("collector", "collect-topics", "collect"), otel),
         **dict.fromkeys(("canary", "prometheus", "grafana"), monitoring),
+        "dashboard": ["dashboard", "full"],
     }
-    assert OURS == ["canary", "collect", "collect-topics", "fleet", "sample", "topics", "worker"]
+    assert OURS == ["canary", "collect", "collect-topics", "dashboard", "fleet", "sample", "topics", "worker"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -71,7 +75,7 @@ def test_its_environment_can_be_used(name: str, monkeypatch: pytest.MonkeyPatch)
     environment = SERVICES[name]["environment"]
     assert {variable for variable in environment if variable.startswith(ENV_PREFIX)} <= VARIABLES
     settings = use(monkeypatch, name)
-    assert all(isinstance(value, str) for value in environment.values())
+    assert {variable for variable, value in environment.items() if not isinstance(value, str)} <= FROM_THE_USER
     assert f"//{settings.kafka_bootstrap_servers}" in SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
 
 
@@ -177,3 +181,20 @@ def test_the_image_runs_as_somebody_who_is_not_root() -> None:
     last = DOCKERFILE.rpartition("FROM ")[2]
     assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == ["traceweir"]
     assert last.index("USER") < last.index("ENTRYPOINT")
+
+
+def test_the_dashboard_is_reached_with_a_token_only_and_does_not_start_without_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, "dashboard")
+    assert run(["dashboard"]) == 2
+    assert "TRACEWEIR_DASHBOARD_TOKEN" in capsys.readouterr().err
+
+
+def test_compose_itself_takes_the_file() -> None:
+    if (compose := shutil.which("docker-compose")) is None:
+        pytest.skip("docker-compose is not installed: apt-get install docker-compose")
+    command = [compose, "--file", str(ROOT / "docker-compose.yml"), "--profile", "full", "config", "--services"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.split()) == sorted(SERVICES)
