@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from confluent_kafka import Producer
+from tests.support.openai_server import openai_server_apart
 from tests.support.paths import ROOT
 from tests.support.prometheus import answer, prometheus
 from tests.support.results import make_score
@@ -71,8 +72,15 @@ def queries() -> list[tuple[str, str]]:
 )
 def test_each_query_returns_data_of_a_worker_that_prometheus_reads(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"criteria": {"response_match_score": 0.5}}))
-    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
+    criteria = {"response_match_score": 0.5, "hallucinations_v1": 0.5}
+    config.write_text(json.dumps({"criteria": criteria, "judge": {"budget": {"tokens_per_day": 1_000_000_000}}}))
+    with (
+        openai_server_apart() as judge,
+        EmbeddedBroker() as broker,
+        Fleet(
+            broker.bootstrap_servers, "traceweir.", tmp_path, config, variables={"TRACEWEIR_JUDGE_API_BASE": judge.url}
+        ) as fleet,
+    ):
         worker = fleet.start("worker")
         worker.until_ready()
         (host,) = re.findall(r"health: http://(\S+)/healthz", worker.log.read_text())
@@ -97,7 +105,7 @@ def test_each_query_returns_data_of_a_worker_that_prometheus_reads(tmp_path: Pat
 
 def session(name: str) -> list[dict[str, Any]]:
     """Returns a session with one score that has a value and one that has none, and a trace that the gate rejects."""
-    answered = {"parts": [{"text": "yes"}]}
+    answered = {"parts": [{"text": f"yes, {name}"}]}
     return [
         event("invocation.completed", name, invocation_id="a", event_id="1", final_response=answered),
         event("invocation.completed", name, invocation_id="b", event_id="2", final_response=answered,
