@@ -45,6 +45,11 @@ def run(servers: str, rounds: int = 3) -> None:
             print(
                 f"MEDIAN killed and restarted, {member} member, {name}: {statistics.median(waits):.1f} s ({_range(waits)})"
             )
+    silences = [rolled(servers) for _ in range(rounds)]
+    print(
+        "MEDIAN longest silence of a partition while static workers are replaced one by one: "
+        f"{statistics.median(silences):.1f} s ({_range(silences)})"
+    )
     found = [come_and_gone(servers) for _ in range(rounds)]
     for place, name in enumerate(("joins", "leaves by SIGTERM")):
         silences = [each[place] for each in found]
@@ -95,6 +100,37 @@ def come_and_gone(servers: str) -> tuple[float, float]:
             f"  longest silence: {joined:.1f} s as a second worker joins, {left:.1f} s as it leaves (exit code {code})"
         )
         return joined, left
+
+
+def rolled(servers: str, workers: int = 2) -> float:
+    """Returns the longest silence of any partition, in seconds, while all workers are replaced one by one.
+
+    The order is that of a StatefulSet: the last worker first, and the next one when the former is ready. Each session
+    that was sent is decided once; otherwise the run fails.
+    """
+    with Fleet(servers) as fleet:
+        names = [f"worker-{number}" for number in range(workers)]
+        for name in names:
+            fleet.start(name, static=True)
+        fleet.load(WARM_S)
+        fleet.mark()
+        for name in reversed(names):
+            fleet.workers[name].send_signal(signal.SIGTERM)
+            while fleet.workers[name].poll() is None:
+                fleet.load(0.05)
+            code = fleet.workers[name].returncode
+            (fleet.folder / f"{name}.log").write_text("")
+            fleet.start(name, static=True)
+            while b"took over partitions [" not in (fleet.folder / f"{name}.log").read_bytes():
+                fleet.load(0.05)
+                fleet.check()
+            print(f"  {name} ended with {code} and is ready again; silence so far {fleet.longest:.1f} s")
+        fleet.load(TAIL_S)
+        fleet.until_decided()
+        print(
+            f"  longest silence {fleet.longest:.1f} s while {workers} workers were replaced; {fleet.read} sessions, each once"
+        )
+        return fleet.longest
 
 
 def lost(servers: str, sessions: int = 100_000, vectors: int = 100_000) -> None:
@@ -320,6 +356,21 @@ class Fleet:
             ends = admin.list_offsets({place: OffsetSpec.latest() for place in inputs})
             if all(place.offset >= ends[place].result().offset for place in committed):
                 return
+
+    def until_decided(self) -> None:
+        """Waits until each session that was sent is decided.
+
+        Raises:
+            RuntimeError: a session has no decision after 120 s, or has several.
+        """
+        sent = self.read + len(self._sent_at)
+        until = time.perf_counter() + 120
+        while self._sent_at:
+            if time.perf_counter() > until:
+                raise RuntimeError(f"{len(self._sent_at)} sessions were never decided")
+            self._poll(0.1)
+        if self.read != sent:
+            raise RuntimeError(f"{sent} sessions have {self.read} decisions")
 
     def check(self) -> None:
         """Checks that every worker runs.
