@@ -16,6 +16,9 @@ from tests.support.command_line import Run
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.spans import reader
+from traceweir.streams.spans.reader import TraceRecords
+from traceweir.streams.spans.span import Span
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.testing import event, trace
 from traceweir.streams.topics import ALL_STAGES, STAGES
@@ -135,6 +138,34 @@ def test_a_service_learns_that_its_spans_name_no_session_and_leave_content_out(d
     assert any("bare: " in text and "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in text for text in texts)
     assert not any("named: " in text and "no session" in text for text in texts)
     assert any("1 of 1 traces cannot be read" in text for text in texts)
+
+
+def test_a_record_that_is_too_large_for_a_session_is_named(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEWEIR_SEGMENT_MAX_BYTES", "2000")
+    put("traceweir.invocations", (None, said("s", user_content="x" * 3_000), 0))
+    code, findings = doctor()
+    ((state, text),) = [found for found in of(findings, "inputs") if "shop" in found[1]]
+    assert (code, state) == (1, "failure")
+    assert "the first: too_large" in text
+
+
+def test_a_trace_on_which_reading_raises_hides_no_other_service(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = reader.read_trace
+
+    def raising(found: list[Span]) -> TraceRecords:
+        if found[0].resource.get("service.name") == "odd":
+            raise KeyError("?")
+        return read(found)
+
+    monkeypatch.setattr(reader, "read_trace", raising)
+    put("otlp_spans", (None, spans("odd", b"a" * 16), 0), (None, spans("sound", b"b" * 16), 1))
+    code, findings = doctor("--stages", "collect,assemble,score,gate")
+    texts = [text for _, text in of(findings, "inputs")]
+    assert code == 1
+    assert any("odd: 1 of 1 traces cannot be read; the first: reading trace 6161" in text for text in texts)
+    assert any("sound: " in text for text in texts)
 
 
 def test_topics_a_key_and_an_endpoint_that_are_missing_are_named_and_the_other_checks_go_on(

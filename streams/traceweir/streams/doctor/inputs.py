@@ -83,7 +83,7 @@ async def check_inputs(settings: Settings, now_ms: int, minutes: float, *, spans
         spans: Whether the topic of spans is read, too.
     """
     topics = settings.topics
-    kinds: list[tuple[str, Callable[[str, int, list[Any]], Iterator[Finding]]]] = [
+    kinds: list[tuple[str, Callable[[str, Settings, list[Any]], Iterator[Finding]]]] = [
         (topics.invocations, documents),
         (topics.traces, documents),
         *([(topics.otlp_spans, span_requests)] if spans else []),
@@ -104,7 +104,7 @@ async def check_inputs(settings: Settings, now_ms: int, minutes: float, *, spans
                 f"the newest record of {topic} is dated {ahead_s:.0f} s ahead of this machine, so that sessions close too "
                 "early or too late: let all machines take the time from one source (NTP)",
             )  # fmt: skip
-        for finding in read(topic, settings.partitions, records):
+        for finding in read(topic, settings, records):
             yield finding
 
 
@@ -123,7 +123,7 @@ async def _latest(settings: Settings, topic: str, since_ms: int) -> list[Any]:
     return [record for record in found if record.timestamp >= since_ms]
 
 
-def documents(topic: str, partitions: int, records: list[Any]) -> Iterator[Finding]:
+def documents(topic: str, settings: Settings, records: list[Any]) -> Iterator[Finding]:
     """Yields what is found in events or reasoning traces."""
     read = read_trace if topic.endswith("traces") else read_event
     producers = Producers()
@@ -134,7 +134,7 @@ def documents(topic: str, partitions: int, records: list[Any]) -> Iterator[Findi
         if isinstance(missing := document.get("missing"), list):
             seen.missing.update(printable(each, 300) for each in missing if isinstance(each, str))
         try:
-            session = read(record, checked_value(record, BYTES))[0]
+            session = read(record, checked_value(record, settings.segment_max_bytes))[0]
         except InOtherForm as other:
             session = other.key[0]
         except RecordRejected as why:
@@ -142,12 +142,12 @@ def documents(topic: str, partitions: int, records: list[Any]) -> Iterator[Findi
             continue
         if record.key == session:
             seen.keyed += 1
-            seen.elsewhere += partition_of(record.key, partitions) != record.partition
+            seen.elsewhere += partition_of(record.key, settings.partitions) != record.partition
     for name, seen in producers.seen.items():
         yield from _findings(topic, name, seen, "records")
 
 
-def span_requests(topic: str, partitions: int, records: list[Any]) -> Iterator[Finding]:
+def span_requests(topic: str, settings: Settings, records: list[Any]) -> Iterator[Finding]:
     """Yields what is found in requests of spans; a trace counts if its outermost span is there."""
     producers = Producers()
     traces: dict[str, list[Span]] = {}
@@ -162,18 +162,24 @@ def span_requests(topic: str, partitions: int, records: list[Any]) -> Iterator[F
         for span in spans:
             traces.setdefault(span.trace_id, []).append(span)
     for trace_id, spans in traces.items():
-        found = reader.read_trace(spans)
+        seen = producers.of(app_of(spans[0]))
+        try:
+            found = reader.read_trace(spans)
+        except Exception as error:  # noqa: BLE001  # whatever the spans cause must not hide the other traces
+            seen.records += 1
+            seen.refuse(f"reading trace {trace_id} fails: {type(error).__name__}")
+            continue
         if not (found.has_root and found.events):
             continue
-        seen = producers.of(app_of(spans[0]))
         seen.records += 1
         seen.without_session += found.session_ids == (trace_id,)
         for event in found.events:
             seen.missing.update(printable(each, 300) for each in event.get("missing", ()))
-    if not producers.seen:
+    if not any(seen.records for seen in producers.seen.values()):
         yield Finding("inputs", "not checked", f"{topic} has no whole trace of an agent in the last minutes")
     for name, seen in producers.seen.items():
-        yield from _findings(topic, name, seen, "traces")
+        if seen.records:  # otherwise none of its traces is whole
+            yield from _findings(topic, name, seen, "traces")
 
 
 def _findings(topic: str, name: str, seen: Seen, unit: str) -> Iterator[Finding]:
