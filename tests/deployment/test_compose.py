@@ -18,13 +18,14 @@ from tests.support.paths import ROOT
 from traceweir.streams.cli.main import main
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_options import options_at_creation
+from traceweir.streams.otel_environment import is_sent
 from traceweir.streams.settings import ENV_PREFIX, Settings, load_settings
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("traceweir:"))
-FROM_THE_USER = {"TRACEWEIR_DASHBOARD_TOKEN"}
-"""Secrets, which are not in the file."""
+FROM_THE_USER = {"TRACEWEIR_DASHBOARD_TOKEN", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
+"""Variables without a value in the file: a secret, and what is off unless the user turns it on."""
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 
 
@@ -59,7 +60,7 @@ def test_there_are_kafka_topics_a_worker_and_a_fleet_and_with_a_profile_a_collec
     assert by_profile == {
         **dict.fromkeys(("kafka", "topics", "worker", "sample", "fleet"), always),
         **dict.fromkeys(("collector", "collect-topics", "collect"), otel),
-        **dict.fromkeys(("canary", "prometheus", "grafana"), monitoring),
+        **dict.fromkeys(("canary", "prometheus", "grafana", "jaeger"), monitoring),
         "dashboard": ["dashboard", "full"],
     }
     assert OURS == ["canary", "collect", "collect-topics", "dashboard", "fleet", "sample", "topics", "worker"]
@@ -198,3 +199,14 @@ def test_compose_itself_takes_the_file() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert sorted(ended.stdout.split()) == sorted(SERVICES)
+
+
+def test_the_worker_sends_its_traces_to_jaeger_where_the_file_says() -> None:
+    (shown,) = re.findall(
+        r"export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=(\S+)", (ROOT / "docker-compose.yml").read_text("utf-8")
+    )
+    assert shown == "http://jaeger:4318/v1/traces"
+    assert "jaeger" in SERVICES
+    assert "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" in SERVICES["worker"]["environment"]
+    assert is_sent("TRACES", {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": shown})
+    assert ".[otel" in DOCKERFILE
