@@ -46,11 +46,13 @@ class Services:
     def started(self, name: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
         """Starts the service and yields its process, which is killed at the end of the block if it still runs."""
         inherited = {variable: value for variable, value in os.environ.items() if not variable.startswith(ENV_PREFIX)}
+        # A variable without a value is taken from the environment, as Compose does.
+        given = {variable: value for variable, value in SERVICES[name]["environment"].items() if value is not None}
         command = [word.replace("/examples", str(ROOT / "examples")) for word in SERVICES[name]["command"]]
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
                 [Path(sys.executable).with_name("traceweir"), *command, *more],
-                env=inherited | SERVICES[name]["environment"] | self._changes,
+                env=inherited | given | self._changes,
                 cwd=self._folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,
