@@ -427,10 +427,10 @@ class Checkpoints:
 
     async def _commit(self, lane: Lane, last: bool) -> None:
         cut, number = lane.cut(), lane.number
-        counts = lane.counted.changes()
         group_offsets = lane.offsets_to_commit(monotonic(), last=last)
         if not (any(cut) or group_offsets):
             return
+        counts = lane.counted.changes()
         offsets = {TopicPartition(topic, number): offset for topic, offset in group_offsets.items()}
         end = await self._deliveries[number].send(cut.rows, cut.outputs, offsets)
         if cut.rows:

@@ -1,4 +1,4 @@
-"""Computes what the stages of a partition have counted since the last look."""
+"""Computes what the stages of a partition have read and counted since the last look."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class CountedStages:
     def __init__(self) -> None:
         self._stages: dict[str, Stage] = {}
         self._before: Counter[str] = Counter()
+        self._read: Counter[str] = Counter()
 
     def add(self, name: str, stage: Stage) -> None:
         """Adds a stage, or replaces the stage with this name; its present counts are no change."""
@@ -22,10 +23,15 @@ class CountedStages:
         kept = {key: n for key, n in self._before.items() if not key.startswith(f"{name}.")}
         self._before = Counter(kept | {key: n for key, n in now.items() if key.startswith(f"{name}.")})
 
+    def note_read(self, topic: str, records: int) -> None:
+        """Notes that a stage has taken records of an input topic."""
+        self._read[f"read.{topic}"] += records
+
     def changes(self) -> Counter[str]:
-        """Returns the changes since the last call, under the keys `stage.counter`."""
+        """Returns the changes since the last call, under the keys `stage.counter`, and `read.topic` for records read."""
         before, self._before = self._before, self._now()
-        return Counter({key: n - before[key] for key, n in self._before.items() if n != before[key]})
+        read, self._read = self._read, Counter()
+        return Counter({key: n - before[key] for key, n in self._before.items() if n != before[key]} | read)
 
     def _now(self) -> Counter[str]:
         found: Mapping[str, Mapping[str, int]] = {

@@ -259,6 +259,7 @@ class Lane:
                 inbox.stage.reject(topic, records[0], RecordRejected("poison", poison))
         except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
             self._failed(inbox, error)
+        self.counted.note_read(topic, len(records))
         return len(records)
 
     def _without_poison(self, inbox: Inbox, topic: str, records: list[Record]) -> tuple[str | None, list[Record]]:

@@ -37,6 +37,13 @@ class Instrument:
 
 # --- Counted with each committed checkpoint, since the start of the process
 
+READ = Instrument(
+    "traceweir.records.read",
+    "counter",
+    "{record}",
+    "Records that the stages have taken from a topic, counted with the next checkpoint.",
+    ("topic",),
+)
 RECORDS = Instrument(
     "traceweir.records.consumed", "counter", "{record}", "Records that a stage has processed.", ("stage",)
 )
@@ -127,7 +134,8 @@ CHECKPOINT_FAILURES = Instrument(
     "traceweir.checkpoint.failures",
     "counter",
     "{checkpoint}",
-    "Checkpoints that were not known to be committed. Their transaction is aborted, and the worker ends.",
+    "Checkpoints that were not known to be committed. Their transaction is aborted, and the worker ends: this is also the "
+    "number of aborted transactions, because a worker aborts no other.",
 )
 
 # --- The present state
@@ -210,8 +218,8 @@ CANARY_LAST_SUCCESS = Instrument(
 CANARY = (CANARY_SUCCESS, CANARY_DURATION, CANARY_LAST_SUCCESS)
 """The metrics of `traceweir canary`, which serves them itself."""
 CATALOGUE: tuple[Instrument, ...] = (
-    RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS, JUDGE_TOKENS,
-    JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
+    READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
+    JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
     CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
     RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
 )  # fmt: skip

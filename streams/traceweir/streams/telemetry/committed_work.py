@@ -60,7 +60,7 @@ class CommittedWork:
         """Notes a committed checkpoint.
 
         Args:
-            counts: What the stages have counted, by `stage.counter`.
+            counts: What the stages have counted, by `stage.counter`, and the records read, by `read.topic`.
             outputs: The records that the checkpoint has written.
         """
         for key, number in counts.items():
@@ -106,6 +106,8 @@ def instrument_of(key: str) -> tuple[Instrument, Attributes] | None:
     """
     stage, _, counter = key.partition(".")
     first, _, rest = counter.partition(".")
+    if stage == "read":
+        return catalogue.READ, (counter,)
     match first:
         case "consumed":
             return catalogue.RECORDS, (stage,)

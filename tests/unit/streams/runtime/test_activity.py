@@ -111,7 +111,14 @@ def test_only_changes_since_the_last_call_count() -> None:
     counted.add("assemble", counting)
     counted.add("without counters", Listing())
     assert counted.changes() == {}
+    counted.note_read("traces", 2)
+    counted.note_read("traces", 3)
     counting.counters.update({"consumed": 5, "opened": 1})
     counting.counters["closed"] -= 1  # a session was opened again before its close was committed
-    assert dict(counted.changes()) == {"assemble.consumed": 5, "assemble.opened": 1, "assemble.closed": -1}
+    assert dict(counted.changes()) == {
+        "assemble.consumed": 5,
+        "assemble.opened": 1,
+        "assemble.closed": -1,
+        "read.traces": 5,
+    }
     assert counted.changes() == {}
