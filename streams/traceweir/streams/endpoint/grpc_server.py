@@ -71,7 +71,11 @@ def _export(receiver: Receiver, names: SignalNames, read_timeout_s: float) -> Ca
         else:
             return bytes(response_of(names, found.rejected, found.problem).SerializeToString())
         receiver.refused(refusal)
-        await context.abort(_CODES[refusal.reason.grpc_code], str(refusal)[:_MAX_MESSAGE_CHARACTERS])
+        try:
+            await context.abort(_CODES[refusal.reason.grpc_code], str(refusal)[:_MAX_MESSAGE_CHARACTERS])
+        except grpc.aio.InternalError:
+            # The call is over: gRPC itself has refused a message above its limit, or the client has gone.
+            raise asyncio.CancelledError from None
         raise AssertionError("abort raises")
 
     return export

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from unittest.mock import MagicMock
 
 import grpc
 import pytest
@@ -13,6 +15,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.support.collect import agent_trace, log_request, request, span, trace_id
 from tests.support.endpoint import Endpoint, MemoryWriter, endpoint
+
+from traceweir.streams.endpoint.grpc_server import grpc_server
+from traceweir.streams.endpoint.receiver import Receiver
+from traceweir.streams.settings import Settings
 
 GOOD = request(*agent_trace(1))
 TRACES, LOGS = (
@@ -124,6 +130,31 @@ async def test_a_large_request_is_refused_also_when_it_is_compressed(
         assert (served.receiver.in_flight.requests, served.receiver.in_flight.bytes) == (0, 0)
         assert served.receiver.counts["refused.too_large"] == 1
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+class OverCall:
+    """A call that gRPC has ended before the endpoint answers it."""
+
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
+    async def read(self) -> object:
+        return grpc.aio.EOF
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> None:
+        raise grpc.aio.InternalError("the call is over")
+
+
+async def test_a_call_that_is_over_ends_as_a_cancelled_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    methods: list[Any] = []  # gRPC logs a traceback for every other exception
+    monkeypatch.setattr(grpc, "stream_unary_rpc_method_handler", methods.append)
+    monkeypatch.setattr(grpc, "method_handlers_generic_handler", lambda service, handlers: None)
+    monkeypatch.setattr(grpc.aio, "server", lambda **options: MagicMock())
+    receiver = Receiver(Settings(), MemoryWriter())
+    grpc_server(receiver, read_timeout_s=1.0)
+    with pytest.raises(asyncio.CancelledError):
+        await methods[0]([], OverCall())
+    assert receiver.in_flight.requests == 0
 
 
 async def test_metrics_are_no_method_here() -> None:
