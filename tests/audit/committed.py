@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -43,24 +43,102 @@ class Row(NamedTuple):
         return found
 
 
-class Committed:
-    """The committed records read so far from the topics under a prefix and from its applications' changelogs.
+class CommittedRecords:
+    """The committed records read so far from the topics of a prefix and from its applications' changelogs.
+
+    Args:
+        names: The short name of each topic, by its full name.
+        spans: Whether the stage collect runs too.
+    """
+
+    def __init__(self, names: Mapping[str, str], *, spans: bool = False) -> None:
+        self.names = names
+        """The short name of each topic, by its full name."""
+        self.inputs = (*SPAN_INPUTS, *INPUTS) if spans else INPUTS
+        """The inputs of the stages."""
+        self.stages = ("collect", *STAGES) if spans else STAGES
+        """The stages of the workers."""
+        self.sources = ("otlp_spans", "otlp_logs") if spans else ("traces", "invocations")
+        """The topics that the load is sent to."""
+        self.rows: dict[str, list[Row]] = {topic: [] for topic in names.values()}
+        self._counts: dict[tuple[str, int], Document] = {}
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def keep(self, topic: str, row: Row) -> None:
+        """Keeps a record of a topic, which has its short name."""
+        self.rows[topic].append(row)
+        self._ends[topic, row.partition] = row.offset
+        if topic == CHANGELOG and row.key is not None and row.key.endswith(b"/#"):
+            self._counts[row.key.decode().removesuffix("/#"), row.partition] = row.document
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """Returns the committed offsets of the groups by short topic name and partition."""
+        raise NotImplementedError
+
+    def unread(self) -> list[str]:
+        """Returns the inputs with a committed record above the group's committed offset.
+
+        Raises:
+            KafkaException: no broker reported the offsets.
+        """
+        offsets = self.offsets()
+        return [
+            f"{topic}[{partition}]: committed {offsets.get((topic, partition))}, last record {last}"
+            for (topic, partition), last in sorted(self._ends.items())
+            if topic in self.inputs and offsets.get((topic, partition), -1) <= last
+        ]
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """Returns the counts of each stage over all partitions, by stage."""
+        total: dict[str, Counter[str]] = {stage: Counter() for stage in self.stages}
+        for (stage, _), counted in self._counts.items():
+            total[stage].update(counted)
+        return total
+
+    def counted_partitions(self, stage: str) -> set[int]:
+        """Returns the partitions in which a stage has finished a checkpoint."""
+        return {partition for name, partition in self._counts if name == stage}
+
+    def progress(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Returns the number of records that each stage has consumed, and the number in its inputs."""
+        counts = self.counts()
+        waiting = {
+            stage: sum(len(self.rows[topic]) for topic in self.inputs if STAGE_OF[topic] == stage)
+            for stage in self.stages
+        }
+        return {stage: counts[stage]["consumed"] for stage in self.stages}, waiting
+
+    def is_at_rest(self) -> bool:
+        """Returns whether every stage has consumed all records read from its inputs, and no session or trace is open."""
+        counts = self.counts()
+        consumed, waiting = self.progress()
+        assemble, collect = counts["assemble"], counts.get("collect", Counter())
+        return (
+            consumed == waiting
+            and assemble["opened"] + assemble["reopened"] == assemble["closed"]
+            and collect["traces"] + collect["reopened"] == collect["published"]
+        )
+
+    def arrived(self) -> int:
+        """Returns how many records of the load have been read."""
+        return sum(len(self.rows[topic]) for topic in self.sources)
+
+    def sessions(self) -> Iterator[Document]:
+        """Returns the closed segments."""
+        return (row.document for row in self.rows["sessions"])
+
+
+class Committed(CommittedRecords):
+    """Reads the records of a Kafka cluster.
 
     With `spans`, the stage collect runs too, and the prefix is also before the names of the OTLP topics.
     """
 
     def __init__(self, bootstrap_servers: str, prefix: str, *applications: str, spans: bool = False) -> None:
-        self._applications = applications
-        self._inputs = (*SPAN_INPUTS, *INPUTS) if spans else INPUTS
-        self.stages = ("collect", *STAGES) if spans else STAGES
-        """The stages of the workers."""
-        self.sources = ("otlp_spans", "otlp_logs") if spans else ("traces", "invocations")
-        """The topics that the load is sent to."""
+        topics = (*(SPAN_INPUTS if spans else ()), *INPUTS, *OUTPUTS)
         changelogs = {f"{application}-state-changelog": CHANGELOG for application in applications}
-        self._names = {f"{prefix}{topic}": topic for topic in (*self._inputs, *OUTPUTS)} | changelogs
-        self.rows: dict[str, list[Row]] = {topic: [] for topic in self._names.values()}
-        self._counts: dict[tuple[str, int], Document] = {}
-        self._ends: dict[tuple[str, int], int] = {}
+        super().__init__({f"{prefix}{topic}": topic for topic in topics} | changelogs, spans=spans)
+        self._applications = applications
         quiet = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "error_cb": lambda _: None}
         self._admin = AdminClient(quiet)
         self._consumer = Consumer(
@@ -72,7 +150,7 @@ class Committed:
             }
         )
         self._consumer.assign(
-            [TopicPartition(name, number, OFFSET_BEGINNING) for name in self._names for number in range(PARTITIONS)]
+            [TopicPartition(name, number, OFFSET_BEGINNING) for name in self.names for number in range(PARTITIONS)]
         )
 
     def __enter__(self) -> Committed:
@@ -95,36 +173,23 @@ class Committed:
                     if error.retriable() or not error.fatal():  # a broker was killed; the client retries
                         continue
                     raise RuntimeError(error)
-                topic = self._names[message.topic()]
+                topic = self.names[message.topic()]
                 count += topic != CHANGELOG
-                self._keep(topic, message)
+                self.keep(topic, _row(message))
         return count
 
-    def _keep(self, topic: str, message: Any) -> None:
-        _, timestamp = message.timestamp()
-        place = message.partition(), message.offset()
-        row = Row(*place, message.key(), message.value(), message.headers() or [], timestamp)
-        self.rows[topic].append(row)
-        self._ends[topic, row.partition] = row.offset
-        if topic == CHANGELOG and row.key is not None and row.key.endswith(b"/#"):
-            self._counts[row.key.decode().removesuffix("/#"), row.partition] = row.document
-
-    def unread(self) -> list[str]:
-        """Returns the inputs with a committed record above the group's committed offset.
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """Returns the committed offsets of the groups.
 
         Raises:
             KafkaException: no broker reported the offsets.
         """
-        offsets: dict[tuple[str, int], int] = {}
+        found: dict[tuple[str, int], int] = {}
         for application in self._applications:
             asked = ConsumerGroupTopicPartitions(application)
             answer = self._admin.list_consumer_group_offsets([asked])[application].result(timeout=30)
-            offsets |= {(self._names[place.topic], place.partition): place.offset for place in answer.topic_partitions}
-        return [
-            f"{topic}[{partition}]: committed {offsets.get((topic, partition))}, last record {last}"
-            for (topic, partition), last in sorted(self._ends.items())
-            if topic in self._inputs and offsets.get((topic, partition), -1) <= last
-        ]
+            found |= {(self.names[place.topic], place.partition): place.offset for place in answer.topic_partitions}
+        return found
 
     def everything_is_read(self) -> bool:
         """Returns whether the groups' offsets are at the end of every input, as far as a broker reports them."""
@@ -133,36 +198,9 @@ class Committed:
         except KafkaException:
             return False
 
-    def counts(self) -> dict[str, Counter[str]]:
-        """Returns the counts of each stage over all partitions, by stage."""
-        total: dict[str, Counter[str]] = {stage: Counter() for stage in self.stages}
-        for (stage, _), counted in self._counts.items():
-            total[stage].update(counted)
-        return total
 
-    def counted_partitions(self, stage: str) -> set[int]:
-        """Returns the partitions in which a stage has finished a checkpoint."""
-        return {partition for name, partition in self._counts if name == stage}
-
-    def is_at_rest(self) -> bool:
-        """Returns whether every stage has consumed all records read from its inputs, and no session or trace is open."""
-        counts = self.counts()
-        waiting = {
-            stage: sum(len(self.rows[topic]) for topic in self._inputs if STAGE_OF[topic] == stage)
-            for stage in self.stages
-        }
-        consumed = {stage: counts[stage]["consumed"] for stage in self.stages}
-        assemble, collect = counts["assemble"], counts.get("collect", Counter())
-        return (
-            consumed == waiting
-            and assemble["opened"] + assemble["reopened"] == assemble["closed"]
-            and collect["traces"] + collect["reopened"] == collect["published"]
-        )
-
-    def arrived(self) -> int:
-        """Returns how many records of the load have been read."""
-        return sum(len(self.rows[topic]) for topic in self.sources)
-
-    def sessions(self) -> Iterator[Document]:
-        """Returns the closed segments."""
-        return (row.document for row in self.rows["sessions"])
+def _row(message: Any) -> Row:
+    _, timestamp = message.timestamp()
+    return Row(
+        message.partition(), message.offset(), message.key(), message.value(), message.headers() or [], timestamp
+    )

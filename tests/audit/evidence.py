@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.audit.committed import Committed, Document, Row
+from tests.audit.committed import CommittedRecords, Document, Row
 from tests.support.ledger import POISON, Ledger
 
 Place = tuple[str, int]
@@ -46,7 +46,7 @@ class Letter(NamedTuple):
 class Evidence:
     """The ledger and the committed records, parsed and sorted."""
 
-    def __init__(self, ledger: Ledger, committed: Committed, config: Document) -> None:
+    def __init__(self, ledger: Ledger, committed: CommittedRecords, config: Document) -> None:
         self.ledger, self.committed, self.rows = ledger, committed, committed.rows
         self.gate = config["gate"]
         self.unsteady = "unsteady" in config["criteria"]

@@ -1,0 +1,287 @@
+"""Bugs of fencing, checkpoints, positions, restores and the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from tests.simulation.bugs.registry import bug
+from tests.simulation.seams import put
+from tests.simulation.world import World
+
+from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.runtime import changelog_restore, checkpoint
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.score.offset_tracker import OffsetTracker
+from traceweir.streams.stages.base import Cut, Output, Rows
+
+# Fencing, transactions and checkpoints
+
+
+@bug
+def no_fence(world: World) -> None:
+    """Each producer has a transactional id of its own, so that a former owner is not fenced."""
+    start, numbers = Transaction.__init__, count()
+
+    def init(self: Any, options: Any, transactional_id: str, *args: Any) -> None:
+        start(self, options, f"{transactional_id}-{next(numbers)}", *args)
+
+    put(Transaction, "__init__", init)
+
+
+@bug
+def commit_again_after_unknown_outcome(world: World) -> None:
+    """A checkpoint whose outcome is unknown is sent again by another producer."""
+    commit = Transaction.send
+
+    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+        try:
+            return await commit(self, rows, outputs, offsets)
+        except Exception:  # noqa: BLE001  # the bug
+            again = Transaction(self.options, self._id, self._group, self._changelog)
+            await again.start()
+            return await commit(again, rows, outputs, offsets)
+
+    init = Transaction.__init__
+
+    def keep(self: Any, options: Any, *args: Any) -> None:
+        self.options = options
+        init(self, options, *args)
+
+    put(Transaction, "__init__", keep)
+    put(Transaction, "send", send)
+
+
+@bug
+def failed_commit_counts_as_done(world: World) -> None:
+    """An exception of the commit is swallowed."""
+    commit = Transaction.send
+
+    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+        try:
+            return await commit(self, rows, outputs, offsets)
+        except Exception:  # noqa: BLE001  # the bug
+            return -1
+
+    put(Transaction, "send", send)
+
+
+@bug
+def rows_before_commit(world: World) -> None:
+    """RocksDB gets the rows before the transaction is committed."""
+    before = Checkpoints._commit
+
+    async def commit(self: Any, lane: Lane, last: bool) -> None:
+        delivered = self._deliveries[lane.number]
+        if not hasattr(delivered, "plain"):
+            plain = delivered.plain = delivered.send
+
+            async def send(rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+                self._table.write(lane.number, rows, self._table.reached(lane.number) + len(rows))
+                end: int = await plain(rows, outputs, offsets)
+                return end
+
+            delivered.send = send
+        await before(self, lane, last)
+
+    put(Checkpoints, "_commit", commit)
+
+
+@bug
+def outputs_in_a_transaction_of_their_own(world: World) -> None:
+    """Outputs are committed before the rows and offsets."""
+    commit = Transaction.send
+
+    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+        if outputs:
+            await commit(self, [], outputs, {})
+        return await commit(self, rows, [], offsets)
+
+    put(Transaction, "send", send)
+
+
+@bug
+def rows_in_a_transaction_of_their_own(world: World) -> None:
+    """Rows and offsets are committed before the outputs."""
+    commit = Transaction.send
+
+    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+        end = await commit(self, rows, [], offsets)
+        if outputs:
+            await commit(self, [], outputs, {})
+        return end
+
+    put(Transaction, "send", send)
+
+
+# Memory and positions
+
+
+@bug
+def memory_is_kept_over_a_rebalance(world: World) -> None:
+    """A lane of a partition that comes back is used again."""
+    kept: dict[Any, Lane] = {}
+
+    def lane(number: int, specs: Any, table: Any, *args: Any) -> Lane:
+        key = id(table), number
+        if key in kept and len(args) == 2:  # not in an isolation
+            former = kept[key]
+            former.dead = False
+            return former
+        kept[key] = Lane(number, specs, table, *args)
+        return kept[key]
+
+    put(checkpoint, "Lane", lane)
+    drop = Lane.drop
+
+    def soft(self: Lane) -> None:
+        stages, self.stages = self.stages, {}
+        drop(self)
+        self.stages = stages
+
+    put(Lane, "drop", soft)
+
+
+@bug
+def offset_before_work(world: World) -> None:
+    """The offset of the score stage is behind its sessions in flight."""
+    put(OffsetTracker, "mark", property(lambda self: max(self._open, default=-2) + 1 or None))
+
+
+@bug
+def offset_row_forgets_other_topics(world: World) -> None:
+    """The row of the offsets has only the topics of the last checkpoint."""
+    before = Lane.cut
+
+    def cut(self: Lane) -> Cut:
+        self.committed = {}
+        return before(self)
+
+    put(Lane, "cut", cut)
+
+
+@bug
+def position_from_the_group(world: World) -> None:
+    """A lane begins at the offsets of the consumer group, and not at those of its rows."""
+    init = Lane.__init__
+
+    def start(self: Lane, number: int, *args: Any, **options: Any) -> None:
+        init(self, number, *args, **options)
+        offsets = world.cluster.group(world.application).offsets
+        for topic in self.position:
+            self.position[topic] = offsets.get((topic, number), self.beginnings[topic])
+
+    put(Lane, "__init__", start)
+
+
+@bug
+def no_seek_to_the_position(world: World) -> None:
+    """The consumer reads on from where the group's offsets are, and the lane does not look at gaps."""
+    init = Lane.__init__
+
+    def start(self: Lane, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        self._pending_seeks.clear()
+        self._trusted.update(self.position)
+
+    put(Lane, "__init__", start)
+
+
+@bug
+def rest_of_a_batch_is_lost_after_an_exception(world: World) -> None:
+    """An exception in a stage is swallowed: the rest of its batch is lost, and the offset is committed."""
+    feed = Lane._feed
+
+    def careless(self: Lane, inbox: Any) -> int:
+        try:
+            return feed(self, inbox)
+        except Exception:  # noqa: BLE001  # the bug
+            self.dead = False
+            return 1
+
+    put(Lane, "_feed", careless)
+
+
+@bug
+def isolation_begins_after_the_batch(world: World) -> None:
+    """A lane that is built again after an exception begins after the records that the former one had taken."""
+    isolate = Checkpoints._isolate
+
+    async def careless(self: Any, lane: Lane, failed: Any) -> None:
+        await isolate(self, lane, failed)
+        again = self.lanes.get(lane.number)
+        if again is not None and again is not lane:
+            again.position = dict(lane.position)
+
+    put(Checkpoints, "_isolate", careless)
+
+
+@bug
+def worker_goes_on_after_a_failure(world: World) -> None:
+    """After a failed checkpoint the lanes live on."""
+
+    async def fail(self: Any, error: BaseException) -> None:
+        self.forgiven = error
+
+    put(Checkpoints, "fail", fail)
+
+
+# Restore and disk
+
+
+@bug
+def restore_reads_uncommitted_rows(world: World) -> None:
+    """The changelog is restored with the rows of aborted transactions."""
+    consumer = AIOKafkaConsumer
+
+    def lenient(**options: Any) -> Any:
+        return consumer(**options | {"isolation_level": "read_uncommitted"})
+
+    put(changelog_restore, "AIOKafkaConsumer", lenient)
+
+
+@bug
+def restore_stops_early(world: World) -> None:
+    """The restore leaves out the end of the changelog."""
+    to_the_end = ChangelogRestore._to_the_end
+
+    async def early(self: Any, consumer: Any, logs: Any, ends: Any) -> None:
+        await to_the_end(self, consumer, logs, {place: max(0, end - 4) for place, end in ends.items()})
+
+    put(ChangelogRestore, "_to_the_end", early)
+
+
+@bug
+def restore_trusts_the_local_offset(world: World) -> None:
+    """The restore begins one record too late."""
+    reached = Table.reached
+    put(Table, "reached", lambda self, partition: reached(self, partition) + 6)
+
+
+@bug
+def tombstones_are_missing(world: World) -> None:
+    """Deleted rows stay in the changelog and in RocksDB."""
+    before = Lane.cut
+
+    def cut(self: Lane) -> Cut:
+        found = before(self)
+        return found._replace(rows=[row for row in found.rows if row[1] is not None])
+
+    put(Lane, "cut", cut)
+
+
+@bug
+def rows_are_written_without_their_offset(world: World) -> None:
+    """RocksDB gets rows, and the offset that it has reached stays behind them by one checkpoint."""
+    write, former = Table.write, dict[tuple[int, int], int]()
+
+    def late(self: Any, partition: int, rows: Any, offset: int) -> None:
+        write(self, partition, rows, max(offset, former.get((id(self), partition), -1)) + 3)
+        former[id(self), partition] = offset
+
+    put(Table, "write", late)

@@ -1,0 +1,159 @@
+"""Bugs of the stages, of the scoring supervisor and of the consumer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.simulation.bugs.registry import bug
+from tests.simulation.seams import put
+from tests.simulation.world import World
+
+from traceweir.streams.assemble.closed_sessions import ClosedSessions
+from traceweir.streams.assemble.open_session import OpenSession
+from traceweir.streams.assemble.session_rows import Guard
+from traceweir.streams.assemble.stage import AssembleStage
+from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
+from traceweir.streams.gate.stage import GateStage
+from traceweir.streams.kafka import faust_adapter
+from traceweir.streams.score.candidate_changes import CandidateChanges
+from traceweir.streams.score.offset_tracker import OffsetTracker
+from traceweir.streams.score.revision_queue import RevisionQueue
+from traceweir.streams.scoring.supervisor import ScoringSupervisor
+from traceweir.streams.stages.counters import Counters
+from traceweir.streams.stages.errors import SessionRejected
+
+# The stage assemble
+
+
+@bug
+def dedupe_is_forgotten_at_reload(world: World) -> None:
+    """The identities of an open session's records are not restored."""
+    restore = OpenSession.restore
+
+    def forget(self: Any, *args: Any) -> None:
+        restore(self, *args)
+        self.identities.clear()
+
+    put(OpenSession, "restore", forget)
+    put(OpenSession, "knows", lambda self, identity: self.identities.find(identity) >= 0)
+
+
+@bug
+def guards_are_forgotten_at_reload(world: World) -> None:
+    """Closed sessions are not remembered after a restart."""
+    load = ClosedSessions.load
+    put(ClosedSessions, "load", lambda self, guards, contents: load(self, [], []))
+
+
+@bug
+def guard_knows_nothing(world: World) -> None:
+    """A repeated record of a closed session counts as new."""
+    put(Guard, "knows", lambda self, identity: False)
+
+
+@bug
+def counters_are_not_restored(world: World) -> None:
+    """The counters of a stage are not restored."""
+    put(Counters, "load", lambda self, rows: None)
+
+
+@bug
+def strays_are_forwarded_twice(world: World) -> None:
+    """A record for another partition is written twice."""
+    forward = AssembleStage._forward
+
+    def twice(self: Any, *args: Any) -> None:
+        forward(self, *args)
+        self._outputs.append(self._outputs[-1])
+
+    put(AssembleStage, "_forward", twice)
+
+
+@bug
+def closed_session_is_published_again(world: World) -> None:
+    """A session that was closed before a restart is published once more."""
+    load = AssembleStage.load
+
+    def again(self: Any, rows: Any) -> None:
+        load(self, {key: row for key, row in rows.items() if not key.startswith(b"g")})
+
+    put(AssembleStage, "load", again)
+
+
+# The stages score and gate
+
+
+@bug
+def finished_sessions_are_scored_again(world: World) -> None:
+    """The sessions that were done above the committed offset are not restored."""
+    put(OffsetTracker, "load", lambda self, row: None)
+
+
+@bug
+def revisions_are_scored_at_the_same_time(world: World) -> None:
+    """A revision does not wait for the one before it."""
+    put(RevisionQueue, "admit", lambda self, record: (True, None))
+    put(RevisionQueue, "release", lambda self, record: None)
+
+
+@bug
+def sent_candidates_are_forgotten(world: World) -> None:
+    """After a restart each trace of a revision is a candidate again."""
+    put(CandidateChanges, "load", lambda self, rows: None)
+
+
+@bug
+def novelty_is_not_restored(world: World) -> None:
+    """The gate begins without its scopes after a restart."""
+    put(NoveltyScopes, "load", lambda self, rows: None)
+
+
+@bug
+def decided_traces_are_forgotten(world: World) -> None:
+    """The gate does not see that a candidate is older than the one that it has decided."""
+    put(NoveltyScope, "supersedes", lambda self, trace_id, version: False)
+    put(RevisionQueue, "release", lambda self, record: None)
+
+
+@bug
+def gate_takes_a_part(world: World) -> None:
+    """The gate takes one of many candidates, and the offset of all."""
+    apply = GateStage.apply
+
+    def careless(self: Any, topic: str, records: Any) -> None:
+        apply(self, topic, records[:1] if len(records) > 3 else records)
+
+    put(GateStage, "apply", careless)
+
+
+@bug
+def sessions_of_a_dead_scorer_are_lost(world: World) -> None:
+    """The sessions that were in flight when a scoring process died are never answered."""
+
+    async def scored(self: Any, raw: bytes, known: Any, attempt: int) -> Any:
+        await self._ready.wait()
+        try:
+            return await self._process.ask(raw, known, attempt)
+        except Exception as error:  # the bug
+            if isinstance(error, SessionRejected):
+                raise
+            await asyncio.Event().wait()
+
+    put(ScoringSupervisor, "_scored", scored)
+
+
+# The consumer
+
+
+@bug
+def inputs_are_read_uncommitted(world: World) -> None:
+    """Stages read the records of transactions that were aborted."""
+    create = faust_adapter._Thread._create_worker_consumer
+
+    def lenient(self: Any, transport: Any) -> Any:
+        consumer = create(self, transport)
+        consumer._isolation_level = "read_uncommitted"
+        return consumer
+
+    put(faust_adapter._Thread, "_create_worker_consumer", lenient)

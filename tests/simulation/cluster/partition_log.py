@@ -1,0 +1,188 @@
+"""The log of one partition: batches as Kafka stores them, idempotent producers, transactions, and the last stable offset."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import NamedTuple
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.util import calc_crc32c
+
+NO_ERROR, OFFSET_OUT_OF_RANGE, OUT_OF_ORDER_SEQUENCE, INVALID_PRODUCER_EPOCH = 0, 1, 45, 47
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+"""First offset, length, leader epoch, magic, checksum, attributes, last offset delta, first and last timestamp, producer
+id, producer epoch, first sequence number, number of records."""
+_TRANSACTIONAL, _CONTROL = 0x10, 0x20
+_ATTRIBUTES_AT, _CRC_AT = 21, 17
+REMEMBERED = 5
+"""Number of batches of a producer that a partition remembers, to recognise repeated ones."""
+
+
+class Batch(NamedTuple):
+    """A stored batch."""
+
+    first: int
+    last: int
+    raw: bytes
+    producer: int
+    """Id of the producer; -1 if it is not idempotent."""
+    transactional: bool
+    control: bool
+    timestamp: int
+    """The largest timestamp of its records, in milliseconds since 1970."""
+
+
+class _Producer:
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.last: deque[tuple[int, int, int]] = deque(maxlen=REMEMBERED)
+        """First and last sequence number, and first offset, of the last batches."""
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction in a partition."""
+
+    producer: int
+    first: int
+    last: int
+    """Offset of the marker."""
+
+
+class PartitionLog:
+    """A log whose offsets, errors and markers are those of Kafka."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.begin = 0
+        """The first offset that is still there."""
+        self.end = 0
+        """The offset after the last record or marker: the high watermark, because every node has every record."""
+        self.open: dict[int, int] = {}
+        """First offset of the open transaction, by producer."""
+        self.aborted: list[Aborted] = []
+        self._producers: dict[int, _Producer] = {}
+
+    @property
+    def stable(self) -> int:
+        """The last stable offset: the first offset of the oldest open transaction, or the end."""
+        return min(self.open.values(), default=self.end)
+
+    def append(self, raw: bytes) -> tuple[int, int]:
+        """Appends the batch of a produce request; returns an error code and the batch's first offset.
+
+        A repeated batch of an idempotent producer is stored once, and gets its first answer again.
+        """
+        head = _HEADER.unpack_from(raw)
+        attributes, delta, timestamp = head[5], head[6], head[8]
+        producer, epoch, sequence = head[9:12]
+        if producer >= 0:
+            error, known = self._check(producer, epoch, sequence, sequence + delta)
+            if error or known is not None:
+                return error, -1 if known is None else known
+        first = self._store(raw, delta, producer, attributes, timestamp)
+        if producer >= 0:
+            self._producers[producer].last.append((sequence, sequence + delta, first))
+        if attributes & _TRANSACTIONAL:
+            self.open.setdefault(producer, first)
+        return NO_ERROR, first
+
+    def _check(self, producer: int, epoch: int, first: int, last: int) -> tuple[int, int | None]:
+        known = self._producers.get(producer)
+        if known is None:
+            known = self._producers[producer] = _Producer(epoch)
+            return NO_ERROR, None  # its former batches may have been deleted
+        if epoch < known.epoch:
+            return INVALID_PRODUCER_EPOCH, None
+        if epoch > known.epoch:
+            if first:
+                return OUT_OF_ORDER_SEQUENCE, None
+            known.epoch = epoch
+            known.last.clear()
+            return NO_ERROR, None
+        for begin, end, offset in known.last:
+            if (begin, end) == (first, last):
+                return NO_ERROR, offset
+        following = known.last[-1][1] + 1 if known.last else 0
+        return (NO_ERROR if not known.last or first == following else OUT_OF_ORDER_SEQUENCE), None
+
+    def _store(self, raw: bytes, delta: int, producer: int, attributes: int, timestamp: int) -> int:
+        first = self.end
+        placed = struct.pack(">q", first) + raw[8:]  # the checksum does not cover the first offset
+        transactional, control = bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL)
+        self.batches.append(Batch(first, first + delta, placed, producer, transactional, control, timestamp))
+        self.end = first + delta + 1
+        return first
+
+    def mark(self, producer: int, epoch: int, *, commit: bool, now_ms: int) -> None:
+        """Ends the transaction of a producer with a marker."""
+        raw = _marker(producer, epoch, commit=commit, now_ms=now_ms)
+        first = self.open.pop(producer, None)
+        known = self._producers.setdefault(producer, _Producer(epoch))
+        if epoch > known.epoch:
+            known.epoch = epoch
+            known.last.clear()
+        at = self._store(raw, 0, producer, _TRANSACTIONAL | _CONTROL, now_ms)
+        if first is not None and not commit:
+            self.aborted.append(Aborted(producer, first, at))
+
+    def read(self, offset: int, limit: int, *, committed: bool) -> tuple[int, bytes, list[tuple[int, int]]]:
+        """Returns an error code, the batches from an offset on, and the aborted transactions among them.
+
+        Args:
+            offset: The first offset; a batch that contains it comes whole.
+            limit: Bytes; the first batch comes even if it is larger.
+            committed: Whether to stop at the last stable offset.
+        """
+        if not self.begin <= offset <= self.end:
+            return OFFSET_OUT_OF_RANGE, b"", []
+        until = self.stable if committed else self.end
+        found, size, last = list[bytes](), 0, offset
+        for batch in self.batches[self._place(offset) :]:
+            if batch.first >= until or (found and size + len(batch.raw) > limit):
+                break
+            found.append(batch.raw)
+            size += len(batch.raw)
+            last = batch.last
+        aborted = [
+            (each.producer, each.first)
+            for each in self.aborted
+            if committed and each.last >= offset and each.first <= last
+        ]
+        return NO_ERROR, b"".join(found), aborted if found else []
+
+    def _place(self, offset: int) -> int:
+        low, high = 0, len(self.batches)
+        while low < high:
+            middle = (low + high) // 2
+            if self.batches[middle].last < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def offset_of_time(self, timestamp: int) -> int:
+        """Returns the first offset of the first batch with this timestamp or a later one; -1 if there is none."""
+        return next((each.first for each in self.batches if each.timestamp >= timestamp and not each.control), -1)
+
+    def delete_before(self, offset: int) -> None:
+        """Deletes the batches whose records all lie before an offset, as retention does."""
+        self.batches = [each for each in self.batches if each.last >= offset]
+        self.begin = min(offset, self.end)
+
+
+def _marker(producer: int, epoch: int, *, commit: bool, now_ms: int) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=1,
+        producer_id=producer,
+        producer_epoch=epoch,
+        base_sequence=-1,
+        batch_size=1_000,
+    )
+    builder.append(0, now_ms, struct.pack(">HH", 0, int(commit)), struct.pack(">Hi", 0, 0), [])
+    raw = bytearray(builder.build())
+    struct.pack_into(">h", raw, _ATTRIBUTES_AT, _TRANSACTIONAL | _CONTROL)
+    struct.pack_into(">I", raw, _CRC_AT, calc_crc32c(bytes(raw[_ATTRIBUTES_AT:])))
+    return bytes(raw)

@@ -1,0 +1,180 @@
+"""The command line of the simulation."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from multiprocessing import SimpleQueue, get_context
+from pathlib import Path
+from typing import NoReturn
+
+from tests.simulation import seams
+from tests.simulation.bugs import of_checkpoints, of_stages  # noqa: F401  # they add their bugs
+from tests.simulation.bugs.registry import BUGS
+from tests.simulation.round import Outcome, play
+
+from traceweir.streams.kafka import faust_adapter
+
+FOUND = Path(__file__).parent / "bugs" / "found.json"
+"""The first seed that finds each bug."""
+FETCH_WAIT_MS = 200
+"""A worker asks a broker again after this time. Idle questions take most of the time of a simulation."""
+LONGEST_STORY = 40
+"""Lines of a story without `--trace`."""
+MOST_FINDINGS, LONGEST_LINE = 8, 240
+SEARCHED = 150
+"""Number of seeds that are searched for a bug that its seed does not show any more."""
+
+Job = tuple[int, str, frozenset[int]]
+"""A seed, the name of a bug or nothing, and the numbers of faults that are left out."""
+
+
+def main() -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, help="play this seed only")
+    parser.add_argument("--trace", action="store_true", help="print what happens")
+    parser.add_argument("--log", action="store_true", help="print the logs of the workers")
+    parser.add_argument("--from", type=int, dest="first", help="the first seed; by default it is drawn")
+    parser.add_argument("--count", type=int, default=1_000_000, help="how many seeds to play at most")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to play")
+    parser.add_argument("--faults", type=int, default=30, help="faults to draw for each seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--without", type=int, nargs="*", default=(), help="numbers of faults to leave out")
+    parser.add_argument("--bug", choices=sorted(BUGS), default="", help="put this bug into the worker")
+    parser.add_argument("--bugs", action="store_true", help="put each bug into the worker, at the seed that finds it")
+    options = parser.parse_args()
+    if options.seed is not None:
+        return _one(options)
+    if options.bugs:
+        return _check_bugs(options)
+    return _many(options)
+
+
+def played(job: Job, faults: int) -> Outcome:
+    """Plays a seed in this Python process, which can play only one."""
+    seed, bug, without = job
+    seams.replace_parts(seed)
+    seams.put(faust_adapter, "FETCH_WAIT_MS", FETCH_WAIT_MS)
+    return play(seed, faults, without=without, prepare=BUGS[bug] if bug else lambda world: None)
+
+
+def _one(options: argparse.Namespace) -> int:
+    job: Job = options.seed, options.bug, frozenset(options.without)
+    if options.log:
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+        outcome = played(job, options.faults)
+    else:
+        ((_, outcome),) = _outcomes([job], options)
+    if outcome.found and not options.trace:
+        job, outcome = _shrunk(job, outcome, options)
+        without = " ".join(map(str, sorted(job[2])))
+        print(f"the same with fewer faults: --seed {options.seed} --faults {options.faults} --without {without}")
+    if options.trace or outcome.found:
+        print(*(outcome.story if options.trace else outcome.story[:LONGEST_STORY]), sep="\n")
+    print(
+        f"seed {outcome.seed}: {sum(outcome.faults.values())} faults in {outcome.virtual_s:.0f} s, digest {outcome.digest}"
+    )
+    for line in outcome.found[:MOST_FINDINGS]:
+        print(f"WRONG: {line[:LONGEST_LINE]}")
+    if len(outcome.found) > MOST_FINDINGS:
+        print(f"and {len(outcome.found) - MOST_FINDINGS} more")
+    return bool(outcome.found)
+
+
+def _shrunk(job: Job, outcome: Outcome, options: argparse.Namespace) -> tuple[Job, Outcome]:
+    """Leaves faults out while the simulation still goes wrong, first many at once and then single ones."""
+    seed, bug, without = job
+    size = options.faults // 2
+    while size:
+        begins = range(0, options.faults, size)
+        tries = [(seed, bug, without | set(range(begin, begin + size))) for begin in begins]
+        for found, shorter in _outcomes([each for each in tries if each[2] != without], options):
+            if shorter.found and len(found[2]) > len(without):
+                without, outcome = found[2], shorter
+                break
+        else:
+            size //= 2
+    return (seed, bug, without), outcome
+
+
+def _check_bugs(options: argparse.Namespace) -> int:
+    seeds: dict[str, int] = json.loads(FOUND.read_text())
+    jobs = [(seed, bug, frozenset[int]()) for bug, seed in seeds.items()]
+    found = {bug: outcome for (_, bug, _), outcome in _outcomes(jobs, options)}
+    missed = [bug for bug in BUGS if bug not in found or not found[bug].found]
+    for bug in [*missed]:  # a change of the worker changes what happens at a seed
+        jobs = [(seed, bug, frozenset[int]()) for seed in range(1, SEARCHED + 1)]
+        if any(outcome.found for _, outcome in _outcomes(jobs, options)):
+            missed.remove(bug)
+    print(f"{len(BUGS)} bugs played, not found: {', '.join(missed) or 'none'}")
+    return bool(missed)
+
+
+def _many(options: argparse.Namespace) -> int:
+    began = seams.real_monotonic()
+    first = options.first if options.first is not None else time.time_ns() // 1_000 % 1_000_000_000
+    print(f"seeds from {first}")
+    counts: Counter[str] = Counter()
+    seeds = wrong = 0
+    virtual_s = 0.0
+    jobs = ((seed, options.bug, frozenset[int]()) for seed in range(first, first + options.count))
+    for (seed, *_), outcome in _outcomes(jobs, options):
+        seeds += 1
+        counts.update(outcome.faults)
+        virtual_s += outcome.virtual_s
+        if outcome.found:
+            wrong += 1
+            print(f"WRONG: seed {seed}: {outcome.found[0][:LONGEST_LINE]}")
+            print(f"  python -m tests.simulation --seed {seed} --faults {options.faults} --trace", flush=True)
+    took_s, faults = seams.real_monotonic() - began, sum(counts.values())
+    print(f"{seeds} seeds, {faults} faults, {virtual_s / 3600:.2f} simulated hours in {took_s:.0f} s: {wrong} wrong")
+    print(*(f"  {kind}: {number}" for kind, number in counts.most_common()), sep="\n")
+    return bool(wrong)
+
+
+def _outcomes(jobs: Iterable[Job], options: argparse.Namespace) -> Iterator[tuple[Job, Outcome]]:
+    """Plays jobs, several at a time and each in a process of its own, until the time is over."""
+    until = math.inf if options.bugs or options.seed is not None else seams.real_monotonic() + options.seconds
+    todo = iter(jobs)
+    results: SimpleQueue[tuple[Job, Outcome]] = get_context("fork").SimpleQueue()
+    running: dict[Job, int] = {}
+    logging.disable(logging.CRITICAL)
+    try:
+        while True:
+            free = options.jobs - len(running) if seams.real_monotonic() < until else 0
+            for job in islice(todo, free):
+                running[job] = _fork(job, options.faults, results)
+            if not running:
+                return
+            job, outcome = results.get()
+            os.waitpid(running.pop(job), 0)
+            yield job, outcome
+    finally:
+        for child in running.values():  # the caller needs no further outcome
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _fork(job: Job, faults: int, results: SimpleQueue[tuple[Job, Outcome]]) -> int:
+    child = os.fork()
+    if not child:
+        _play_and_exit(job, faults, results)
+    return child
+
+
+def _play_and_exit(job: Job, faults: int, results: SimpleQueue[tuple[Job, Outcome]]) -> NoReturn:
+    try:
+        outcome = played(job, faults)
+    except BaseException as error:  # noqa: BLE001  # the process that waits must get an outcome
+        outcome = Outcome(job[0], found=[f"the simulation raised {error!r}"])
+    results.put((job, outcome))
+    seams.real_exit(0)

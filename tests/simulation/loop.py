@@ -1,0 +1,207 @@
+"""An event loop in virtual time, in which several simulated processes run. The order of ready callbacks is drawn.
+
+Nothing waits: when no callback is ready, the time goes on to the next timer. Each callback belongs to the simulated process
+in whose context it was created, so that a process can be killed, frozen and slowed without its cooperation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, ContextVar
+from itertools import count
+from typing import Any
+
+STEP_S = 2e-6
+"""Virtual time that each callback takes, so that a task which never waits does not stop the clock."""
+START_S = 1_773_300_000.0
+"""Wall clock at the start of the loop, in seconds since 1970."""
+
+process_of_context: ContextVar[Process | None] = ContextVar("process", default=None)
+"""The process to which the running code belongs; None: the world around the processes."""
+
+
+class ProcessEnded(BaseException):
+    """Raised in code of a process that has ended: the code must not go on."""
+
+
+class NothingHappensError(RuntimeError):
+    """No callback and no timer is left, so the loop would wait without end."""
+
+
+class Process:
+    """A simulated operating system process: a name, a life, and a clock.
+
+    Args:
+        name: The name, for the story.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.exit_code: int | None = None
+        self.clock_offset_s = 0.0
+        """Seconds by which the wall clock of the process is ahead of the others."""
+        self.frozen = False
+        self.held: list[asyncio.Handle] = []
+        """The callbacks that became ready while the process was frozen."""
+        self.context = Context()
+        self.context.run(process_of_context.set, self)
+        self.ended: Callable[[], object] = lambda: None
+        """Called once, when the process ends."""
+
+    def end(self, code: int) -> None:
+        """Ends the process at once: none of its code runs any more."""
+        if self.alive:
+            self.alive, self.exit_code = False, code
+            self.held.clear()
+            self.ended()
+
+    @property
+    def suspended(self) -> bool:
+        """Whether no code of the process can run now."""
+        return self.frozen or not self.alive
+
+
+class _Task(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on its address in memory."""
+
+    _numbers = count()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._number = next(_Task._numbers)
+        self.process = process_of_context.get()
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _Future(asyncio.Future[Any]):
+    """A future whose place in a set does not depend on its address in memory."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._number = next(_Task._numbers)
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """The loop of a simulated world.
+
+    Args:
+        rnd: Draws which ready callback runs next.
+        shuffled: The share of callbacks that are drawn; the others run in the order in which they became ready.
+    """
+
+    _ready: deque[Any]
+    _scheduled: list[Any]
+    _stopping: bool
+
+    def __init__(self, rnd: random.Random, shuffled: float = 0.3) -> None:
+        super().__init__()
+        self._rnd, self._shuffled = rnd, shuffled
+        self._now = 0.0
+        self.steps = 0
+        """Number of callbacks that have run."""
+        self.before_step: Callable[[Process | None], object] | None = None
+        """Called before each callback with its process: the place for faults at any step."""
+        self.errors: list[dict[str, Any]] = []
+        """What was passed to the exception handler."""
+        self.set_task_factory(lambda loop, work, **options: _Task(work, loop=loop, **options))
+        self.set_exception_handler(lambda _, context: self.errors.append(context))
+
+    def time(self) -> float:
+        """Returns the virtual time in seconds since the start of the loop."""
+        return self._now
+
+    def pass_time(self, seconds: float) -> None:
+        """Lets time pass in which no callback runs, as while a process computes."""
+        self._now += seconds
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Returns a future of this loop."""
+        return _Future(loop=self)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """Runs a function in place of a thread, after a drawn time."""
+        future = self.create_future()
+
+        def run() -> None:
+            if future.cancelled():
+                return
+            try:
+                result = func(*args)
+            except Exception as error:  # noqa: BLE001  # passed on
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self.call_later(self._rnd.uniform(0.0001, 0.01), run)
+        return future
+
+    def tasks_of(self, process: Process) -> list[asyncio.Task[Any]]:
+        """Returns the unfinished tasks of a process, but the first, which stands for the process itself."""
+        found = [task for task in asyncio.all_tasks(self) if getattr(task, "process", None) is process]
+        return sorted(found, key=hash)[1:]
+
+    def resume(self, process: Process) -> None:
+        """Wakes a frozen process: what became ready meanwhile is ready now."""
+        process.frozen = False
+        held, process.held = process.held, []
+        self._ready.extend(held)
+
+    # What the base class asks of a loop
+
+    def _process_events(self, event_list: Any) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def _run_once(self) -> None:
+        ready, scheduled = self._ready, self._scheduled
+        if not ready:
+            while scheduled and scheduled[0]._cancelled:
+                heapq.heappop(scheduled)._scheduled = False
+            if scheduled:
+                self._now = max(self._now, scheduled[0]._when)
+            elif not self._stopping:
+                raise NothingHappensError("no callback is ready, and no timer is set")
+        while scheduled and scheduled[0]._when <= self._now:
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False
+            if not handle._cancelled:
+                ready.append(handle)
+        if ready:
+            self._run_one()
+
+    def _run_one(self) -> None:
+        ready = self._ready
+        if len(ready) > 1 and self._rnd.random() < self._shuffled:
+            place = self._rnd.randrange(len(ready))
+            handle = ready[place]
+            del ready[place]
+        else:
+            handle = ready.popleft()
+        if handle._cancelled:
+            return
+        process = handle._context.get(process_of_context)
+        if process is not None and process.suspended:
+            if process.alive:
+                process.held.append(handle)
+            return
+        self.steps += 1
+        self._now += STEP_S
+        if self.before_step is not None:
+            self.before_step(process)
+            if process is not None and process.suspended:
+                if process.alive:
+                    process.held.append(handle)
+                return
+        handle._run()

@@ -1,0 +1,53 @@
+"""Plays simulations in processes of their own, because a simulation replaces the clocks of its process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+
+
+def simulate(*words: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *words],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_nothing_is_wrong_after_faults() -> None:
+    code, printed = simulate("--from", "1", "--count", "8", "--jobs", "1")
+    assert code == 0, printed
+    assert "8 seeds, " in printed
+    assert " 0 wrong" in printed
+
+
+def test_a_seed_gives_the_same_records_in_every_run() -> None:
+    first, second = (simulate("--seed", "3", "--trace") for _ in range(2))
+    assert first == second
+    assert "digest" in first[1]
+
+
+def test_a_bug_is_found_and_its_story_printed() -> None:
+    code, printed = simulate("--seed", "2", "--bug", "strays_are_forwarded_twice")
+    assert code == 1, printed
+    assert "WRONG: " in printed
+    assert " s  w1 starts" in printed
+
+
+def test_a_seed_without_the_bug_is_right() -> None:
+    code, printed = simulate("--seed", "2")
+    assert code == 0, printed
+    assert "WRONG" not in printed
