@@ -40,6 +40,15 @@ def test_a_seed_gives_the_same_records_in_every_run() -> None:
     assert "digest" in first[1]
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(40017, id="the watch over the scoring process was cancelled, and the process hung")],
+)
+def test_what_a_seed_has_found_stays_mended(seed: int) -> None:
+    code, printed = simulate("--seed", str(seed))
+    assert code == 0, printed
+
+
 def test_a_bug_is_found_and_its_story_printed() -> None:
     code, printed = simulate("--seed", "2", "--bug", "strays_are_forwarded_twice")
     assert code == 1, printed

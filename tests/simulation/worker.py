@@ -85,7 +85,7 @@ class SimulatedWorker:
             return self._answers(self.process)
 
         watch = Watch(
-            built.checkpoints.duties,
+            built.duties,
             built.checkpoints.fail,
             answers,
             self._settings.kafka_bootstrap_servers,

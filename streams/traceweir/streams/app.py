@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +25,7 @@ from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
 from traceweir.streams.runtime.state_directory import state_folder
+from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
@@ -54,6 +55,12 @@ class WorkerApp(NamedTuple):
     """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
     scoring: ScoringSupervisor | None
     """The scoring processes; None if this worker does not score."""
+
+    def duties(self) -> Iterable[Duty]:
+        """Returns the work that must make progress now."""
+        yield from self.checkpoints.duties()
+        if self.scoring is not None and self.scoring.started:
+            yield Duty("the watch over the scoring process", True, self.scoring.looks)
 
 
 def create_app(

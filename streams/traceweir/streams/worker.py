@@ -117,9 +117,8 @@ def _run_claimed(
     from traceweir.streams.app import create_app
 
     metrics = WorkerMetrics(settings.topics.results)
-    app, checkpoints, embedder_id, scoring = create_app(
-        settings, plan, stages, spans=spans, timed=metrics.times.timed, transactions=transactions
-    )
+    built = create_app(settings, plan, stages, spans=spans, timed=metrics.times.timed, transactions=transactions)
+    app, checkpoints, embedder_id, scoring = built
     log.info(
         "worker %s: stages %s, %s%s",
         app.conf.id,
@@ -135,9 +134,7 @@ def _run_claimed(
             return False
         return True
 
-    watch = Watch(
-        checkpoints.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s
-    )
+    watch = Watch(built.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s)
 
     def problems() -> list[str]:
         return [*watch.problems, *checkpoints.problems]

@@ -66,6 +66,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._asked: dict[tuple[bytes, int], asyncio.Future[ScoringResult]] = {}
         self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, limits)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
+        self.looks = 0
+        """How often the present process was checked for silence: a watchdog notices if nobody checks any more."""
         self.restarts = 0
         """How often a process ended unexpectedly."""
         self.activity = ScoringActivity()
@@ -247,5 +249,6 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
     async def _watch(self) -> None:
         while not self.should_stop:
             await self.sleep(LOOK_EVERY_S)
+            self.looks += 1
             if self._ready.is_set():
                 self._process.kill_if_stuck(self._limits)
