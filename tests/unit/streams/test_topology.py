@@ -22,6 +22,7 @@ STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in ALL_STAGES}
 BUILDERS = {"streams/traceweir/streams/topology.py"}
 # These modules import the classes to inspect them, and build no stage.
 READERS = {
+    "tests/simulation/bugs/of_stages.py",
     "benchmarks/hot_scope.py",
     "benchmarks/timed_worker.py",
     "tests/flow/test_closing.py",
