@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to play")
     parser.add_argument("--faults", type=int, default=30, help="faults to draw for each seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--without", type=int, nargs="*", default=(), help="numbers of faults to leave out")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of the faults to play; by default all")
     parser.add_argument("--bug", choices=sorted(BUGS), default="", help="put this bug into the worker")
     parser.add_argument("--bugs", action="store_true", help="put each bug into the worker, at the seed that finds it")
     options = parser.parse_args()
@@ -68,7 +68,8 @@ def played(job: Job, faults: int) -> Outcome:
 
 
 def _one(options: argparse.Namespace) -> int:
-    job: Job = options.seed, options.bug, frozenset(options.without)
+    left_out = set(range(options.faults)).difference(options.only) if options.only is not None else ()
+    job: Job = options.seed, options.bug, frozenset(left_out)
     if options.log:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
         outcome = played(job, options.faults)
@@ -76,8 +77,8 @@ def _one(options: argparse.Namespace) -> int:
         ((_, outcome),) = _outcomes([job], options)
     if outcome.found and not options.trace:
         job, outcome = _shrunk(job, outcome, options)
-        without = " ".join(map(str, sorted(job[2])))
-        print(f"the same with fewer faults: --seed {options.seed} --faults {options.faults} --without {without}")
+        only = " ".join(str(number) for number in range(options.faults) if number not in job[2])
+        print(f"the same with fewer faults: --seed {options.seed} --faults {options.faults} --only {only}")
     if options.trace or outcome.found:
         print(*(outcome.story if options.trace else outcome.story[:LONGEST_STORY]), sep="\n")
     print(

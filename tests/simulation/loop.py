@@ -109,8 +109,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self.steps = 0
         """Number of callbacks that have run."""
-        self.before_step: Callable[[Process | None], object] | None = None
-        """Called before each callback with its process: the place for faults at any step."""
         self.errors: list[dict[str, Any]] = []
         """What was passed to the exception handler."""
         self.set_task_factory(lambda loop, work, **options: _Task(work, loop=loop, **options))
@@ -119,10 +117,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Returns the virtual time in seconds since the start of the loop."""
         return self._now
-
-    def pass_time(self, seconds: float) -> None:
-        """Lets time pass in which no callback runs, as while a process computes."""
-        self._now += seconds
 
     def create_future(self) -> asyncio.Future[Any]:
         """Returns a future of this loop."""
@@ -198,10 +192,4 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             return
         self.steps += 1
         self._now += STEP_S
-        if self.before_step is not None:
-            self.before_step(process)
-            if process is not None and process.suspended:
-                if process.alive:
-                    process.held.append(handle)
-                return
         handle._run()

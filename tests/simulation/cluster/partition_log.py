@@ -165,11 +165,6 @@ class PartitionLog:
         """Returns the first offset of the first batch with this timestamp or a later one; -1 if there is none."""
         return next((each.first for each in self.batches if each.timestamp >= timestamp and not each.control), -1)
 
-    def delete_before(self, offset: int) -> None:
-        """Deletes the batches whose records all lie before an offset, as retention does."""
-        self.batches = [each for each in self.batches if each.last >= offset]
-        self.begin = min(offset, self.end)
-
 
 def _marker(producer: int, epoch: int, *, commit: bool, now_ms: int) -> bytes:
     builder = DefaultRecordBatchBuilder(
