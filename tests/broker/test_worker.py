@@ -28,11 +28,11 @@ from tests.support.metrics import samples
 from tests.support.workers import Fleet, Worker
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.streams.faust_worker import EXIT_HARD
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.telemetry.catalogue import CATALOGUE
 from traceweir.streams.testing import event as dated_event
 from traceweir.streams.testing import trace as dated_trace
-from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # The tests share one worker.
 

@@ -18,10 +18,10 @@ from tests.support.kustomize import Manifest, render
 from tests.support.paths import ROOT
 
 from traceweir.scorers import read_plan
+from traceweir.streams.faust_worker import STOP_WITHIN_S
 from traceweir.streams.kafka.topic_options import options_at_creation
 from traceweir.streams.settings import Settings, load_settings
 from traceweir.streams.topics import ALL_STAGES, STAGES
-from traceweir.streams.worker import STOP_WITHIN_S
 
 K8S = ROOT / "k8s"
 KUSTOMIZATIONS = [

@@ -27,8 +27,8 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import PASSWORD, USERS, Certificates
 from tests.support.workers import Fleet, Worker
 
+from traceweir.streams.faust_worker import EXIT_HARD
 from traceweir.streams.testing import event, trace
-from traceweir.streams.worker import EXIT_HARD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 

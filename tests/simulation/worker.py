@@ -11,10 +11,10 @@ from tests.simulation.loop import Process, SimulatedLoop
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams import app as worker_app
+from traceweir.streams.faust_worker import STOP_WITHIN_S
 from traceweir.streams.runtime.watchdog import Watch
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName
-from traceweir.streams.worker import STOP_WITHIN_S
 
 EXIT_HARD = 70
 

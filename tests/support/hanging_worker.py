@@ -9,7 +9,7 @@ import asyncio
 import sys
 from typing import Any
 
-from traceweir.streams import worker
+from traceweir.streams import faust_worker
 from traceweir.streams.cli.main import main
 from traceweir.streams.runtime.checkpoint import Checkpoints
 
@@ -20,6 +20,6 @@ async def hang(self: Any) -> None:
 
 
 if __name__ == "__main__":
-    worker.STOP_WITHIN_S = 1.0
+    faust_worker.STOP_WITHIN_S = 1.0
     Checkpoints.revoke = hang  # type: ignore[method-assign]
     main(sys.argv[1:])

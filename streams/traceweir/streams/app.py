@@ -26,6 +26,7 @@ from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
 from traceweir.streams.runtime.state_directory import state_folder
 from traceweir.streams.runtime.watchdog import Duty
+from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
@@ -71,6 +72,7 @@ def create_app(
     transactions: bool,
     spans: SessionSpans | None = None,
     timed: Callable[[Delivery], Delivery] = lambda delivery: delivery,
+    launched: LaunchedProcess | None = None,
 ) -> WorkerApp:
     """Returns a worker's Faust app and its checkpoints. Starts the scoring process; connects to nothing yet.
 
@@ -81,6 +83,7 @@ def create_app(
         transactions: Whether the broker supports transactions; the embedded broker does not.
         spans: Writes what the stages do as spans; None: traces are off.
         timed: Wraps the delivery of a partition, to measure it.
+        launched: A Python process for the scorers that was launched before; None launches one if a stage needs it.
 
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
@@ -92,7 +95,7 @@ def create_app(
     scoring = None
     folder = state_folder(settings, stages)
     if "score" in stages:
-        scoring = ScoringSupervisor(Setup.of(settings, plan), folder / "scoring-attempts.json")
+        scoring = ScoringSupervisor(Setup.of(settings, plan), folder / "scoring-attempts.json", launched=launched)
     options = aiokafka_options(settings)
     app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
     # RocksDB gets 16 MiB of block cache and 8 MiB of memtable per partition; Faust's default is 2 GiB.

@@ -16,8 +16,6 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.stage import AssembleStage
-from traceweir.streams.collect.collecting_rules import CollectingRules
-from traceweir.streams.collect.stage import CollectStage
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.score.judge_retries import ReadRecord, RetryPolicy
@@ -147,6 +145,10 @@ class Topology:
 
 
 def _collect(topology: Topology) -> NewStage:
+    # The readers of spans take a tenth of a second to import, and most workers read none.
+    from traceweir.streams.collect.collecting_rules import CollectingRules
+    from traceweir.streams.collect.stage import CollectStage
+
     partitions, rules = topology.settings.partitions, CollectingRules.of(topology.settings)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:

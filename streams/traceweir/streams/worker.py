@@ -1,58 +1,48 @@
-"""Runs a worker: checks its preconditions, then lets Faust control the process."""
+"""Runs a worker: checks its preconditions, then lets Faust control the process (`faust_worker`)."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import socket
-import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import NamedTuple
 
 from traceweir.scorers.evaluation.criteria_text import criteria_text
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.judges.client import check_judge
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import (
-    KafkaUnreachableError,
-    check_topics,
-    check_transactions,
-    create_topics,
-    reach,
-)
+from traceweir.streams.kafka.topic_admin import check_topics, check_transactions, create_topics, reach
 from traceweir.streams.process_log import log_to_stderr
-from traceweir.streams.process_setup import tune_gc
-from traceweir.streams.runtime.activity import Activity, in_key_values
-from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
-from traceweir.streams.runtime.health import Health, bind
-from traceweir.streams.runtime.state_directory import claimed, state_folder
-from traceweir.streams.runtime.watchdog import ASK_EVERY_S, Watch
+from traceweir.streams.process_setup import paused_gc
+from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.settings import Settings
-from traceweir.streams.telemetry.worker_metrics import WorkerMetrics, check_metrics
 from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.tracing.switch import spans_of_environment
 
-if TYPE_CHECKING:
-    from traceweir.streams.tracing.session_spans import SessionSpans
-
 log = logging.getLogger(__name__)
-
-STOP_WITHIN_S = 10.0
-"""Limit of an orderly stop, in seconds.
-
-During a rebalance with a frozen member, Faust's own stop can hang for minutes.
-"""
-EXIT_HARD = 70
 
 
 class NotReadyError(RuntimeError):
     """A precondition of the worker is not met; the message lists the problems and how to fix them."""
 
 
-def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, config: Path | None = None) -> int:
+class _Cluster(NamedTuple):
+    embedded: bool
+    transactions: bool
+    """Whether checkpoints are transactions."""
+
+
+def run_worker(
+    settings: Settings,
+    plan: Plan,
+    stages: Sequence[StageName],
+    *,
+    config: Path | None = None,
+    launched: LaunchedProcess | None = None,
+) -> int:
     """Runs until a signal or a failure; returns the exit code, which is 0 after SIGTERM or Ctrl-C.
 
     On an embedded broker this creates missing topics, because an embedded broker is always new and ignores how topics
@@ -63,6 +53,8 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         plan: The metrics, and the requirements of the gate.
         stages: The stages that this process runs.
         config: The file of the plan, for the log.
+        launched: A Python process for the scorers that was launched before, so that this start takes less time; the
+            caller closes it. None launches one if a stage needs it.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -75,10 +67,53 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
         InvalidSettingsError: a variable of OpenTelemetry asks for what the worker does not have.
     """
     log_to_stderr(settings.log_options)
-    check_metrics(os.environ)
-    spans = spans_of_environment()
     if plan.judged and "score" in stages:
         check_judge()
+    # Faust takes half a second to import, and the brokers some tenths to answer.
+    checked = _in_thread(settings, stages)
+    with paused_gc():
+        from traceweir.streams.faust_worker import run_app
+        from traceweir.streams.runtime.health import bind
+        from traceweir.streams.runtime.state_directory import claimed, state_folder
+        from traceweir.streams.telemetry.worker_metrics import check_metrics
+    check_metrics(os.environ)
+    spans = spans_of_environment()
+    cluster = checked.result()
+    if "score" in stages:
+        log.info("%s", criteria_text(plan, None if config is None else str(config)))
+    port = bind(settings.web_host, settings.web_port)
+    folder, application = state_folder(settings, stages), application_id(settings.topic_prefix, stages)
+    with claimed(folder, application, settings.partitions):
+        try:
+            return run_app(
+                settings,
+                plan,
+                stages,
+                port,
+                spans,
+                transactions=cluster.transactions,
+                embedded=cluster.embedded,
+                launched=launched,
+            )
+        finally:
+            if spans is not None:
+                spans.receiver.close()
+
+
+def _in_thread(settings: Settings, stages: Sequence[StageName]) -> Future[_Cluster]:
+    checked: Future[_Cluster] = Future()
+
+    def check() -> None:
+        try:
+            checked.set_result(_checked(settings, stages))
+        except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
+            checked.set_exception(error)
+
+    Thread(target=check, name="preconditions", daemon=True).start()  # a signal ends the process without waiting for it
+    return checked
+
+
+def _checked(settings: Settings, stages: Sequence[StageName]) -> _Cluster:
     embedded = is_embedded(reach(settings))
     problems = create_topics(settings, stages).wrong if embedded else check_topics(settings, stages)
     if problems:
@@ -89,125 +124,9 @@ def run_worker(settings: Settings, plan: Plan, stages: Sequence[StageName], *, c
             "use Apache Kafka, or set TRACEWEIR_DELIVERY=auto"
         )
     transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
-    if transactions and (problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS)):
-        raise NotReadyError("\n".join(problems))
-    if "score" in stages:
-        log.info("%s", criteria_text(plan, None if config is None else str(config)))
-    port = bind(settings.web_host, settings.web_port)
-    folder, application = state_folder(settings, stages), application_id(settings.topic_prefix, stages)
-    with claimed(folder, application, settings.partitions):
-        try:
-            return _run_claimed(settings, plan, stages, port, spans, transactions=transactions, embedded=embedded)
-        finally:
-            if spans is not None:
-                spans.receiver.close()
+    if transactions:
+        from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
 
-
-def _run_claimed(
-    settings: Settings,
-    plan: Plan,
-    stages: Sequence[StageName],
-    port: socket.socket,
-    spans: SessionSpans | None,
-    *,
-    transactions: bool,
-    embedded: bool,
-) -> int:
-    _use_uvloop()  # before any object that belongs to an event loop is created
-    from traceweir.streams.app import create_app
-
-    metrics = WorkerMetrics(settings.topics.results)
-    built = create_app(settings, plan, stages, spans=spans, timed=metrics.times.timed, transactions=transactions)
-    app, checkpoints, embedder_id, scoring = built
-    log.info(
-        "worker %s: stages %s, %s%s",
-        app.conf.id,
-        ", ".join(stages),
-        "exactly once" if transactions else "at least once" + (" (the embedded broker has no transactions)" * embedded),
-        f", embedder {embedder_id or 'none: novelty is 0.5'}" if "score" in stages else "",
-    )
-
-    async def answers() -> bool:
-        try:
-            await asyncio.to_thread(reach, settings, ASK_EVERY_S)
-        except KafkaUnreachableError:
-            return False
-        return True
-
-    watch = Watch(built.duties, checkpoints.fail, answers, settings.kafka_bootstrap_servers, settings.stuck_after_s)
-
-    def problems() -> list[str]:
-        return [*watch.problems, *checkpoints.problems]
-
-    services = metrics.services(checkpoints, scoring, problems)
-    health = Health(port, problems, checkpoints.state, metrics.exposition)
-    activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
-    checkpoints.committed = (*checkpoints.committed, activity.committed, metrics.work.committed)
-    tune_gc()
-    code = _run(app, checkpoints, health, watch, activity, *services)
-    if code == 0 and not checkpoints.problems:
-        _log_orderly_end(activity, checkpoints.not_committed)
-    return code
-
-
-def _log_orderly_end(activity: Activity, not_committed: Sequence[int]) -> None:
-    did = in_key_values(dict(sorted(activity.totals.items()))) or "no record"
-    if not_committed:
-        log.warning(
-            "the worker has ended in order; committed since its start: %s. The last checkpoint of partitions %s was not sent: "
-            "their last records are read again",
-            did,
-            ", ".join(map(str, not_committed)),
-        )
-        return
-    log.info("the worker has ended in order; everything that it processed since its start is committed: %s", did)
-
-
-def _run(app: Any, checkpoints: Checkpoints, *services: Any) -> int:
-    import faust
-
-    class Worker(faust.Worker):  # type: ignore[misc]  # Faust is untyped
-        def _setup_logging(self) -> None:
-            """Does nothing: Faust would write every line twice and set every logger to DEBUG, for its spinner."""
-
-        async def start(self) -> None:
-            try:
-                await super().start()
-            except Exception as error:
-                checkpoints.report_end(error)  # a part of the worker did not start
-                raise
-
-        def _schedule_shutdown(self, received: Any) -> None:
-            if self._signal_stop_time:
-                log.info(
-                    "received another stop signal; the worker stops within %g s of the first signal", STOP_WITHIN_S
-                )
-                return
-            log.info("received %s; the worker takes its last checkpoints and leaves its group", received.name)
-            hard_exit = threading.Timer(STOP_WITHIN_S, _exit_hard)
-            hard_exit.daemon = True
-            hard_exit.start()
-            super()._schedule_shutdown(received)
-
-    worker = Worker(app, *services, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
-    worker.spinner = None  # the spinner writes cursor control codes, also where stdout is a file
-    try:
-        worker.execute_from_commandline()
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else 1
-    return 0
-
-
-def _exit_hard() -> None:
-    log.error("did not stop within %g s and exits at once, which is as safe as a kill", STOP_WITHIN_S)
-    os._exit(EXIT_HARD)
-
-
-def _use_uvloop() -> None:
-    try:
-        import uvloop  # noqa: F401
-    except ImportError:  # uvloop does not exist for Windows
-        return
-    import mode.loop
-
-    mode.loop.use("uvloop")
+        if problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS):
+            raise NotReadyError("\n".join(problems))
+    return _Cluster(embedded, transactions)

@@ -195,13 +195,9 @@ def worker(stages: Stages = DEFAULT_STAGES, config: Config = None) -> None:
 
     Example: `TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS=kafka:9092 traceweir worker --stages assemble,score --config eval.json`
     """
-    from traceweir.streams.cli.score import read_config
-    from traceweir.streams.settings import load_settings
-    from traceweir.streams.worker import run_worker
+    from traceweir.streams.cli.worker import run
 
-    chosen = _stages(stages)
-    plan, settings = read_config(config), load_settings()
-    raise typer.Exit(run_worker(settings, plan, chosen, config=config))
+    raise typer.Exit(run(_stages(stages), config))
 
 
 @app.command()

@@ -84,13 +84,19 @@ class WorkerProcess:
 
 def main(config: str) -> int:
     """Runs a worker until a signal or until standard input ends; returns the exit code."""
-    from traceweir.scorers.evaluation.plan import read_plan
-    from traceweir.streams.settings import load_settings
-    from traceweir.streams.topics import STAGES
-    from traceweir.streams.worker import run_worker
+    from traceweir.streams.scoring.launch import LaunchedProcess
 
     end_with_input()
-    return run_worker(load_settings(), read_plan(Path(config).read_bytes()), STAGES)
+    launched = LaunchedProcess()  # imports while this process does
+    try:
+        from traceweir.scorers.evaluation.plan import read_plan
+        from traceweir.streams.settings import load_settings
+        from traceweir.streams.topics import STAGES
+        from traceweir.streams.worker import run_worker
+
+        return run_worker(load_settings(), read_plan(Path(config).read_bytes()), STAGES, launched=launched)
+    finally:
+        launched.close()
 
 
 if __name__ == "__main__":

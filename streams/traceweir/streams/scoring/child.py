@@ -151,8 +151,10 @@ def main() -> None:
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     _end_with(lifeline)
     log_to_stderr(LogOptions())
-    with _ending_with_worker():
+    try:
         setup = cast("protocol.Setup", protocol.receive_object(connection))
+    except (EOFError, OSError):  # the worker ended before it was ready, and has said why
+        return
     log_to_stderr(setup.log)
     notes = ActivityNotes()
     try:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
-import socket
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import cast
 
@@ -20,6 +15,7 @@ from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
+from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.silence import Silence, SilenceLimits, use_of
 from traceweir.streams.stages.errors import SessionRejected
@@ -47,6 +43,7 @@ class ScoringProcess(asyncio.Protocol):
 
     Args:
         setup: What the process needs.
+        launched: The Python process, if it was launched before; this object then owns it.
 
     Raises:
         EmbedderUnavailableError: the embedder cannot be loaded.
@@ -54,19 +51,10 @@ class ScoringProcess(asyncio.Protocol):
         ScoringProcessDiedError: the process ended before it was ready.
     """
 
-    def __init__(self, setup: protocol.Setup) -> None:
-        self._socket, its_socket = socket.socketpair()
-        its_lifeline, self._lifeline = os.pipe()
-        ends = its_socket.fileno(), its_lifeline
+    def __init__(self, setup: protocol.Setup, launched: LaunchedProcess | None = None) -> None:
+        self._launched = launched or LaunchedProcess()
+        self._socket, self._process = self._launched.socket, self._launched.process
         self._setup = setup
-        # The child imports from the same places as this process, and not from the current folder.
-        command = [sys.executable, "-P", "-m", "traceweir.streams.scoring.child", *map(str, ends)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-        self._process = subprocess.Popen(  # noqa: S603  # our own command
-            command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, process_group=0
-        )
-        its_socket.close()
-        os.close(its_lifeline)
         self._frames = protocol.Frames()
         self._transport: asyncio.Transport | None = None
         self._asked = 0
@@ -171,8 +159,7 @@ class ScoringProcess(asyncio.Protocol):
 
     def kill(self) -> None:
         """Kills the process and its children; requests fail as if it had died."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._launched.kill()
         if self._transport is not None:
             self._transport.abort()  # a child of the process can keep the socket open
 
@@ -180,11 +167,7 @@ class ScoringProcess(asyncio.Protocol):
         """Kills the process, even if it is busy. Open requests are never answered."""
         self._closed = True
         self.kill()
-        self._process.wait()
-        self._socket.close()
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        self._launched.close()
 
     # Callbacks of asyncio
 

@@ -19,6 +19,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.activity import ScoringActivity
+from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
@@ -40,6 +41,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         death_counts: File that counts the deaths of the process by session.
         limits: Silence after which a process counts as stuck.
         start: Starts a process and returns it when it is ready; called in a thread for each later process.
+        launched: A Python process that was launched before, for the first scoring process.
 
     Raises:
         EmbedderUnavailableError: the embedder cannot be loaded.
@@ -54,11 +56,12 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         *,
         limits: SilenceLimits = SilenceLimits(),  # noqa: B008  # immutable
         start: Callable[[Setup], ScoringProcess] = ScoringProcess,
+        launched: LaunchedProcess | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self._setup, self._death_counts, self._limits, self._start = setup, DeathCounts(death_counts), limits, start
-        self._process = start(setup)
+        self._process = start(setup) if launched is None else ScoringProcess(setup, launched)
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}

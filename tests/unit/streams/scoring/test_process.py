@@ -24,6 +24,7 @@ from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.scoring.child import loading
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Loading, Ready, Setup, receive_object, send_object
 from traceweir.streams.scoring.references import References
@@ -106,6 +107,24 @@ async def test_the_scoring_process_scores_like_this_process(process: ScoringProc
     assert process.embedder_id == "hashing@1"
 
 
+async def test_a_process_that_was_launched_before_scores_and_ends_with_its_owner() -> None:
+    launched = LaunchedProcess()
+    owner = ScoringProcess(setup(), launched)
+    await owner.connect()
+    assert (await owner.ask(session())).scores
+    owner.close()
+    launched.close()  # does nothing more
+    assert launched.process.poll() == -signal.SIGKILL
+
+
+def test_a_launched_process_that_no_worker_uses_ends_when_it_is_closed() -> None:
+    launched = LaunchedProcess()
+    launched.close()
+    assert launched.process.poll() == -signal.SIGKILL
+    with pytest.raises(ProcessLookupError):
+        os.killpg(launched.process.pid, 0)
+
+
 async def test_scores_and_candidates_contain_the_requested_attempt(process: ScoringProcess) -> None:
     for attempt in (0, 3):
         result = await process.ask(session(), (), attempt)
@@ -166,7 +185,8 @@ def test_a_scoring_process_whose_worker_has_ended_ends_without_a_traceback(momen
     os.close(lifeline)
     assert child.returncode == 0
     assert b"Traceback" not in log
-    assert b"the worker has ended, so its scoring process ends too" in log
+    said = b"the worker has ended, so its scoring process ends too" in log
+    assert said == (moment == "during the start")  # before, the worker has said why it ends
 
 
 async def test_every_waiting_request_fails_when_the_process_dies(process: ScoringProcess) -> None:

@@ -1,0 +1,25 @@
+"""Runs the command `traceweir worker`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from traceweir.streams.process_setup import paused_gc
+from traceweir.streams.scoring.launch import LaunchedProcess
+from traceweir.streams.topics import StageName
+
+
+def run(stages: Sequence[StageName], config: Path | None) -> int:
+    """Runs a worker until a signal or a failure; returns the exit code of the command."""
+    launched = LaunchedProcess() if "score" in stages else None  # first, because it imports while this process does
+    try:
+        with paused_gc():
+            from traceweir.streams.cli.score import read_config
+            from traceweir.streams.settings import load_settings
+            from traceweir.streams.worker import run_worker
+        plan, settings = read_config(config), load_settings()
+        return run_worker(settings, plan, stages, config=config, launched=launched)
+    finally:
+        if launched is not None:
+            launched.close()

@@ -1,0 +1,49 @@
+"""Launches the Python process that scores sessions.
+
+A worker launches it first of all, so that the process imports its modules while the worker imports its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+
+
+class LaunchedProcess:
+    """A Python process that imports the scorers, and then waits for its `Setup` on a socket.
+
+    It ends with this process, however this process ends: the kernel closes the other end of its lifeline.
+    """
+
+    def __init__(self) -> None:
+        self.socket, its_socket = socket.socketpair()
+        """Carries the messages of `protocol`."""
+        its_lifeline, self._lifeline = os.pipe()
+        ends = its_socket.fileno(), its_lifeline
+        # The child imports from the same places as this process, and not from the current folder.
+        command = [sys.executable, "-P", "-m", "traceweir.streams.scoring.child", *map(str, ends)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        self.process = subprocess.Popen(  # noqa: S603  # our own command
+            command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, process_group=0
+        )
+        its_socket.close()
+        os.close(its_lifeline)
+
+    def kill(self) -> None:
+        """Kills the process and its children."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kills the process and its children, and closes its socket; repeated calls do nothing."""
+        if self._lifeline < 0:
+            return
+        self.kill()
+        self.process.wait()
+        self.socket.close()
+        os.close(self._lifeline)
+        self._lifeline = -1
