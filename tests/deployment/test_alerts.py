@@ -50,6 +50,11 @@ CASES = {
         {f"traceweir_checkpoint_age_seconds{A}": "0x88 30 0x20"},
         {"instance": "a"},
     ),
+    "TraceweirOpenTransaction": Case(
+        {'traceweir_transactions_open_age_seconds{topic="t"}': "0+60x100"},
+        {'traceweir_transactions_open_age_seconds{topic="t"}': "0x88 90 0x20"},
+        {"topic": "t"},
+    ),
     "TraceweirCheckpointsFail": Case(
         {f"traceweir_checkpoint_failures_total{A}": "0x80 1x20"},
         {f"traceweir_checkpoint_failures_total{A}": "0x50 1x60"},

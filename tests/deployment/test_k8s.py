@@ -13,7 +13,7 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from tests.support.commands import VARIABLES, parse, variables_in
+from tests.support.commands import VARIABLES, blocks, parse, variables_in
 from tests.support.kustomize import Manifest, render
 from tests.support.paths import ROOT
 
@@ -320,6 +320,17 @@ def test_a_selector_finds_the_pods_of_one_workload(name: str) -> None:
     for each in selecting:
         selector = each["spec"]["selector"] if each["kind"] == "Service" else each["spec"]["selector"]["matchLabels"]
         assert [name for name, has in labels.items() if selector.items() <= has.items()] == [each["metadata"]["name"]]
+
+
+def test_the_kubectl_commands_of_the_runbooks_name_what_the_base_has() -> None:
+    pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("alerts.md", "operations.md"))
+    commands = [line for block in blocks(pages, "bash") for line in block.splitlines() if line.startswith("kubectl ")]
+    (workload, _, _) = workers("base")[0]
+    name, labels = workload["metadata"]["name"], workload["spec"]["template"]["metadata"]["labels"]
+    selectors = {selector for command in commands for selector in re.findall(r" -l (\S+)", command)}
+    assert selectors == {f"app.kubernetes.io/name={labels['app.kubernetes.io/name']}"}
+    assert {pod for command in commands for pod in re.findall(r"logs (\S+)", command)} == {f"{name}-0"}
+    assert {each for command in commands for each in re.findall(r"scale statefulset (\S+)", command)} == {name}
 
 
 def test_the_kafka_for_trials_is_that_of_compose_and_where_the_settings_say() -> None:

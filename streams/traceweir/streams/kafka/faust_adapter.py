@@ -205,7 +205,7 @@ def _ends(consumer: Any, fetches: FetchTimes) -> Iterable[tuple[TP, End]]:
             stable = state.lso if state.lso >= 0 else state.highwater
             # aiokafka discards the answer to a fetch from another position: then the earlier end keeps an earlier time.
             at = min(fetches.sent_at(tp), state.timestamp / 1000)
-            yield TP(tp.topic, tp.partition), End(state.position, stable, at)
+            yield TP(tp.topic, tp.partition), End(state.position, stable, at, state.highwater > stable)
 
 
 def install(app: Any, intake: Intake, changelog: str) -> None:

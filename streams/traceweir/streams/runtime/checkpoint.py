@@ -33,6 +33,7 @@ from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRe
 from traceweir.streams.runtime.delivery import Delivery
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.open_transactions import OpenTransactions
 from traceweir.streams.runtime.suspects import StageFailed, describe
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.stages.base import End, Output, Record, StageSpec
@@ -89,6 +90,7 @@ class Checkpoints:
         self.lanes: dict[int, Lane] = {}
         self._deliveries: dict[int, Delivery] = {}
         self._ends: Mapping[TP, End] = {}
+        self._open_transactions = OpenTransactions()
         self._isolations: set[asyncio.Task[None]] = set()
         self._revoking = False
         self._taking_over: list[int] | None = None
@@ -287,6 +289,7 @@ class Checkpoints:
         """Passes the time and the ends of the inputs to every lane, after a fetch."""
         now = seconds_now()
         self._ends = ends
+        self._open_transactions.note(ends)
         for lane in list(self.lanes.values()):
             try:
                 lane.fetched(ends, now)
@@ -321,6 +324,10 @@ class Checkpoints:
             topic: [self._ends.get(TP(topic, number)) for number in self.lanes] for topic in self.inputs if self.lanes
         }
         return {topic: sum(end.stable - end.position for end in ends if end) for topic, ends in found.items()}
+
+    def held_back_s(self) -> dict[str, float]:
+        """Returns for how long an open transaction has held back records, in seconds by input; 0: none does."""
+        return self._open_transactions.ages_s()
 
     def duties(self) -> Iterable[Duty]:
         """Returns the work that must make progress in the current phase."""

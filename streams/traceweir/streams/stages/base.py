@@ -163,6 +163,8 @@ class End(NamedTuple):
     """The last stable offset: the end of the records that a `read_committed` consumer can see."""
     at: float
     """A time before the broker reported the offsets: when the fetch was sent, in seconds since 1970."""
+    held_back: bool = False
+    """Whether an open transaction holds back records: the log continues behind the last stable offset."""
 
 
 def envelope_size(key: bytes | None, headers: Headers) -> int:

@@ -150,6 +150,14 @@ LAG = Instrument(
     "Unread records of the partitions of this worker, up to the last stable offset. The marks of transactions do not count.",
     ("topic",),
 )
+HELD_BACK = Instrument(
+    "traceweir.transactions.open.age",
+    "gauge",
+    "s",
+    "Time for which the last stable offset of an input has stood still although records follow: the age of an open "
+    "transaction of any producer, as this worker sees it. The partition with the longest time counts.",
+    ("topic",),
+)
 WATERMARK_LAG = Instrument(
     "traceweir.watermark.lag", "gauge", "s", "Time by which the slowest partition's watermark is behind the clock."
 )
@@ -220,7 +228,7 @@ CANARY = (CANARY_SUCCESS, CANARY_DURATION, CANARY_LAST_SUCCESS)
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
-    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
+    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, HELD_BACK, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
     RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
 )  # fmt: skip
 """All metrics of a worker, in the order of their documentation."""

@@ -41,6 +41,9 @@ class Worker(Protocol):
     def lag(self) -> Mapping[str, int]:
         """Returns the unread records by topic."""
 
+    def held_back_s(self) -> Mapping[str, float]:
+        """Returns for how long an open transaction has held back records, by topic."""
+
 
 class Scoring(Protocol):
     """What the gauges read of the scoring processes."""
@@ -114,6 +117,8 @@ class PresentState:
         yield Point(catalogue.LOOP_LAG, (), self._loop_lag_s())
         for topic, number in worker.lag().items():
             yield Point(catalogue.LAG, (topic,), number)
+        for topic, age_s in worker.held_back_s().items():
+            yield Point(catalogue.HELD_BACK, (topic,), age_s)
         yield from self._of_stages()
         yield from _memory("worker", psutil.Process())
         if (scoring := self._scoring) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import orjson
 import pytest
 from tests.support.judge_retries import session as session_document
+from tests.support.paths import ROOT
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
@@ -85,6 +87,14 @@ async def test_sessions_are_found_by_the_range_of_a_value_and_by_text(
     query: str, found: list[str], client: Client
 ) -> None:
     assert [each["session_id"] for each in (await client().get(f"/api/sessions?{query}")).json()] == found
+
+
+async def test_each_request_of_the_runbooks_is_answered(client: Client) -> None:
+    page = (ROOT / "docs" / "alerts.md").read_text("utf-8")
+    asked = set(re.findall(r"^curl -s http://127\.0\.0\.1:4180(\S+)$", page, re.MULTILINE))
+    assert asked
+    for path in asked:
+        assert (await client().get(path)).status_code == 200, path
 
 
 @pytest.mark.parametrize("content", ["redacted", "none"])
