@@ -162,11 +162,25 @@ class InvocationRecorded(Event):
         return self
 
 
+class Expected(WireModel):
+    """How many records of a session its producer has sent."""
+
+    events: Annotated[int, Field(ge=1)]
+    """Number of events of the session, its `session.ended` included; a repeated event counts once."""
+    traces: Annotated[int, Field(ge=0)]
+    """Number of reasoning traces of the session; a repeated trace counts once, and a revised trace again."""
+
+
 class SessionEnded(Event):
     """The session ended; only late records follow."""
 
     type: Literal["session.ended"]
     """The type of the event."""
+    expects: Expected | None = None
+    """The number of records of the session. The session closes as soon as exactly these have come.
+
+    Otherwise, also with other numbers, it closes some time after this event, when the records on their way have come.
+    """
 
 
 InvocationEvent = Annotated[

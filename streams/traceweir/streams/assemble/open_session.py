@@ -8,6 +8,7 @@ from operator import itemgetter
 import orjson
 
 from traceweir.schemas.session import Closed
+from traceweir.streams.assemble.parse import Expectation, expected_in
 from traceweir.streams.assemble.session_rows import (
     CHUNK,
     TRACE,
@@ -33,6 +34,7 @@ class OpenSession:
         "dirty",
         "due",
         "ended",
+        "expected",
         "first_record",
         "id",
         "identities",
@@ -43,17 +45,19 @@ class OpenSession:
         "sealed",
         "segment",
         "tail",
+        "traces",
         "why",
     )
 
     def __init__(self, session_id: bytes, segment: int, timestamp: int) -> None:
         self.id, self.segment = session_id, segment
         self.first_record = self.last_record = self.deadline = self.due = timestamp
-        self.revision = self.count = self.bytes = self.sealed = self.saved = 0
+        self.revision = self.count = self.traces = self.bytes = self.sealed = self.saved = 0
         self.identities = bytearray()
         self.tail = b""
         self.new: list[bytes] = []
         self.ended = self.dirty = False
+        self.expected: Expectation | None = None
         self.why: Closed | None = None
         self.contexts: dict[bytes, None] | None = None
 
@@ -61,6 +65,14 @@ class OpenSession:
     def held_bytes(self) -> int:
         """Size in bytes of the records in memory, which are those outside sealed chunks."""
         return len(self.tail) + sum(map(len, self.new))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether exactly the records have come that the producer has announced.
+
+        A later segment has only a part of the records, so its numbers say nothing.
+        """
+        return not self.segment and (self.count - self.traces, self.traces) == self.expected
 
     def knows(self, identity: bytes) -> bool:
         """Returns whether a record with this identity was joined."""
@@ -79,6 +91,8 @@ class OpenSession:
         self.new += (entry_head(kind, identity, at, raw), raw)
         self.identities += identity
         self.count += 1
+        if kind == TRACE:
+            self.traces += 1
         self.bytes += len(raw) + 1
         if timestamp < self.first_record:
             self.first_record = timestamp
@@ -110,6 +124,11 @@ class OpenSession:
         """Restores a chunk row; rows must be restored in order."""
         self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
         self.identities += b"".join(identities(body))
+        for kind, _, raw in unpack(body):
+            if kind == TRACE:
+                self.traces += 1
+            elif self.ended and b'"expects"' in raw:  # no row has it apart from its event
+                self.expected = expected_in(raw) or self.expected
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""

@@ -29,9 +29,13 @@ _HARMLESS = 180
 """Number of opening brackets up to which the depth is not checked: pydantic reads 200 levels."""
 
 
-JoinKey = tuple[bytes, float, bytes, bool]
-"""The fields of a record by which it is joined: `(session_id, at, identity, ends_session)`.
+Expectation = tuple[int, int]
+"""Number of events and number of traces that a session has."""
 
+JoinKey = tuple[bytes, float, bytes, bool | Expectation]
+"""The fields of a record by which it is joined: `(session_id, at, identity, ends)`.
+
+`ends` is False unless the record ends its session; then it is what the session expects, or True if it does not say.
 `at` is in seconds since 1970: `occurred_at` of an event, `metadata.created_at` of a trace. `identity` has 16 bytes, which two
 deliveries of the same event or trace share. A plain tuple, because one is built per record, and a named tuple takes ten
 times as long to build.
@@ -71,7 +75,20 @@ def read_event(record: Record, value: bytes) -> JoinKey:
         identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
     else:
         identity = _cloud_event_identity(record) or _digest(b"b" + _content(value, parsed))
-    return event.session_id.encode(), event.occurred_at.timestamp(), identity, event.type == "session.ended"
+    return (
+        event.session_id.encode(),
+        event.occurred_at.timestamp(),
+        identity,
+        event.type == "session.ended" and _end(event),
+    )
+
+
+def expected_in(value: bytes) -> Expectation | None:
+    """Returns what a joined event says that its session expects; None if it is another event, or does not say."""
+    event = _loaded(value)
+    if event.get("type") != "session.ended" or not (expects := event.get("expects")):
+        return None
+    return expects["events"], expects["traces"]
 
 
 def read_trace(record: Record, value: bytes) -> JoinKey:
@@ -118,6 +135,11 @@ def checked_value(record: Record, limit: int) -> bytes:
             "too_large", f"the record's key and headers have {size} bytes; the maximum is {KEPT_BYTES}"
         )
     return value
+
+
+def _end(event: Any) -> bool | Expectation:
+    expects = event.expects
+    return True if expects is None else (expects.events, expects.traces)
 
 
 def _in_schema_form(value: bytes, parsed: Any) -> bytes | None:

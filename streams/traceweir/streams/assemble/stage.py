@@ -158,12 +158,15 @@ class AssembleStage:
                 if not session.ended:
                     if ends:
                         session.ended, session.deadline = True, timestamp + closing.linger_ms
+                        session.expected = ends if isinstance(ends, tuple) else None
                         self._await(session, session.deadline)
                     else:
                         session.deadline = session.last_record + idle_gap
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
+                if session.expected is not None and session.is_complete:
+                    self._close(session)
             except RecordRejected as why:
                 self._reject(topic, record, why)
         self._watermark.high[topic] = high

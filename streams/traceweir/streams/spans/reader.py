@@ -68,6 +68,9 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         traces.append(reasoning_trace(reading, visibility))
         sessions.setdefault(session)
     if events and (session_id == known[0].trace_id or not (session_id or common)):
-        events.append(end_of_session(known[0].trace_id, events[-1]["occurred_at"]))
+        own = known[0].trace_id
+        of_events = sum(event["session_id"] == own for event in events)
+        of_traces = sum(trace["metadata"]["session_id"] == own for trace in traces)
+        events.append(end_of_session(own, events[-1]["occurred_at"], of_events, of_traces))
     has_root = any(not span.parent_id for span in known)
     return TraceRecords(events, traces, tuple(sessions), has_root, own_spans)

@@ -194,14 +194,22 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     return call.args if isinstance(call.args, dict) else {"input": call.args}
 
 
-def end_of_session(trace_id: str, after: str) -> dict[str, Any]:
-    """Returns the end of a session that is one trace, because the spans tell no id of a session."""
+def end_of_session(trace_id: str, after: str, events: int, traces: int) -> dict[str, Any]:
+    """Returns the end of a session that is one trace, because the spans tell no id of a session.
+
+    Args:
+        trace_id: The trace, whose id is that of the session.
+        after: When the last event occurred.
+        events: Number of the session's events without this one.
+        traces: Number of its reasoning traces.
+    """
     at = datetime.fromisoformat(after) + timedelta(microseconds=1)
     return {
         "event_id": f"otel:{trace_id}:ended",
         "session_id": trace_id,
         "occurred_at": _text((at - _EPOCH) // timedelta(microseconds=1)),
         "type": "session.ended",
+        "expects": {"events": events + 1, "traces": traces},
     }
 
 
