@@ -120,8 +120,8 @@ class Settings(BaseSettings):
     """Directory of the local copy of the state, relative to the working directory; created if missing. Each
     worker process needs a directory of its own. A lost directory is rebuilt from the changelog."""
     checkpoint_interval_s: Annotated[float, Field(gt=0, le=10)] = 0.05
-    """Minimum seconds between the starts of two checkpoints of a partition, up to 10. A shorter interval
-    publishes results sooner and needs more transactions."""
+    """Seconds between the starts of two checkpoints of a partition on average, up to 10, while results wait. After a
+    pause some come sooner. A shorter interval publishes results sooner under load and needs more transactions."""
 
     # --- Log and health
 

@@ -168,6 +168,11 @@ class ClosedSessions:
         return fresh is not None and fresh.session is session
 
     @property
+    def has_unpublished(self) -> bool:
+        """Whether a session has closed since the last cut."""
+        return bool(self._published)
+
+    @property
     def unpublished(self) -> list[OpenSession]:
         """The sessions that closed since the last cut, in order."""
         return list(self._published)

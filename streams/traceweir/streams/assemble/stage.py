@@ -192,6 +192,10 @@ class AssembleStage:
         if forgotten := self._closed.forget(watermark):
             self.counters["forgotten_early"] += forgotten
 
+    def has_outputs(self) -> bool:
+        """Returns whether sessions have closed, or records were forwarded or rejected, since the last cut."""
+        return bool(self._outputs) or self._closed.has_unpublished
+
     def full(self) -> bool:
         """Returns False, because joining is faster than fetching."""
         return False

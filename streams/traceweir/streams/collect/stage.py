@@ -136,6 +136,10 @@ class CollectStage:
                 break
             self._forget(first)
 
+    def has_outputs(self) -> bool:
+        """Returns whether traces are due, or spans were forwarded or rejected, since the last cut."""
+        return bool(self._outputs or self._ready)
+
     def full(self) -> bool:
         """Returns whether too many traces wait for a checkpoint that publishes them."""
         return len(self._ready) > _TRACES_PER_CUT

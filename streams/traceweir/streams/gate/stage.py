@@ -122,6 +122,10 @@ class GateStage:
         """Returns False, because deciding is faster than fetching."""
         return False
 
+    def has_outputs(self) -> bool:
+        """Returns whether there are new decisions or dead letters."""
+        return bool(self._outputs)
+
     def cut(self) -> Cut:
         """Returns decisions, published traces and added vectors since the last cut."""
         cut = Cut([*self._scopes.rows(), *self.counters.rows()], self._outputs, self._next)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
+from time import monotonic
 from typing import Any, Protocol
 
 import aiokafka
@@ -69,10 +70,17 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
 )
 
-FETCH_WAIT_MS = 20
-"""Maximum time for which the broker holds a fetch; a partition that a fetch leaves out waits this long (Faust: 1.5 s)."""
-FETCH_BYTES = 100_000
-"""Bytes that let a fetch return earlier. With a minimum of 1 and a light load, every few records cost a fetch."""
+FETCH_WAIT_MS = 100
+"""Maximum time for which the broker holds a fetch that finds no records (Faust: 1.5 s).
+
+The watermark moves with the answers, so that a session can close this much later while nothing comes.
+"""
+FETCH_BYTES = 1
+"""Bytes that let a fetch return earlier: any record does."""
+FETCH_PAUSE_S = 0.01
+"""Minimum time between two fetches with few records; otherwise each record of a light load would cost a fetch."""
+FEW = 1_000
+"""Number of records of a fetch below which the next one waits for the pause."""
 
 
 class IncompatibleFaustError(RuntimeError):
@@ -217,6 +225,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
         logger = driver.logger
+        _next_fetch_at = 0.0
 
         def _new_consumer_thread(self) -> _Thread:
             thread = _Thread(self, loop=self.loop, beacon=self.beacon)
@@ -239,7 +248,11 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
                 if not active_partitions:  # aiokafka reads an empty set as all partitions
                     await self.sleep(0.01)
                     return {}
+            if (pause_s := self._next_fetch_at - monotonic()) > 0:
+                await self.sleep(pause_s)
             records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
+            few = sum(map(len, records.values())) < FEW
+            self._next_fetch_at = monotonic() + FETCH_PAUSE_S if few else 0.0
             ends = self._thread.ends
             for place in [place for place in records if place.topic in intake.inputs]:
                 batch, tp = records.pop(place), TP(place.topic, place.partition)

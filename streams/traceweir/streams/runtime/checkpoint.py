@@ -6,8 +6,8 @@ commits their work:
 - On assignment, before any record is read, the partition's producer fences the former owner. Then the table is restored
   from the committed changelog, from its beginning if the local rows belong to another changelog. Then the lane is
   created, so that memory, position and producer start together.
-- While the partition is owned, the next checkpoint starts as soon as changes are pending, at least `interval_s` after
-  the last checkpoint.
+- While the partition is owned, the next checkpoint starts as soon as outputs are pending, on average at least
+  `interval_s` after the last checkpoint (`checkpoint_pace`). Changes that nobody waits for can wait longer.
 - RocksDB gets the rows after the commit, so RocksDB is never ahead of the committed state.
 - After any failure the lanes are dropped first, then the process ends. The next owner starts from the last committed
   transaction.
@@ -20,6 +20,7 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
 from traceweir.streams.process_log import LAST_WORD
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
+from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
 from traceweir.streams.runtime.delivery import Delivery
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
@@ -42,11 +44,6 @@ log = logging.getLogger(__name__)
 
 FAR_BEHIND = 1_000
 """Number of unread records of a partition above which throughput is more important than latency."""
-PATIENCE = 4
-"""Factor on the checkpoint interval while a partition is far behind or a stage is full.
-
-Large checkpoints cost less per record.
-"""
 HARD_EXIT_S = 10.0
 EXIT_FAILED = 70
 
@@ -356,13 +353,23 @@ class Checkpoints:
     # Checkpoints out
 
     async def _run(self, lane: Lane) -> None:
-        last = 0.0
+        pace = CheckpointPace(self._interval_s)
         while not lane.dead:
             await lane.wake.wait()
-            patience = PATIENCE if lane.lag > FAR_BEHIND or lane.busy() else 1
-            await asyncio.sleep(last + self._interval_s * patience - monotonic())
+            while True:
+                urgent, behind = lane.urgent.is_set(), lane.lag > FAR_BEHIND or lane.busy()
+                wait_s = pace.wait_s(monotonic(), urgent=urgent, behind=behind)
+                if wait_s <= 0:
+                    break
+                if urgent or behind:
+                    await asyncio.sleep(wait_s)
+                else:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(wait_s):
+                            await lane.urgent.wait()
             lane.wake.clear()
-            last = monotonic()
+            lane.urgent.clear()
+            pace.begin(monotonic())
             await self._checkpoint(lane)
             lane.rounds += 1
 

@@ -15,7 +15,17 @@ from traceweir.streams.runtime.counted_stages import CountedStages
 from traceweir.streams.runtime.inbox import Inbox
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
-from traceweir.streams.stages.base import Cut, End, Output, Read, Record, SetsSessionsAside, Stage, StageSpec
+from traceweir.streams.stages.base import (
+    Cut,
+    End,
+    Output,
+    Read,
+    Record,
+    SetsSessionsAside,
+    Stage,
+    StageSpec,
+    TellsOutputs,
+)
 from traceweir.streams.stages.errors import RecordFailed, RecordRejected, SessionFailed
 
 log = logging.getLogger(__name__)
@@ -75,7 +85,8 @@ class Lane:
         self.number, self._specs = number, specs
         self.beginnings = beginnings
         self.suspects = suspects or Suspects()
-        self.wake, self.lock = asyncio.Event(), asyncio.Lock()
+        self.wake, self.urgent, self.lock = asyncio.Event(), asyncio.Event(), asyncio.Lock()
+        """`wake`: there can be changes to cut. `urgent`: there are outputs, for which somebody waits."""
         self.task: asyncio.Task[None] | None = None
         self.dead = False
         self.pending = 0
@@ -103,6 +114,7 @@ class Lane:
             stage = self.stages[spec.name] = self._load(spec, table, shares.get(spec.name.encode(), {}), now)
             inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs, spec.max_records)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
+            self._note_outputs(stage)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
@@ -113,7 +125,7 @@ class Lane:
     def _load(self, spec: StageSpec, table: StateTable, rows: Mapping[bytes, bytes], now: float) -> Stage:
         """Returns a stage with its rows, without the sessions on which the stage has raised twice."""
         while True:
-            stage = spec.new(self.number, _reader(table, self.number, spec.name.encode() + b"/"), self.wake.set)
+            stage = spec.new(self.number, _reader(table, self.number, spec.name.encode() + b"/"), self._changed)
             stage.load(rows)
             self.counted.add(spec.name, stage)  # before sessions are set aside: their dead letters count as changes
             for session, why in self.suspects.poison_sessions(spec.name).items():
@@ -132,6 +144,15 @@ class Lane:
                 self.suspects = self.suspects.after(_stage_failed(spec.name, failed, {}, 0))
             else:
                 return stage
+
+    def _changed(self) -> None:
+        """Notes that work which a stage has started is done, so that there are outputs."""
+        self.wake.set()
+        self.urgent.set()
+
+    def _note_outputs(self, stage: Stage) -> None:
+        if not self.urgent.is_set() and (not isinstance(stage, TellsOutputs) or stage.has_outputs()):
+            self.urgent.set()
 
     def full(self, topic: str, limit: int) -> bool:
         """Returns whether the consumer should stop fetching this topic for now."""
@@ -259,6 +280,7 @@ class Lane:
                 inbox.stage.reject(topic, records[0], RecordRejected("poison", poison))
         except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
             self._failed(inbox, error)
+        self._note_outputs(inbox.stage)
         self.counted.note_read(topic, len(records))
         return len(records)
 
@@ -281,6 +303,7 @@ class Lane:
             inbox.stage.tick(now, behind)
         except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
             self._failed(inbox, error, in_tick=True)
+        self._note_outputs(inbox.stage)
 
     def _failed(self, inbox: Inbox, error: BaseException, *, in_tick: bool = False) -> NoReturn:
         """Marks the lane as dead at once, so that no checkpoint commits the half of a record's work."""

@@ -124,6 +124,10 @@ class ScoreStage:
         """Returns whether the limit of sessions, or of bytes of sessions, in flight is reached."""
         return len(self._offsets) >= self._window or self._bytes >= WINDOW_BYTES
 
+    def has_outputs(self) -> bool:
+        """Returns whether there are new scores, candidates or dead letters, or a failure that the next cut raises."""
+        return bool(self._outputs) or self._failed is not None
+
     def cut(self) -> Cut:
         """Returns new scores and candidates, and the offset below which all sessions are done.
 

@@ -129,6 +129,14 @@ class SetsSessionsAside(Protocol):
         """
 
 
+@runtime_checkable
+class TellsOutputs(Protocol):
+    """A stage that often has changes without outputs: nobody waits for these, so that their checkpoint can be later."""
+
+    def has_outputs(self) -> bool:
+        """Returns whether a cut would return outputs now, or would raise."""
+
+
 NewStage = Callable[[int, Read, Callable[[], None]], Stage]
 """Creates the stage of a partition: `new(partition, read, changed)`.
 

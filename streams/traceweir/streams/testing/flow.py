@@ -266,12 +266,25 @@ class Flow:
         self._raise_failure()
 
     def cut(self, partition: int = 0) -> Cut:
-        """Starts a checkpoint: returns the changes since the last checkpoint, which become visible with `commit`."""
+        """Starts a checkpoint: returns the changes since the last checkpoint, which become visible with `commit`.
+
+        Raises:
+            AssertionError: A stage with `has_outputs` has outputs, and did not tell so after its last call.
+        """
+        lane = self.lanes[partition]
+        urgent = lane.urgent.is_set()
+        lane.urgent.clear()
         try:
-            return self.lanes[partition].cut()
+            cut = lane.cut()
         except StageFailed as failed:
             self.isolate(partition, failed)
             return Cut([], [], {})
+        if cut.outputs and not urgent:
+            raise AssertionError(
+                f"a stage has outputs and has not told so, so that a worker's checkpoint would come late: {cut.outputs[0]}; "
+                "correct `has_outputs` of the stage"
+            )
+        return cut
 
     def commit(self, cut: Cut, partition: int = 0) -> list[Message]:
         """Finishes a checkpoint: rows and outputs become visible together.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import orjson
 import pytest
@@ -56,10 +56,20 @@ class Listing:
         self.dropped = True
 
 
+class Telling(Listing):
+    """A stage that tells whether it has outputs: for each record from 200 on."""
+
+    def has_outputs(self) -> bool:
+        return any(at >= 200 for _, timestamps in self.applied for at in timestamps)
+
+
 def make_lane(
-    table: MemoryTable | None = None, inputs: tuple[str, ...] = ("a", "b"), first: int = 0
+    table: MemoryTable | None = None,
+    inputs: tuple[str, ...] = ("a", "b"),
+    first: int = 0,
+    kind: type[Listing] = Listing,
 ) -> tuple[Lane, Listing]:
-    stage = Listing()
+    stage = kind()
     spec = StageSpec("one", inputs, (), lambda partition, read, changed: stage)
     lane = Lane(0, [spec], table or MemoryTable(), dict.fromkeys(inputs, first), 100.0)
     stage.ticks.clear()
@@ -389,3 +399,31 @@ async def test_a_panic_of_a_library_kills_the_lane_and_is_blamed_on_the_record()
 
     assert lane.dead
     assert (raised.value.records, raised.value.count) == ({"a": (0, 0)}, 1)
+
+
+async def test_a_checkpoint_is_urgent_when_the_stage_has_outputs() -> None:
+    lane, _ = make_lane(inputs=("a",), kind=Telling)
+    await lane.take("a", records("a", 100, 101))
+    assert lane.wake.is_set()
+    assert not lane.urgent.is_set()
+    await lane.take("a", records("a", 200, first=2))
+    assert lane.urgent.is_set()
+
+
+async def test_each_record_is_urgent_to_a_stage_that_does_not_tell_its_outputs() -> None:
+    lane, _ = make_lane(inputs=("a",))
+    await lane.take("a", records("a", 100))
+    assert lane.urgent.is_set()
+
+
+async def test_work_that_a_stage_has_finished_is_urgent() -> None:
+    told: list[Callable[[], None]] = []
+
+    def new(partition: int, read: Read, changed: Callable[[], None]) -> Listing:
+        told.append(changed)
+        return Telling()
+
+    lane = Lane(0, [StageSpec("one", ("a",), (), new)], MemoryTable(), {"a": 0}, 100.0)
+    assert not lane.urgent.is_set()
+    told[0]()
+    assert lane.urgent.is_set()

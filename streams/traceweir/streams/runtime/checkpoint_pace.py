@@ -1,0 +1,48 @@
+"""Decides when the next checkpoint of a partition is due: soon if somebody waits for it, and at a bounded rate."""
+
+from __future__ import annotations
+
+BURST = 3
+"""Number of checkpoints that can come before their interval is over, after a time with fewer.
+
+A session needs three checkpoints on its way: its close, its scores and its decision.
+"""
+PATIENCE = 4
+"""Factor of the interval while nobody waits for outputs, or while the partition is far behind: larger batches."""
+MIN_GAP_S = 0.01
+"""Minimum time between two checkpoints, which collects what belongs together; a shorter interval shortens it."""
+
+
+class CheckpointPace:
+    """Spaces the checkpoints of one partition: one per interval on average, with a burst after a pause.
+
+    This is the generic cell rate algorithm (ITU-T I.371): `_due` is the time at which the next checkpoint would come at
+    the average rate.
+
+    >>> pace = CheckpointPace(interval_s=1.0)
+    >>> pace.begin(100.0)
+    >>> pace.wait_s(100.0, urgent=True, behind=False), pace.wait_s(100.0, urgent=False, behind=False)
+    (0.01, 4.0)
+    """
+
+    def __init__(self, interval_s: float) -> None:
+        """Stores the average time between two checkpoints, in seconds."""
+        self._interval_s = interval_s
+        self._last = self._due = float("-inf")
+
+    def wait_s(self, now: float, *, urgent: bool, behind: bool) -> float:
+        """Returns the time until the next checkpoint can begin, in seconds; 0 or less: at once.
+
+        Args:
+            now: Seconds of a monotonic clock.
+            urgent: Whether the checkpoint has outputs, for which another stage or a reader waits.
+            behind: Whether the partition is far behind: then throughput counts, and not the time of one session.
+        """
+        if behind or not urgent:
+            return self._last + PATIENCE * self._interval_s - now
+        return max(self._last + min(MIN_GAP_S, self._interval_s), self._due - BURST * self._interval_s) - now
+
+    def begin(self, now: float) -> None:
+        """Notes that a checkpoint begins."""
+        self._last = now
+        self._due = max(now, self._due) + self._interval_s

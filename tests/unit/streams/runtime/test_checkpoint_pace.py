@@ -1,0 +1,54 @@
+"""Checkpoints come at once after a pause, and not faster than the interval under load."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from traceweir.streams.runtime.checkpoint_pace import BURST, MIN_GAP_S, PATIENCE, CheckpointPace
+
+INTERVAL_S = 0.05
+
+
+def starts(seconds: float, *, urgent: bool = True, behind: bool = False) -> list[float]:
+    """Returns when checkpoints begin if one is always due."""
+    pace, now, found = CheckpointPace(INTERVAL_S), 0.0, list[float]()
+    while now < seconds:
+        now += max(0.0, pace.wait_s(now, urgent=urgent, behind=behind))
+        pace.begin(now)
+        found.append(now)
+    return found
+
+
+def test_the_first_checkpoint_waits_for_nothing() -> None:
+    assert CheckpointPace(INTERVAL_S).wait_s(7.0, urgent=True, behind=False) <= 0
+    assert CheckpointPace(INTERVAL_S).wait_s(7.0, urgent=False, behind=True) <= 0
+
+
+def test_after_a_pause_the_three_checkpoints_of_a_session_come_with_the_minimum_gap() -> None:
+    assert starts(1.0)[: BURST + 1] == pytest.approx([MIN_GAP_S * number for number in range(BURST + 1)])
+
+
+def test_under_load_there_is_one_checkpoint_per_interval() -> None:
+    found = starts(60.0)
+    assert len(found) == pytest.approx(60 / INTERVAL_S, abs=BURST + 2)
+    assert [after - before for before, after in itertools.pairwise(found[10:])] == pytest.approx(
+        [INTERVAL_S] * (len(found) - 11)
+    )
+
+
+@pytest.mark.parametrize("state", [{"urgent": False}, {"behind": True}])
+def test_without_outputs_or_far_behind_the_checkpoints_are_rarer(state: dict[str, bool]) -> None:
+    found = starts(60.0, **state)
+    assert len(found) == pytest.approx(60 / INTERVAL_S / PATIENCE, abs=2)
+
+
+def test_an_interval_below_the_minimum_gap_is_kept() -> None:
+    pace = CheckpointPace(0.001)
+    for _ in range(20):
+        pace.begin(1.0)
+    assert pace.wait_s(1.0, urgent=True, behind=False) == pytest.approx(0.001 * (20 - BURST))
+    fresh = CheckpointPace(0.001)
+    fresh.begin(1.0)
+    assert fresh.wait_s(1.0, urgent=True, behind=False) == pytest.approx(0.001)
