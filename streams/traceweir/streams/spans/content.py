@@ -15,8 +15,13 @@ from traceweir.streams.spans.tree import Node
 from traceweir.streams.spans.turns import TurnSpans
 
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
-_NESTED_KEYS = ("inputs", "input", "kwargs", "messages", "contents", "prompt", "data", "args")
+_NESTED_KEYS = ("inputs", "input", "kwargs", "input_args", "messages", "contents", "prompt", "data", "args")
 _ANSWER_KEYS = ("final_answer", "answer", "raw", "output", "outputs", "result", "response", "text", "final_output")
+_INPUTS = ("ai.prompt", "crew_inputs", "langfuse.observation.input")
+_ARGUMENTS = ("kwargs", "input_args")
+"""Keys of the arguments of a function, whose names its author chose."""
+_TEXT_OUTPUTS = ("output.value", "langfuse.observation.output")
+_TEXT_KEYS = ("final_answer", "answer")
 _JSON = "application/json"
 _CONTEXT = "For context:"
 _NEW_TASK = "New task:\n"
@@ -28,7 +33,7 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     """Returns the user's question; empty if the spans do not have it."""
     if not turn.bare:
         for node in _outermost(turn):
-            for key in ("input.value", "mlflow.spanInputs", "traceloop.entity.input", "ai.prompt", "crew_inputs"):
+            for key in ("input.value", "mlflow.spanInputs", "traceloop.entity.input", *_INPUTS):
                 found = _question(structure(node.span.attributes.get(key)), 0)
                 if found:
                     return found
@@ -132,10 +137,18 @@ def _question(value: Any, depth: int) -> str:
     for key in _NESTED_KEYS:
         inner = structure(value.get(key))
         if isinstance(inner, dict | list) or (isinstance(inner, str) and key in ("inputs", "input", "prompt")):
-            found = _question(inner, depth + 1)
+            found = _question(inner, depth + 1) or _only_text(key, inner)
             if found:
                 return found
     return ""
+
+
+def _only_text(key: str, value: Any) -> str:
+    """Returns the only argument of a function, if it is a text; empty for other keys and values."""
+    arguments = list(value.values()) if key in _ARGUMENTS and isinstance(value, dict) else []
+    arguments = value if key == "args" and isinstance(value, list) else arguments
+    only = arguments[0] if len(arguments) == 1 else None
+    return only if isinstance(only, str) and not is_hidden(only) and not PYTHON_TEXT.match(only) else ""
 
 
 def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
@@ -153,12 +166,13 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 "mlflow.spanOutputs",
                 "traceloop.entity.output",
                 "ai.response.text",
+                "langfuse.observation.output",
             ):
                 found = _answer(structure(node.span.attributes.get(key, ABSENT)), 0)
                 if found:
                     return found
             if node.kind == "agent" and first_text(node.span.attributes, "output.mime_type") != _JSON:
-                told = first_text(node.span.attributes, "output.value")  # a text of the agent that is JSON
+                told = first_text(node.span.attributes, *_TEXT_OUTPUTS)  # a text of the agent that is JSON
                 if told and not is_hidden(told):
                     return told
             if "langsmith.span.kind" in node.span.attributes:

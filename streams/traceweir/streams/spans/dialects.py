@@ -82,7 +82,7 @@ def _inputs(span: Span) -> Iterator[list[Message]]:
         yield _requested(attributes["input.value"])
     if spread:
         yield _indexed(spread, "llm.prompts.")
-    for key in ("traceloop.entity.input", "gen_ai.task.input", "gen_ai.request.messages"):
+    for key in ("traceloop.entity.input", "langfuse.observation.input", "gen_ai.task.input", "gen_ai.request.messages"):
         if key in attributes:
             yield _requested(attributes[key])
 
@@ -113,6 +113,9 @@ def _outputs(span: Span) -> Iterator[list[Message]]:
         yield _answered(value)
     if "traceloop.entity.output" in attributes:
         yield _answered(attributes["traceloop.entity.output"])
+    if "langfuse.observation.output" in attributes:
+        value = attributes["langfuse.observation.output"]
+        yield _answered(value) or ([Message("assistant", [value])] if isinstance(value, str) else [])
 
 
 def _choices(value: Any) -> list[Message]:

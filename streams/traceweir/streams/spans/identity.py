@@ -131,7 +131,7 @@ def own_agent_name(node: Node) -> str:
         if text.startswith("agent_run [") and text.endswith("]"):
             name = text.removeprefix("agent_run [").removesuffix("]")
         name = name or first_text(attributes, "traceloop.entity.name", "ai.telemetry.functionId")
-        if not name and "mlflow.spanType" in attributes:
+        if not name and ("mlflow.spanType" in attributes or "langfuse.observation.type" in attributes):
             name = node.span.name
         if not name and "openinference.span.kind" in attributes and text.endswith(".run"):
             called = text.removesuffix(".run")
@@ -167,9 +167,7 @@ def dimensions(root: Span, nodes: Iterable[Node], agent: str, model: str, user: 
         "app_name": app_of(root),
         "agent_name": agent,
         "agent_version": (version or first_text(root.resource, "service.version"))[:MAX_NAME_CHARS],
-        "environment": first_text(root.resource, "deployment.environment.name", "deployment.environment")[
-            :MAX_NAME_CHARS
-        ],
+        "environment": _environment(root)[:MAX_NAME_CHARS],
         "model": model[:MAX_NAME_CHARS],
         "user_id": user,
     }
@@ -181,6 +179,11 @@ def dimensions(root: Span, nodes: Iterable[Node], agent: str, model: str, user: 
     if probability is not None:
         known["sampling_probability"] = probability
     return known
+
+
+def _environment(root: Span) -> str:
+    found = first_text(root.resource, "deployment.environment.name", "deployment.environment", "langfuse.environment")
+    return found or first_text(root.attributes, "langfuse.environment")
 
 
 def sampling_probability(span: Span) -> float | None:

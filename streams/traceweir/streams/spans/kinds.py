@@ -42,6 +42,15 @@ _OPERATIONS: dict[str, Kind] = {
 }
 _TRACELOOP: dict[str, Kind] = {"tool": "tool", "workflow": "workflow", "agent": "agent", "task": "other"}
 _LANGSMITH: dict[str, Kind] = {"llm": "llm", "tool": "tool", "chain": "chain", "retriever": "retriever"}
+_LANGFUSE: dict[str, Kind] = {
+    "generation": "llm",
+    "tool": "tool",
+    "agent": "agent",
+    "chain": "chain",
+    "span": "chain",
+    "retriever": "retriever",
+    "evaluator": "judge",
+}
 _AI_SDK: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
 _LLM_REQUESTS = {"chat", "completion"}
 _OWN = "traceweir"
@@ -102,6 +111,9 @@ def _by_attribute(span: Span) -> Kind | None:
     word = first_text(attributes, "langsmith.span.kind").lower()
     if word:
         return _LANGSMITH.get(word, "other")
+    word = first_text(attributes, "langfuse.observation.type").lower()
+    if word:
+        return _LANGFUSE.get(word, "other")
     word = first_text(attributes, "ai.operationId")
     if word:
         return "llm" if word.endswith((".doGenerate", ".doStream")) else _AI_SDK.get(word, "other")

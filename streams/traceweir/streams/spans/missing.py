@@ -51,6 +51,8 @@ def switch_of(spans: Sequence[Span]) -> str:
         return "TRACELOOP_TRACE_CONTENT=true"
     if has("langsmith.") or "langsmith" in scopes:
         return "LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"
+    if has("langfuse.observation."):
+        return "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true"
     if has("ai.operationId") or has("ai.telemetry."):
         return "experimental_telemetry: {recordInputs: true, recordOutputs: true}"
     if has("haystack.") or any(scope.startswith("haystack") for scope in scopes):

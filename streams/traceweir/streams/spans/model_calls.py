@@ -27,6 +27,7 @@ _MODEL = (
     "ai.response.model",
     "gen_ai.request.model",
     "ai.model.id",
+    "langfuse.observation.model.name",
     "model_name",
     "llm.request.model",
     "langsmith.metadata.ls_model_name",
@@ -42,6 +43,8 @@ _INPUT_TOKENS, _OUTPUT_TOKENS = (
     )
     for name, former in (("input", "prompt"), ("output", "completion"))
 )
+_USAGE = ("mlflow.chat.tokenUsage", "langsmith.metadata.usage_metadata", "langfuse.observation.usage_details")
+"""Attributes with the tokens as an object of JSON."""
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
 
@@ -160,7 +163,7 @@ def _read(nodes: list[Node]) -> ModelCall:
     merged = spans[0].attributes
     if len(spans) > 1:
         merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
-    usage = decoded(first(merged, "mlflow.chat.tokenUsage", "langsmith.metadata.usage_metadata"))
+    usage = decoded(first(merged, *_USAGE))
     usage = usage if isinstance(usage, dict) else {}
     models = (first_text(merged, key) for key in _MODEL if key in merged)
     input_tokens, output_tokens = _tokens(merged, usage)
@@ -196,8 +199,8 @@ def _tokens(attributes: Attributes, usage: Attributes) -> tuple[int | None, int 
     """Returns the numbers of input and output tokens."""
     read, written = count(attributes, *_INPUT_TOKENS), count(attributes, *_OUTPUT_TOKENS)
     return (
-        count(usage, "input_tokens") if read is None else read,
-        count(usage, "output_tokens") if written is None else written,
+        count(usage, "input_tokens", "prompt_tokens", "input") if read is None else read,
+        count(usage, "output_tokens", "completion_tokens", "output") if written is None else written,
     )
 
 

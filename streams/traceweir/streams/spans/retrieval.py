@@ -54,6 +54,7 @@ def _chunks(node: Node) -> list[dict[str, Any]] | None:
         "mlflow.spanOutputs",
         "output.value",
         "traceloop.entity.output",
+        "langfuse.observation.output",
         "gen_ai.completion",
     )
     value = structure(first(attributes, *keys))

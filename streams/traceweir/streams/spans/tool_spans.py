@@ -95,7 +95,9 @@ def _args(span: Span) -> tuple[Any, str]:
         value = ABSENT if schema or "input.value" in attributes else parameters
     call_id = ""
     if value is ABSENT:
-        value = first(attributes, "input.value", "mlflow.spanInputs", "traceloop.entity.input")
+        value = first(
+            attributes, "input.value", "mlflow.spanInputs", "traceloop.entity.input", "langfuse.observation.input"
+        )
     if value is ABSENT:
         for event in named_events(span, "gen_ai.tool.message"):
             fields = event_fields(event)
@@ -142,6 +144,8 @@ def unwrapped_args(value: Any) -> Any:
     if "inputs" in value and set(value) <= {"inputs", "tags", "metadata", "kwargs", "input_str"}:
         return unwrapped_args(value["inputs"])
     if isinstance(value.get("kwargs"), dict) and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs"}:
+        if value.get("args") and not value["kwargs"]:
+            return ABSENT  # values without the names of their parameters, which the model's answer tells
         return {name: each for name, each in value["kwargs"].items() if not _is_object(each)}
     if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
         return value["args"]
@@ -162,7 +166,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
     else:
         value = first(attributes, "tool_response", "ai.toolCall.result", "output.value")
         if value is ABSENT:
-            value = decoded(first(attributes, "traceloop.entity.output"))
+            value = decoded(first(attributes, "traceloop.entity.output", "langfuse.observation.output"))
         if value is ABSENT:
             for event in named_events(span, "gen_ai.choice"):
                 value = _told(span, event_fields(event), "message")
@@ -267,14 +271,20 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     in_result = error_in(result)
     if isinstance(result, str) and result.startswith(_AGENTS_SDK_ERROR):
         in_result = result.partition("Error: ")[2] or result
-    status = first_text(attributes, "gen_ai.tool.status", "gen_ai.task.status", "gen_ai.tool.call.status")
+    status = first_text(
+        attributes,
+        "gen_ai.tool.status",
+        "gen_ai.task.status",
+        "gen_ai.tool.call.status",
+        "langfuse.observation.level",
+    ).lower()
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
         return None
     text = result if isinstance(result, str) else ""
     described = last_line(span.status_message) if span.status_message else ""
     if span.status_message == first_text(attributes, "error.type"):
         described = ""
-    message = exception_message(span) or in_result
+    message = exception_message(span) or in_result or first_text(attributes, "langfuse.observation.status_message")
     described = (
         "" if _REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ") else described
     )

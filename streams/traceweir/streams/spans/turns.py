@@ -17,6 +17,7 @@ _CONTENT = (
     "final_result",
     "mlflow.spanInputs",
     "traceloop.entity.output",
+    "langfuse.observation.output",
     "crewai.crew.tasks",
 )
 

@@ -278,7 +278,7 @@ def test_half_a_surrogate_pair_in_every_text_of_a_recording_can_still_be_written
             return value
         return value.replace('": "', '": "\\ud83d') if value.startswith(("{", "[")) else f"{value} \ud83d"
 
-    kinds = {"gen_ai.operation.name", "traceloop.span.kind", "langsmith.span.kind"}
+    kinds = {"gen_ai.operation.name", "traceloop.span.kind", "langsmith.span.kind", "langfuse.observation.type"}
     spans = [
         replace(
             each,
