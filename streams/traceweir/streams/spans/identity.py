@@ -10,6 +10,7 @@ from typing import Any
 from traceweir.schemas.dimensions import MAX_SHORT_CHARS
 from traceweir.streams.spans.attributes import decoded, first_text
 from traceweir.streams.spans.labels import labels_of
+from traceweir.streams.spans.message import is_hidden
 from traceweir.streams.spans.span import Attributes, Span
 from traceweir.streams.spans.tree import Node
 
@@ -41,6 +42,9 @@ _EVENT_AGENT = re.compile(r"""current_agent_name='([^'"\\]{1,256})'\)"\}\Z""")
 """The end of a step's input in a workflow of LlamaIndex: Python's text of the event, whose last field is the agent."""
 _AGENT_CLASSES = ("CodeAgent", "ToolCallingAgent", "MultiStepAgent")
 """The classes of smolagents' agents: the class stands in the name of a span where the agent has no name."""
+_RESPONSE = "resp_"
+"""The beginning of the ids of OpenAI's responses; Microsoft's Agent Framework writes that of the last one as the
+conversation, so that each turn has another one."""
 MAX_ID_CHARS = 1_024
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
@@ -55,7 +59,7 @@ def session_of(nodes: Sequence[Node]) -> str:
     for key in _SESSION[:3], _SESSION[3:]:
         for node in nodes:
             found = _usable(first_text(node.span.attributes, *key))
-            if found:
+            if found and not found.startswith(_RESPONSE):
                 return found
     for node in nodes:
         found = _in_metadata(node.span.attributes, "session_id", "thread_id")
@@ -86,7 +90,7 @@ def user_of(nodes: Sequence[Node]) -> str:
 
 
 def _usable(text: str) -> str:
-    return text if len(text) <= MAX_ID_CHARS and text.isprintable() else ""
+    return text if len(text) <= MAX_ID_CHARS and text.isprintable() and not is_hidden(text) else ""
 
 
 def _in_metadata(attributes: Attributes, *keys: str) -> str:

@@ -10,6 +10,8 @@ _MAX_COMPARED = 16
 
 Role = Literal["system", "user", "assistant", "tool"]
 
+_SCRUBBED = "[Scrubbed due to "
+"""The beginning of what Logfire writes in place of a value that looks like a secret, such as a session id."""
 HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm"})
 """The texts that OpenInference, ADK, Strands and LiteLLM write in place of hidden content."""
 
@@ -95,4 +97,4 @@ class Message:
 
 def is_hidden(value: Any) -> bool:
     """Returns whether a value stands in place of hidden content."""
-    return isinstance(value, str) and value in HIDDEN
+    return isinstance(value, str) and (value in HIDDEN or value.startswith(_SCRUBBED))

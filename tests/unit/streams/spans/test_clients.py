@@ -1,0 +1,40 @@
+"""What clients of models and their instrumentations write besides the conventions is neither misread nor passed over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.spans import TRACE, span
+
+from traceweir.streams.spans.reader import read_trace
+from traceweir.streams.spans.span import Span
+
+CHAT: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+AGENT: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+USER = {"role": "user", "parts": [{"type": "text", "content": "Open?"}]}
+ANSWER = {"role": "assistant", "parts": [{"type": "text", "content": "Yes."}]}
+
+
+def chat(number: int, read: list[dict[str, Any]], wrote: dict[str, Any], **more: Any) -> Span:
+    told = {"gen_ai.input.messages": json.dumps([USER, *read]), "gen_ai.output.messages": json.dumps([wrote])}
+    return span(number, 1, "chat m", {**CHAT, **told, **more})
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [("session.id", "[Scrubbed due to 'session']"), ("gen_ai.conversation.id", "resp_0123")],
+    ids=["scrubbed by Logfire", "the id of OpenAI's response"],
+)
+def test_a_text_that_is_no_id_of_the_session_does_not_join_the_sessions(key: str, told: str) -> None:
+    spans = [span(1, 0, "invoke_agent desk", {**AGENT, key: told}), chat(2, [], ANSWER)]
+    assert read_trace(spans).session_ids == (TRACE,)
+
+
+def test_a_session_id_further_inside_counts_if_the_outer_one_is_scrubbed() -> None:
+    spans = [
+        span(1, 0, "invoke_agent desk", {**AGENT, "session.id": "[Scrubbed due to 'session']"}),
+        chat(2, [], ANSWER, **{"gen_ai.conversation.id": "s-1"}),
+    ]
+    assert read_trace(spans).session_ids == ("s-1",)
