@@ -19,6 +19,7 @@ HANDOFF = "handoff to "
 _AGENTS_SDK_ERROR = "An error occurred while running the tool"
 """What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
 _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
+_OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
 _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _MAX_LITERAL = 65_536
@@ -133,12 +134,7 @@ def unwrapped_args(value: Any) -> Any:
     """
     if value is ABSENT or is_hidden(value) or value == "N/A":
         return ABSENT
-    value = structure(value)
-    if isinstance(value, str) and value.startswith("{'") and len(value) <= _MAX_LITERAL:
-        try:
-            value = ast.literal_eval(value)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return value
+    value = _literal(structure(value))
     if not isinstance(value, dict):
         return value
     if "inputs" in value and set(value) <= {"inputs", "tags", "metadata", "kwargs", "input_str"}:
@@ -150,6 +146,16 @@ def unwrapped_args(value: Any) -> Any:
     if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
         return value["args"]
     return value
+
+
+def _literal(value: Any) -> Any:
+    """Returns the object or the list of objects in a text of Python; any other value unchanged."""
+    if not isinstance(value, str) or not value.startswith(("{'", "[{'")) or len(value) > _MAX_LITERAL:
+        return value
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return value
 
 
 def _is_object(value: Any) -> bool:
@@ -184,18 +190,18 @@ def _result(span: Span) -> tuple[Any, str, bool]:
 
 def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[Any, str, bool]:
     """Returns a result without its frame, the id of the call in the frame, and whether the frame says `error`."""
-    if is_hidden(value) or value is ABSENT:
+    if is_hidden(value) or value is ABSENT or (isinstance(value, str) and _OBJECTS.fullmatch(value)):
         return ABSENT, "", False
     if depth > 4:
         return value, "", False
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         block = value[0]
         if set(block) == {"text"} or (block.get("type") == "text" and "text" in block):
-            return structure(block["text"]), "", False
+            return _literal(structure(block["text"])), "", False
         if set(block) == {"json"}:
             return block["json"], "", False
     if not isinstance(value, dict):
-        return structure(value), "", False
+        return _literal(structure(value)), "", False
     if isinstance(value.get("kwargs"), dict) and "lc" in value:
         return unwrapped_result(value["kwargs"], adk=adk, depth=depth + 1)
     if isinstance(value.get("data"), dict) and "content" in value["data"]:
@@ -206,7 +212,7 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
             message = Message("tool")
             read_content(content, message, 0)
             content = message.text
-        return structure(content), call, value.get("status") == "error"
+        return _literal(structure(content)), call, value.get("status") == "error"
     if "raw_output" in value and ("tool_name" in value or "blocks" in value):
         return structure(value["raw_output"]), "", value.get("is_error") is True
     if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(

@@ -38,3 +38,18 @@ def test_a_session_id_further_inside_counts_if_the_outer_one_is_scrubbed() -> No
         chat(2, [], ANSWER, **{"gen_ai.conversation.id": "s-1"}),
     ]
     assert read_trace(spans).session_ids == ("s-1",)
+
+
+def test_the_result_that_the_model_read_counts_if_the_span_has_the_address_of_an_object() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "look", "arguments": {}}
+    asked = {"role": "assistant", "parts": [call]}
+    told = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": ""}]}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.call.id": "c1"}
+    spans = [
+        span(1, 0, "invoke_agent desk", AGENT),
+        chat(2, [], asked),
+        span(3, 1, "execute_tool look", {**tool, "gen_ai.tool.call.result": "[<some.Content object at 0x7f3d>]"}),
+        chat(4, [asked, told], ANSWER),
+    ]
+    [returned] = [event for event in read_trace(spans).events if event["type"] == "tool.returned"]
+    assert returned["response"] == ""
