@@ -26,6 +26,8 @@ _JSON = "application/json"
 _CONTEXT = "For context:"
 _NEW_TASK = "New task:\n"
 _REACT = re.compile(r"\s*Thought:.*?\n(?:Final )?Answer:(.*)\Z", re.DOTALL)
+_FIELDS = re.compile(r"\s*(?:\[\[ ## \w{1,64} ## \]\]\s|\{\s*\"next_thought\":)")
+"""The beginning of what DSPy's adapters let a model write: a field between marks, or JSON with the thought first."""
 _MAX_DEPTH = 6
 
 
@@ -207,6 +209,15 @@ def without_thought(text: str) -> str:
     return found[1].strip() if found else text
 
 
+def is_protocol(text: str) -> bool:
+    """Returns whether a text of a model is only for the framework, which reads fields from it, as DSPy does.
+
+    >>> is_protocol("[[ ## next_tool_name ## ]]\\nweather"), is_protocol("[[ see below ]]")
+    (True, False)
+    """
+    return _FIELDS.match(text) is not None
+
+
 def _as_written(text: str, models: Sequence[ModelCall]) -> str:
     """Returns the text of the model that the text of an agent ends in line breaks: Strands adds one to each part."""
     bare = text.rstrip("\n")
@@ -244,4 +255,7 @@ def _answer(value: Any, depth: int) -> str:
             found = _answer(inner, depth + 1)
             if found:
                 return found
+            told = value[key]  # an answer that is JSON, as the model wrote it
+            if key in _TEXT_KEYS and isinstance(told, str) and told.startswith("{"):
+                return told
     return ""

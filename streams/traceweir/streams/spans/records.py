@@ -10,7 +10,7 @@ from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain, plain_text
-from traceweir.streams.spans.content import answer_of, question_of, without_thought
+from traceweir.streams.spans.content import answer_of, is_protocol, question_of, without_thought
 from traceweir.streams.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
 from traceweir.streams.spans.model_calls import ModelCall, read_model_calls
@@ -111,7 +111,7 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
         told = {name: value for name, value in tokens.items() if value is not None}
         found.append((where, {"id": f"{span.span_id}:model", **called, **told}))
         text = each.text
-        if text and (each.calls or without_thought(text).strip() != reading.answer.strip()):
+        if text and not is_protocol(text) and (each.calls or without_thought(text).strip() != reading.answer.strip()):
             said = {
                 "type": "response.intermediate",
                 "author": plain_text(each.agent),

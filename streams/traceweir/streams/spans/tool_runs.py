@@ -10,6 +10,8 @@ from traceweir.streams.spans.tool_spans import MERGED, ToolRun, read_tool
 from traceweir.streams.spans.tree import Node
 
 _PLURAL = ("running tools", "execute_tools")
+_FINISH = ("finish", "Completed.")
+"""DSPy's tool with which a ReAct module ends its rounds, and what it returns; no tool of the agent."""
 _MAX_OF_NAME = 8
 """Maximum number of earlier runs of a tool with which a run without a known id is compared."""
 _MAX_OF_ID = 16
@@ -41,7 +43,12 @@ def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
         if node.kind != "tool":
             continue
         run = read_tool(node.span)
-        if run.name == MERGED or run.name in _PLURAL or run.name.startswith("running "):
+        if (
+            (run.name, run.result) == _FINISH
+            or run.name == MERGED
+            or run.name in _PLURAL
+            or run.name.startswith("running ")
+        ):
             continue
         this = _Known(node, run, {run.span.scope})
         same = _around(this, by_node)

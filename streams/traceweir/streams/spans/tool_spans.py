@@ -23,6 +23,7 @@ _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 
 _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _MAX_LITERAL = 65_536
+_JSON = "application/json"
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ def tool_name(span: Span) -> str:
         "haystack.tool.name",
         "traceloop.entity.name",
     )
-    name = name or span.name.removeprefix("running tool: ").removesuffix(".tool")
+    name = name or span.name.removeprefix("running tool: ").removesuffix(".tool").removesuffix(".__call__")
     while name.startswith("execute_tool "):
         name = name.removeprefix("execute_tool ")
     return name
@@ -171,6 +172,8 @@ def _result(span: Span) -> tuple[Any, str, bool]:
         value = decoded(value)
     else:
         value = first(attributes, "tool_response", "ai.toolCall.result", "output.value")
+        if isinstance(value, str) and value.startswith('"') and attributes.get("output.mime_type") == _JSON:
+            value = decoded(value)
         if value is ABSENT:
             value = decoded(first(attributes, "traceloop.entity.output", "langfuse.observation.output"))
         if value is ABSENT:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.support.otlp_recordings import load, traces_of
 from tests.support.spans import TRACE, span
 
 from traceweir.streams.spans.reader import read_trace
@@ -53,3 +54,11 @@ def test_the_result_that_the_model_read_counts_if_the_span_has_the_address_of_an
     ]
     [returned] = [event for event in read_trace(spans).events if event["type"] == "tool.returned"]
     assert returned["response"] == ""
+
+
+def test_a_completion_with_marked_fields_is_no_text_for_the_user() -> None:
+    events = [
+        event for spans in traces_of(load("dspy-openinference").spans).values() for event in read_trace(spans).events
+    ]
+    assert {event["type"] for event in events} >= {"tool.called", "model.called", "invocation.completed"}
+    assert "response.intermediate" not in {event["type"] for event in events}
