@@ -26,8 +26,14 @@ DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
         "errors": (0, 0, 2),
         "agents": (0, 0, 14),
     },
+    # traceloop and botocore's instrumentation leave out that Anthropic's API was told of a failure of the tool, so that
+    # its text is the result.
+    "anthropic-traceloop-stream": {"errors": (0, 0, 1)},
+    "bedrock-botocore-events": {"errors": (0, 0, 1)},
     # A module of DSPy has no name of an agent, and its spans have no tokens.
     "dspy-openinference": {"agents": (0, 0, 5), "input tokens": (0, 5, 5), "output tokens": (0, 5, 5)},
+    # Google's SDK before 2.0 plays the rounds with tools on one span, which has the tokens of the last call alone.
+    "google-genai-1-openinference": {"input tokens": (2, 4, 6), "output tokens": (2, 4, 6)},
 }
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, decoded, structure
-from traceweir.streams.spans.message import Message, Role, is_hidden
+from traceweir.streams.spans.message import Message, Role, is_hidden, newest_turn
 from traceweir.streams.spans.messages import read_message, read_messages
 from traceweir.streams.spans.span import Span, SpanEvent
 
@@ -25,6 +25,9 @@ _INPUT_EVENTS = {
 _SPREAD = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.", "llm.output_messages.", "gen_ai.completion.")
 """The beginnings of keys by which an instrumentation spreads messages over attributes."""
 MAX_INDEX = 10_000
+_ROUNDS = "automatic_function_calling_history"
+_FAILED = ('"is_error": true', '"is_error":true', '"status": "error"', '"status":"error"')
+"""What a request has in it where it says that a tool failed; OpenInference's messages leave it out."""
 PYTHON_TEXT = re.compile(r"[A-Za-z_.]{0,128}[A-Z]\w{0,64}\([\w.]{1,64}=")
 """The beginning of Python's text of an object, which instrumentations write where they cannot serialize.
 
@@ -40,6 +43,18 @@ def input_messages(span: Span) -> list[Message]:
 def output_messages(span: Span) -> list[Message]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
     return with_content(_outputs(span))
+
+
+def played_rounds(span: Span) -> list[Message]:
+    """Returns the tool calls and results of the rounds that a client played by itself in one call.
+
+    Google's SDK does so with functions as tools (automatic function calling), and tells the rounds in its response.
+    """
+    value = span.attributes.get("output.value")
+    if not isinstance(value, str) or _ROUNDS not in value:
+        return []
+    value = structure(value)
+    return newest_turn(read_messages(value.get(_ROUNDS))) if isinstance(value, dict) else []
 
 
 def with_content(candidates: Iterable[list[Message]]) -> list[Message]:
@@ -63,7 +78,7 @@ def _inputs(span: Span) -> Iterator[list[Message]]:
     for event in named_events(span, DETAILS):
         yield read_messages(_field(event, "gen_ai.input.messages"))
     if spread:
-        yield _openinference(span, spread, "llm.input_messages.", "user")
+        yield _with_failures(_openinference(span, spread, "llm.input_messages.", "user"), attributes.get("input.value"))
         yield _indexed(spread, "gen_ai.prompt.")
     for key in ("gcp.vertex.agent.llm_request", "mlflow.spanInputs", "gen_ai.prompt"):
         if key in attributes:
@@ -75,7 +90,7 @@ def _inputs(span: Span) -> Iterator[list[Message]]:
     if "ai.prompt" in attributes:
         yield _requested(attributes["ai.prompt"])
     if span.events:
-        yield [_event_message(event) for event in span.events if event_name(event) in _INPUT_EVENTS]
+        yield _of_events(span, _INPUT_EVENTS)
     for event in named_events(span, "gen_ai.content.prompt"):
         yield _requested(_field(event, "gen_ai.prompt"))
     if "input.value" in attributes:
@@ -103,7 +118,7 @@ def _outputs(span: Span) -> Iterator[list[Message]]:
         yield [message for message, chosen in _event_list(attributes["events"]) if chosen]
     yield _ai_sdk(attributes)
     if span.events:
-        yield [_event_message(event) for event in span.events if event_name(event) in _CHOICES]
+        yield _of_events(span, _CHOICES)
     for event in named_events(span, "gen_ai.content.completion"):
         yield _answered(_field(event, "gen_ai.completion"))
     value = attributes.get("output.value")
@@ -180,6 +195,23 @@ def _event_message(event: SpanEvent) -> Message:
     return read_message({**event_fields(event), "event.name": name}, role)
 
 
+def _of_events(span: Span, names: Set[str]) -> list[Message]:
+    """Returns the messages in the events of these names.
+
+    If the user's text is there, content is not hidden, and a call without arguments has none: botocore's
+    instrumentation leaves out an empty object.
+    """
+    messages = [_event_message(event) for event in span.events if event_name(event) in names]
+    if any(call.args is ABSENT for message in messages for call in message.calls):
+        asked = (_event_message(event) for event in span.events if event_name(event) == "gen_ai.user.message")
+        if any(message.has_content for message in asked):
+            for message in messages:
+                message.calls = [
+                    call._replace(args={}) if call.args is ABSENT and call.name else call for call in message.calls
+                ]
+    return messages
+
+
 def _event_list(value: Any) -> list[tuple[Message, bool]]:
     """Returns the messages of pydantic-ai's list of events, each with whether the model wrote it in this call."""
     items = structure(value)
@@ -211,6 +243,18 @@ def _openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Rol
             call._replace(args=args.get(call.id, {})) if call.args is ABSENT and call.name else call
             for call in message.calls
         ]
+    return messages
+
+
+def _with_failures(messages: list[Message], request: Any) -> list[Message]:
+    """Returns the messages with the results marked of which the request says that the tool failed."""
+    if isinstance(request, str) and any(mark in request for mark in _FAILED):
+        failed = {result.id for message in _requested(request) for result in message.results if result.failed}
+        for message in messages:
+            message.results = [
+                result._replace(failed=True) if result.id and result.id in failed else result
+                for result in message.results
+            ]
     return messages
 
 

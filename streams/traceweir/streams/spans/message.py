@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -63,6 +64,8 @@ class Result(NamedTuple):
     """The result; ABSENT if the message does not have it."""
     failed: bool = False
     """Whether the message says that the tool failed."""
+    framed: bool = False
+    """Whether the model's API demands an object as result, so that other values are in `{"result": value}`: Gemini's."""
 
 
 @dataclass(slots=True)
@@ -93,6 +96,13 @@ class Message:
     def text(self) -> str:
         """The non-empty texts, joined by line breaks."""
         return "\n".join(text for text in self.texts if text)
+
+
+def newest_turn(messages: Sequence[Message]) -> list[Message]:
+    """Returns the messages after the newest text of the user."""
+    asked = (i for i, message in enumerate(messages) if message.role == "user" and (message.text or message.hidden))
+    last = max(asked, default=-1)
+    return list(messages[last + 1 :])
 
 
 def is_hidden(value: Any) -> bool:

@@ -81,6 +81,8 @@ def read_message(value: dict[str, Any], role: Role = "user") -> Message:
     if isinstance(word, dict):  # AutoGen and Haystack: {"value": "user"}
         word = word.get("value", "")
     message = Message(_ROLES.get(str(word).lower().rpartition(".")[2], role))
+    if message.role == "user" and isinstance(value.get("tool_call_id"), str) and value["tool_call_id"]:
+        message.role = "tool"  # Anthropic's results are in a message of the user
     message.name = text_of(value.get("name")) if message.role != "tool" else ""
     message.finish = text_of(value.get("finish_reason") or value.get("finishReason") or "")
     _read_item(value, message)
@@ -244,7 +246,7 @@ def _read_block(block: dict[str, Any], message: Message, depth: int) -> None:
     if call is not None:
         _read_call(call, message)
     elif result is not None:
-        _read_result(result, message)
+        _read_result(result, message, framed="toolResult" not in block)
     elif kind in ("tool_use", "tool-call", "tool_call", "function_call", "server_tool_use", "server_tool_call"):
         _read_call(block, message)
     elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
@@ -264,7 +266,7 @@ def _is_map(block: dict[str, Any], key: str) -> bool:
     return isinstance(block.get(key), dict)
 
 
-def _read_result(value: dict[str, Any], message: Message) -> None:
+def _read_result(value: dict[str, Any], message: Message, *, framed: bool = False) -> None:
     keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id")
     call = text_of(next((value[key] for key in keys if isinstance(value.get(key), str)), ""))
     name = text_of(value.get("name") or value.get("toolName") or "")
@@ -275,7 +277,7 @@ def _read_result(value: dict[str, Any], message: Message) -> None:
         found = inner.text if inner.texts else json_blocks(found)
     failed = value.get("status") == "error" or value.get("is_error") is True
     message.hidden = message.hidden or found is ABSENT
-    message.results.append(Result(call, name, found, failed))
+    message.results.append(Result(call, name, found, failed, framed))
 
 
 def json_blocks(blocks: list[Any]) -> Any:

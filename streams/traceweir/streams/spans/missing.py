@@ -10,10 +10,10 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain_text
 from traceweir.streams.spans.identity import own_agent_name
-from traceweir.streams.spans.message import is_hidden
+from traceweir.streams.spans.message import is_hidden, newest_turn
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
-from traceweir.streams.spans.tool_calls import ToolCall, newest_turn
+from traceweir.streams.spans.tool_calls import ToolCall
 from traceweir.streams.spans.tool_spans import hides_error, tool_name
 from traceweir.streams.spans.turns import TurnSpans
 
@@ -130,6 +130,12 @@ class Missing:
                 "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
                 "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
             )
+        elif any(model.rounds for model in models):
+            parts["tokens"] = (
+                "the tokens of some model calls are not in the spans: Google's SDK called the tools by itself, and its "
+                "instrumentation writes one span with the tokens of the last call; update google-genai, or turn "
+                "automatic function calling off"
+            )
         elif not models:
             parts["tokens"] = f"the tokens of the model calls are not in the spans: {_CLIENT}"
             if not calls:
@@ -153,7 +159,9 @@ class Missing:
             parts["tools"] = (
                 f"the tool calls of a model's answer, which hand over to an agent, are not in the spans: {why()}"
             )
-        if any(model.is_cut for model in models):
+        if any(model.is_cut for model in models) or (
+            not calls and _is_of_a_client(turn) and any(map(_may_have_asked, models))
+        ):
             parts["tools"] = f"the tool calls of a model's answer, if there were any, are not in the spans: {why()}"
         return cls(parts)
 
@@ -206,6 +214,23 @@ def _lacks_tokens(model: ModelCall) -> bool:
     """Returns whether a call that did not fail is without its tokens."""
     failed = any(node.span.status == "ERROR" for node in model.nodes)
     return not failed and (model.input_tokens is None or model.output_tokens is None)
+
+
+def _is_of_a_client(turn: TurnSpans) -> bool:
+    """Returns whether the model's client alone is instrumented, which writes no spans of tools."""
+    clients = {node.span.scope for node in turn.nodes if node.kind == "llm"}
+    return all(node.kind == "llm" or node.span.scope not in clients for node in turn.nodes)
+
+
+def _may_have_asked(model: ModelCall) -> bool:
+    """Returns whether a model can have asked for tools in an answer whose content is hidden."""
+    if model.text or model.all_calls or any(node.span.status == "ERROR" for node in model.nodes):
+        return False
+    attributes = model.nodes[0].span.attributes
+    told = attributes.get("gen_ai.response.finish_reasons")
+    reasons = {str(each).lower() for each in told} if isinstance(told, list) else set()
+    # Gemini says `stop` also where it asks for tools.
+    return model.is_google or not reasons or not reasons <= {"stop", "end_turn", "length", "max_tokens"}
 
 
 def _is_overwritten(model: ModelCall) -> bool:

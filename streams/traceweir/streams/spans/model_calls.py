@@ -13,6 +13,7 @@ from traceweir.streams.spans.dialects import (
     input_messages,
     named_events,
     output_messages,
+    played_rounds,
     with_content,
 )
 from traceweir.streams.spans.identity import agent_name
@@ -60,6 +61,12 @@ class EarlierCall(NamedTuple):
     """Number of output tokens."""
 
 
+_GOOGLE = frozenset(
+    {"google", "gemini", "gcp.gemini", "gcp.gen_ai", "gcp.vertex_ai", "vertex_ai", "vertexai", "google_genai"}
+)
+"""The names of the providers whose API demands an object as the result of a tool."""
+
+
 @dataclass(slots=True, eq=False)
 class ModelCall:
     """One call of a model."""
@@ -80,6 +87,12 @@ class ModelCall:
     """Name of the agent that called; empty if unknown."""
     earlier: Sequence[EarlierCall] = ()
     """The calls that were on the same span before this one, the oldest first."""
+    rounds: Sequence[Message] = ()
+    """The tool calls and the results of the rounds that the client played by itself before the answer."""
+    is_google: bool = False
+    """Whether the provider is Google, whose API differs from the others in small things."""
+    response_id: str = ""
+    """Id that the provider gave to the answer; empty if unknown."""
 
     @property
     def start_ns(self) -> int:
@@ -95,6 +108,11 @@ class ModelCall:
     def calls(self) -> list[Call]:
         """The tool calls that the model asked for."""
         return [call for message in self.outputs if message.role == "assistant" for call in message.calls]
+
+    @property
+    def all_calls(self) -> list[Call]:
+        """The tool calls that the model asked for, those of the rounds first."""
+        return [call for message in self.rounds for call in message.calls] + self.calls
 
     @property
     def text(self) -> str:
@@ -167,15 +185,24 @@ def _read(nodes: list[Node]) -> ModelCall:
     usage = usage if isinstance(usage, dict) else {}
     models = (first_text(merged, key) for key in _MODEL if key in merged)
     input_tokens, output_tokens = _tokens(merged, usage)
+    inputs = with_content(map(input_messages, spans))
+    rounds = next((found for span in spans if (found := played_rounds(span))), [])
+    is_google = first_text(merged, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system") in _GOOGLE
+    if is_google:
+        for message in inputs:
+            message.results = [result._replace(framed=True) for result in message.results]
     return ModelCall(
         nodes=nodes,
-        inputs=with_content(map(input_messages, spans)),
+        inputs=inputs,
         outputs=with_content(map(output_messages, spans)),
         model=next((model for model in models if model not in ("", "unknown")), ""),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         agent=agent_name(nodes[0]),
         earlier=_earlier(spans[0], input_tokens, output_tokens),
+        rounds=rounds,
+        is_google=is_google,
+        response_id=first_text(merged, "gen_ai.response.id"),
     )
 
 
@@ -209,6 +236,7 @@ def _without_doubles(calls: list[ModelCall]) -> list[ModelCall]:
     for call in calls:
         for other in reversed(kept[-_MAX_COMPARED:]):
             if _same(other, call):
+                end_ns = other.end_ns
                 other.nodes += call.nodes
                 other.inputs = other.inputs or call.inputs
                 other.outputs = other.outputs or call.outputs
@@ -216,6 +244,10 @@ def _without_doubles(calls: list[ModelCall]) -> list[ModelCall]:
                 other.input_tokens = call.input_tokens if other.input_tokens is None else other.input_tokens
                 other.output_tokens = call.output_tokens if other.output_tokens is None else other.output_tokens
                 other.agent = other.agent or call.agent
+                other.rounds = other.rounds or call.rounds
+                if call.response_id and call.end_ns <= end_ns and call.output_tokens is not None:
+                    # The inner span is nearer to the provider: traceloop adds up what Anthropic's streams repeat.
+                    other.input_tokens, other.output_tokens = call.input_tokens, call.output_tokens
                 break
         else:
             kept.append(call)
@@ -228,6 +260,8 @@ def _same(one: ModelCall, other: ModelCall) -> bool:
         return False
     if min(one.end_ns, other.end_ns) <= max(one.start_ns, other.start_ns):
         return False
+    if one.response_id and other.response_id:
+        return one.response_id == other.response_id
     tokens = ((one.input_tokens, other.input_tokens), (one.output_tokens, other.output_tokens))
     if any(None not in pair and pair[0] != pair[1] for pair in tokens):
         return False

@@ -13,7 +13,7 @@ import orjson
 
 from traceweir.streams.spans.attributes import ABSENT, plain, structure
 from traceweir.streams.spans.identity import agent_name
-from traceweir.streams.spans.message import Call, Message, Result, differs, is_first
+from traceweir.streams.spans.message import Call, Message, Result, differs, is_first, newest_turn
 from traceweir.streams.spans.messages import arguments
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.tool_runs import read_runs
@@ -66,13 +66,16 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         by_name.setdefault(_handoff_name(run), OrderedDict())[index] = None
         if run.call_id:
             by_id.setdefault(run.call_id, OrderedDict())[index] = None
-    asked_ids = {call.id for model in models for call in model.calls}
+    asked_ids = {call.id for model in models for call in model.all_calls}
     answers = list(_asked(models, bare=bare))
     known = (Counter(each.call.id for asked in answers for each in asked), Counter(run.call_id for _, run in runs))
     results = _Results(models, {call_id for ids in known for call_id, times in ids.items() if times > 1})
     calls: list[ToolCall] = []
     for asked in answers:
-        group = [(each, _matching(each.call, each.at_ns, free, by_id, by_name, asked_ids)) for each in asked]
+        group = [
+            (each, _matching(each.call, each.at_ns, free, by_id, by_name, asked_ids, results.answered))
+            for each in asked
+        ]
         starts = [found.span.start_ns for _, found in group if found is not None and found.span.start_ns]
         at_ns = min(starts, default=asked[0].at_ns)
         around = at_ns < asked[0].at_ns  # one span has the calls of several answers: only the tools tell the order
@@ -103,7 +106,7 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
     """Yields the calls that the models asked for, those of one answer together, each once."""
     seen: dict[str, list[Call]] = {}
     if bare and models:
-        repeated = {_told(call) for model in models for call in model.calls}
+        repeated = {_told(call) for model in models for call in model.all_calls}
         span = models[0].nodes[0].span
         for place, message in enumerate(newest_turn(models[0].inputs)):
             found = [
@@ -114,16 +117,19 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
             if found:
                 yield found
     for model in models:
-        span_id = model.nodes[0].span.span_id
+        span = model.nodes[0].span
+        span_id = span.span_id
+        in_rounds = sum(len(message.calls) for message in model.rounds)
         read = {call.id: call for message in model.inputs for call in message.calls if _identified(call).id}
         found = []
-        for index, call in enumerate(model.calls):
+        for index, call in enumerate(model.all_calls):
             if _identified(call).id:
                 # A call that the model has read already is the rest of an earlier call on the same span.
                 call = read[call.id] if call.id in read and not differs(read[call.id], call) else call
                 if not is_first(call, seen):
                     continue
-            found.append(_Asked(_identified(call), model.end_ns, model.agent, f"{span_id}:{index}"))
+            at_ns = span.start_ns if index < in_rounds else model.end_ns
+            found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}"))
         if found:
             yield found
 
@@ -147,13 +153,6 @@ def _identified(call: Call) -> Call:
     return call._replace(id="") if has_made_up_id(call) else call
 
 
-def newest_turn(messages: Sequence[Message]) -> list[Message]:
-    """Returns the messages after the newest text of the user."""
-    asked = (i for i, message in enumerate(messages) if message.role == "user" and (message.text or message.hidden))
-    last = max(asked, default=-1)
-    return list(messages[last + 1 :])
-
-
 def _handoff_name(run: ToolRun) -> str:
     """Returns the name under which a model asks for a span's tool."""
     if run.is_handoff:
@@ -169,13 +168,21 @@ def _matching(
     by_id: dict[str, OrderedDict[int, None]],
     by_name: dict[str, OrderedDict[int, None]],
     asked_ids: set[str],
+    answered: Set[str],
 ) -> ToolRun | None:
-    """Takes the tool's span of a call: by the id; else by name and arguments; else by name and order of start."""
+    """Takes the tool's span of a call: by the id; else by name and arguments; else by name and order of start.
+
+    An id that neither a span nor a result has is another id of the call, such as that of an item of OpenAI's Responses.
+    """
     named = by_id.get(call.id) if call.id else None
     if named is None:
         names = list(islice(by_name.get(call.name, ()), _MAX_COMPARED))
+        is_other_id = bool(call.id) and call.id not in answered
         names = [
-            each for each in names if not (free[each][1].call_id and (call.id or free[each][1].call_id in asked_ids))
+            each
+            for each in names
+            if not (run := free[each][1]).call_id
+            or (run.call_id not in asked_ids and (not call.id or (is_other_id and run.args in (ABSENT, call.args))))
         ]
     else:
         names = list(islice(named, _MAX_COMPARED))  # several runs can have one id
@@ -200,14 +207,17 @@ class _Results:
     """
 
     def __init__(self, models: Sequence[ModelCall], repeated: Set[str]) -> None:
+        self.answered: set[str] = set()
+        """The ids of all results."""
         self._by_id: dict[str, Result] = {}
         histories: dict[str, list[Message]] = {}
         for model in models:
-            history = newest_turn(model.inputs)
+            history = [*newest_turn(model.inputs), *model.rounds]
             if len(history) > len(histories.get(model.agent, ())):
                 histories[model.agent] = history
-            for message in model.inputs:
+            for message in (*model.inputs, *model.rounds):
                 for result in message.results:
+                    self.answered.add(result.id)
                     if result.id and result.id not in repeated:
                         self._by_id.setdefault(result.id, result)
         self._pairs: Waiting[Result] = Waiting()
@@ -253,13 +263,23 @@ def _paired(history: Sequence[Message]) -> list[tuple[Call, Result]]:
     """Returns the calls of a history with their results: by the id, by the name, or in the order of the calls."""
     pairs: list[tuple[Call, Result]] = []
     waiting: Waiting[Call] = Waiting()
+    answered = {result.id for message in history for result in message.results}
+    known: set[str] = set()
     for message in history:
         for call in message.calls:
+            known.add(call.id)
             named = (("name", call.name), ("name", ""))
-            waiting.add(call, *named, *([("id", call.id)] if call.id else [("without id", name) for _, name in named]))
+            without = [("without id", name) for _, name in named] if call.id not in answered or not call.id else []
+            waiting.add(call, *named, *without, *([("id", call.id)] if call.id else []))
         for result in message.results:
-            keys = [("id", result.id), ("without id", result.name)] if result.id else [("name", result.name)]
-            call_of = waiting.take(*keys)
+            if not result.id:
+                call_of = waiting.take(("name", result.name))
+            elif result.id in known:
+                call_of = waiting.take(("id", result.id))
+            else:  # an id of its own, as in OpenAI's Responses; that of Google's instrumentation has the name in it
+                name, _, number = result.id.rpartition("_")
+                call_of = waiting.take(("without id", result.name or (name if number.isdecimal() else "")))
+                call_of = call_of or waiting.take(("without id", result.name))
             if call_of is not None:
                 pairs.append((call_of, result))
     return pairs
@@ -272,11 +292,12 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
         args = run.args
     call_id = call.id or (run.call_id if run else "")
     told = results.of(call.name, call_id, args)
-    value, failed = (run.result if run else ABSENT), False
+    value, failed = (run.result if run else ABSENT), told is not None and told.failed
     adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
     if value is ABSENT and told is not None and told.value is not ABSENT:
-        value, _, failed = unwrapped_result(structure(told.value), adk=adk)
-        failed = failed or told.failed
+        value, _, is_error = unwrapped_result(structure(told.value), adk=adk or told.framed)
+        is_failure = told.framed and isinstance(value, dict) and set(value) == {"error"}  # as Gemini's API says it
+        failed = failed or is_error or is_failure
     error = run.error if run is not None else None
     in_result = error_in(value) or (value if isinstance(value, str) else "")
     if error is None and failed:

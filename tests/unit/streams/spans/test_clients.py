@@ -62,3 +62,25 @@ def test_a_completion_with_marked_fields_is_no_text_for_the_user() -> None:
     ]
     assert {event["type"] for event in events} >= {"tool.called", "model.called", "invocation.completed"}
     assert "response.intermediate" not in {event["type"] for event in events}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "provider", "scope", "is_said"),
+    [
+        (["tool_calls"], "openai", "client", True),
+        (None, "openai", "client", True),
+        (["stop"], "openai", "client", False),
+        (["stop"], "gcp.gemini", "client", True),  # Gemini also stops where it asks for tools
+        (["tool_calls"], "openai", "framework", False),  # which writes a span of each tool
+    ],
+)
+def test_tool_calls_are_unknown_if_a_client_alone_is_instrumented_and_hides_content(
+    reasons: list[str] | None, provider: str, scope: str, is_said: bool
+) -> None:
+    attributes = {**CHAT, "gen_ai.provider.name": provider, "gen_ai.response.finish_reasons": reasons}
+    spans = [
+        span(1, 0, "invoke_agent desk", AGENT, scope="framework"),
+        span(2, 1, "chat m", attributes, scope=scope),
+    ]
+    [completed] = [event for event in read_trace(spans).events if event["type"] == "invocation.completed"]
+    assert any(each.startswith("the tool calls ") for each in completed["missing"]) is is_said
