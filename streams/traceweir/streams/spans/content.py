@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from traceweir.streams.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.spans.attributes import ABSENT, decoded, first_text, structure
-from traceweir.streams.spans.dialects import PYTHON_TEXT, event_fields, input_messages, named_events
+from traceweir.streams.spans.dialects import event_fields, input_messages, named_events
 from traceweir.streams.spans.message import Message, is_hidden
 from traceweir.streams.spans.messages import read_message, read_messages
 from traceweir.streams.spans.model_calls import ModelCall
