@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -130,3 +131,34 @@ def test_a_value_of_any_size_has_room_in_a_record(value: Any) -> None:
 
 def test_a_half_of_a_surrogate_pair_becomes_a_question_mark() -> None:
     assert json.loads(encode(plain({"a": "x\ud800"})[0])) == {"a": "x?"}
+
+
+def _nested(levels: int) -> Any:
+    value: Any = "x"
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [value]
+    return value
+
+
+@pytest.mark.parametrize("max_chars", [1, 9, 33, 34, 35, 52, 53, 54, 60, 61, 62, MAX_CHARS])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": "xyz", "b": [1, {"c": None, "d": "t"}], "e": 1.5},
+        {"a": 2**64, "b": "x"},
+        {"a": [float("nan")]},
+        {"a": {1: "x"}},
+        {"a": (1, [2])},
+        {"a": ["x"] * 10_000},
+        *({"a": _nested(levels)} for levels in (29, 30, 31, 32)),
+    ],
+)
+def test_a_dict_is_read_as_a_mapping_of_another_type_whatever_its_bounds(value: dict[str, Any], max_chars: int) -> None:
+    assert repr(plain(value, max_chars)) == repr(plain(MappingProxyType(value), max_chars))
+
+
+def test_a_value_that_the_agent_changes_later_keeps_what_it_was() -> None:
+    value = {"a": {"b": [1]}}
+    known, _ = plain(value)
+    value["a"]["b"].append(2)
+    assert known == {"a": {"b": [1]}}

@@ -22,7 +22,7 @@ MAX_NODES = 10_000
 """Maximum number of values in one value, itself included."""
 MAX_DEPTH = 32
 """Maximum nesting."""
-_MAX_FLAT = 64
+_CONTAINERS = frozenset({dict, list})
 _MAX_INTEGER_BITS = 1_024
 _ENTRY_CHARS = 8
 """What an item costs of the characters, so that many small items are bounded, too."""
@@ -64,37 +64,76 @@ def plain(value: Any, max_chars: int = MAX_CHARS) -> tuple[Any, str]:
     if type(value) is str and len(value) <= max_chars:
         return value, ""
     try:
-        # Another thread can change the dict meanwhile, which raises.
-        if type(value) is dict and len(value) <= _MAX_FLAT and _flat_chars(value) <= max_chars:
-            return value.copy(), ""
+        if type(value) in _CONTAINERS:
+            copied = _Copying(max_chars).of(value, 1)
+            if copied is not None:
+                return copied, ""
         walk = _Walk(max_chars)
         return walk.of(value, 0), "; ".join(walk.losses)
     except Exception as error:  # noqa: BLE001  # the code of foreign objects runs here
         return None, f"reading it raised {type(error).__name__}"
 
 
-def _flat_chars(value: dict[Any, Any]) -> float:
-    """Returns the characters of a dict that holds only texts and plain numbers, as most arguments do; else infinity.
+class _Copying:
+    """Copies a dict or a list of the types that JSON has, as most values are, if nothing of it is lost.
 
-    It takes a fifth of the time of the general way, in the agent's own time.
+    It takes a third of the time of the general way, in the agent's own time.
     """
-    chars = 0
-    for key, each in value.items():
-        if type(key) is not str:
-            return math.inf
-        chars += len(key) + _ENTRY_CHARS
-        kind = type(each)
-        if kind is str:
-            chars += len(each)
-        elif kind is int:
-            if not -(2**63) <= each < 2**64:
-                return math.inf
-        elif kind is float:
-            if each - each != 0:  # NaN or infinite
-                return math.inf
-        elif each is not None and kind is not bool:
-            return math.inf
-    return chars
+
+    __slots__ = ("chars",)
+
+    def __init__(self, max_chars: int) -> None:
+        # So many characters are fewer than MAX_NODES values.
+        self.chars = min(max_chars, MAX_NODES * _ENTRY_CHARS)
+
+    def of(self, value: Any, depth: int) -> Any:
+        """Returns the copy; None if the general way is needed, for another type or a bound that is reached."""
+        self.chars -= len(value) * _ENTRY_CHARS
+        if depth > MAX_DEPTH or self.chars <= 0:
+            return None
+        found: Any
+        if type(value) is dict:
+            found = {}
+            for key, each in value.items():  # another thread can change the dict meanwhile, which raises
+                if type(key) is not str:
+                    return None
+                self.chars -= len(key)
+                kind = type(each)
+                if kind is str:
+                    self.chars -= len(each)
+                elif kind is int:
+                    if not -(2**63) <= each < 2**64:
+                        return None
+                elif kind is float:
+                    if each - each != 0:  # NaN or infinite
+                        return None
+                elif kind in _CONTAINERS:
+                    each = self.of(each, depth + 1)  # its copy
+                    if each is None:
+                        return None
+                elif each is not None and kind is not bool:
+                    return None
+                found[key] = each
+        else:
+            found = []
+            for each in value:
+                kind = type(each)
+                if kind is str:
+                    self.chars -= len(each)
+                elif kind is int:
+                    if not -(2**63) <= each < 2**64:
+                        return None
+                elif kind is float:
+                    if each - each != 0:  # NaN or infinite
+                        return None
+                elif kind in _CONTAINERS:
+                    each = self.of(each, depth + 1)  # its copy
+                    if each is None:
+                        return None
+                elif each is not None and kind is not bool:
+                    return None
+                found.append(each)
+        return found if self.chars > 0 else None
 
 
 class _Walk:
@@ -178,14 +217,6 @@ class _Walk:
             self.above.discard(identity)
 
     def entries(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        if (
-            type(value) is dict
-            and len(value) <= min(_MAX_FLAT, self.nodes)
-            and (chars := _flat_chars(value)) <= self.chars
-        ):
-            self.nodes -= len(value)
-            self.chars -= int(chars)
-            return value.copy()
         found: dict[str, Any] = {}
         for key, each in value.items():
             if not self.has_room():

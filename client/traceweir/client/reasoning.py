@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from traceweir.client.json_values import encode, plain
+from traceweir.client.json_values import plain
 
 Visibility = Literal["private", "org", "network"]
 VISIBILITIES = ("private", "org", "network")
@@ -14,6 +14,8 @@ MAX_STEPS = 200
 MAX_CHARS = 80_000
 """Maximum number of characters of all steps together, after which they have no content."""
 _MAX_TEXT_CHARS = 4_000
+_CHARS_OF_BYTE = 5
+"""Maximum number of characters that `plain` counts for a byte of JSON: `[1,1]` has two items of 8 in 5 bytes."""
 _MAX_SUMMARY_CHARS = 10_000
 
 
@@ -42,26 +44,36 @@ class Reasoning:
         """Adds a text of the agent."""
         self._add({"type": "thought", "content": self._cut(text)})
 
-    def called(self, name: str, args: dict[str, Any] | None) -> None:
-        """Adds a tool call; a call after an error of the same tool recovers from it."""
+    def called(self, name: str, args: dict[str, Any] | None, size: int) -> None:
+        """Adds a tool call; a call after an error of the same tool recovers from it.
+
+        Args:
+            name: Name of the tool.
+            args: The arguments, which nobody changes any more; None if they are not known.
+            size: Number of bytes of the arguments as JSON.
+        """
+        if len(self._steps) >= MAX_STEPS:
+            return
         step: dict[str, Any] = {
             "type": "error_recovery" if name in self._failed_before else "tool_call",
             "tool": {"name": name},
         }
         self._failed_before.discard(name)
         if args is not None:
-            known, lost = plain(args, min(self._chars, _MAX_TEXT_CHARS))
+            lost = ""
+            if size * _CHARS_OF_BYTE >= min(self._chars, _MAX_TEXT_CHARS):  # only then can a bound be reached
+                args, lost = plain(args, min(self._chars, _MAX_TEXT_CHARS))
             if not lost:
-                step["input"] = known
-                self._chars -= len(encode(known))
+                step["input"] = args
+                self._chars -= size
         self._add(step)
 
-    def observed(self, name: str, output: Any, *, failed: bool) -> None:
-        """Adds the result or the error message of a tool."""
+    def observed(self, name: str, output: str, *, failed: bool) -> None:
+        """Adds the result, as text or JSON, or the error message of a tool."""
         if failed:
             self._failed_before.add(name)
-        text = output if isinstance(output, str) else encode(output).decode()
-        self._add({"type": "observation", "tool": {"name": name}, "output_summary": self._cut(text)})
+        if len(self._steps) < MAX_STEPS:
+            self._add({"type": "observation", "tool": {"name": name}, "output_summary": self._cut(output)})
 
     def document(
         self, trace_id: str, session_id: str, invocation_id: str, answer: str, *, failed: bool

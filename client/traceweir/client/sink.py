@@ -45,17 +45,18 @@ class Sink:
             ids = self._ids = _Ids()
         return f"{ids.prefix}-{next(ids.numbers)}"
 
-    def put_event(self, key: bytes, envelope: bytes, fields: Mapping[str, Any], occurred_at: str) -> None:
+    def put_event(self, key: bytes, envelope: bytes, fields: bytes, occurred_at: str) -> None:
         """Queues an event.
 
         Args:
             key: The session id; events of a session are written to one partition.
             envelope: The JSON of the fields that all events of the invocation have, without its closing brace.
-            fields: The other fields of the event.
+            fields: The JSON of the other fields of the event, without its braces.
             occurred_at: When the event occurred, as a date-time in UTC.
         """
-        head = b'%b,"event_id":"%b","occurred_at":"%b",' % (envelope, self.new_id().encode(), occurred_at.encode())
-        self.delivery.put(self._invocations, key, head + encode(fields)[1:])
+        event_id, at = self.new_id().encode(), occurred_at.encode()
+        value = b'%b,"event_id":"%b","occurred_at":"%b",%b}' % (envelope, event_id, at, fields)
+        self.delivery.put(self._invocations, key, value)
 
     def put_trace(self, key: bytes, document: Mapping[str, Any]) -> None:
         """Queues a reasoning trace."""
