@@ -27,6 +27,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.gate.presidio import PresidioUnavailableError
     from traceweir.streams.judges.errors import JudgeUnavailableError
     from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+    from traceweir.streams.offline.block_file import TemporaryFileError
     from traceweir.streams.results.reader import ResultsError
     from traceweir.streams.scoring.embedders import EmbedderUnavailableError
     from traceweir.streams.scoring.process import ScoringProcessDiedError
@@ -50,6 +51,7 @@ def exit_code(error: Exception) -> int | None:
         ScoringProcessDiedError,
         SessionsUnreadableError,
         StoreError,
+        TemporaryFileError,
         WorkerError,
     )
     return FAILED if isinstance(error, failures) else None

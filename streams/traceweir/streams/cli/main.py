@@ -301,7 +301,8 @@ def score(
 
     Example: `traceweir score traces.jsonl --config eval.json --json | jq .value`
     """
-    from traceweir.streams.cli.score import OutputFormat, read_config, score_files
+    from traceweir.streams.cli.score import ScoreOptions, read_config, score_files
+    from traceweir.streams.cli.score_output import OutputFormat
 
     names = [each.value for each in OutputFormat]
     chosen = output_format or ("json" if as_json else "text")
@@ -312,7 +313,8 @@ def score(
     if as_json and chosen != "json":
         raise typer.BadParameter(f"--json and --output-format {chosen} exclude each other; remove one of them")
     plan = read_config(config)
-    raise typer.Exit(score_files(files, plan, format, embedder, task_domain, OutputFormat(chosen)))
+    options = ScoreOptions(format, embedder, task_domain, OutputFormat(chosen))
+    raise typer.Exit(score_files(files, plan, options))
 
 
 @app.command(cls=InputCommand)

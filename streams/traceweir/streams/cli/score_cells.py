@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from traceweir.schemas.figures import figure, threshold_figure
-from traceweir.schemas.score import Score
+
+
+class ShownScore(Protocol):
+    """The fields of a Score that are shown."""
+
+    @property
+    def invocation_id(self) -> str | None: ...
+    @property
+    def trace_id(self) -> str | None: ...
+    @property
+    def segment(self) -> int: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def threshold(self) -> float | None: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def not_evaluated_because(self) -> str | None: ...
+    @property
+    def rationale(self) -> str: ...
+
 
 NO_THRESHOLD = "no threshold"
 """The status of a value that is only information, such as a count. A Score has PASSED there, as in Google ADK."""
 
 
-def subject_of(score: Score) -> str:
+def subject_of(score: ShownScore) -> str:
     """Returns what was measured: the id of an invocation or a trace, or the session; `segment 2` after its first part."""
     return score.invocation_id or score.trace_id or (f"segment {score.segment}" if score.segment else "session")
 
 
-def value_of(score: Score) -> str:
+def value_of(score: ShownScore) -> str:
     """Returns the value, with enough digits to see on which side of the threshold it is; empty without a value."""
     return "" if score.value is None else figure(score.value, score.threshold)
 
 
-def status_of(score: Score) -> str:
+def status_of(score: ShownScore) -> str:
     """Returns the status; for a value below its threshold also the threshold: `FAILED (needs >= 0.75)`.
 
     A value that no threshold judges has the status `NO_THRESHOLD`.
@@ -33,7 +58,7 @@ def status_of(score: Score) -> str:
     return f"FAILED (needs >= {threshold_figure(score.threshold)})"
 
 
-def reason_of(score: Score) -> str:
+def reason_of(score: ShownScore) -> str:
     """Returns the rationale, after the reason of a score without a value."""
     because = score.not_evaluated_because
     return score.rationale if because is None else f"{because}: {score.rationale}"

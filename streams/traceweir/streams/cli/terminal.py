@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from traceweir.schemas.text import printable
@@ -63,3 +73,45 @@ def progress_bar(description: str) -> Iterator[Advance]:
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+class _Rate(ProgressColumn):
+    """Items per second, over the last seconds."""
+
+    def __init__(self, noun: str) -> None:
+        super().__init__()
+        self._noun = noun
+
+    def render(self, task: Task) -> Text:
+        """Returns the text of the column."""
+        rate = task.finished_speed or task.speed
+        return Text("" if rate is None else f"{rate:,.0f} {self._noun}/s")
+
+
+@contextmanager
+def rate_bar(description: str, noun: str, *, hidden: bool = False) -> Iterator[Advance]:
+    """Shows a transient progress bar with the rate and the time left on stderr, if stderr is a terminal.
+
+    Args:
+        description: What is counted.
+        noun: The items, in the plural, as the unit of the rate.
+        hidden: Shows nothing, for example because the command writes to the same terminal.
+    """
+    stderr = Console(stderr=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(noun),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    shown = stderr.is_terminal and not hidden
+    with Progress(
+        *columns, console=stderr, transient=True, disable=not shown, redirect_stdout=False, redirect_stderr=False
+    ) as progress:
+        task = progress.add_task(description, total=None)
+        if shown:
+            yield lambda done, total: progress.update(task, completed=done, total=total)
+        else:
+            yield lambda done, total: None

@@ -16,7 +16,8 @@ from traceweir.streams.formats.documents import InputError
 from traceweir.streams.formats.registry import BUILT_IN, input_format, known_formats
 from traceweir.streams.formats.tables import rows_of
 from traceweir.streams.judges.offline import judging_from_file
-from traceweir.streams.offline.score_documents import Problem, Result, score_offline
+from traceweir.streams.offline.problems import Problem
+from traceweir.streams.offline.score_documents import Result, score_offline
 from traceweir.streams.settings import Settings, load_settings
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.formats.documents import Document, InputError
 from traceweir.streams.formats.traceweir_json import wire_record
-from traceweir.streams.offline.score_documents import Problem, Result, score_offline
+from traceweir.streams.offline.problems import Problem
+from traceweir.streams.offline.score_documents import Result, score_offline
 from traceweir.streams.settings import Settings
 
 BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}

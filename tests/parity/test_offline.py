@@ -1,0 +1,17 @@
+"""Holds scores without Kafka against those of the version that kept the whole input in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.parity.record_offline import scored
+from tests.support.offline_inputs import CASES, RECORDED
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_score_and_problem_is_the_recorded_one_in_the_recorded_order(name: str, tmp_path: Path) -> None:
+    recorded = json.loads(RECORDED.read_text())[name]
+
+    assert scored(CASES[name], tmp_path) == recorded

@@ -1,0 +1,75 @@
+"""Tests `traceweir score` with large inputs: its table, its means, and what it says when it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from math import fsum
+
+import pytest
+from tests.support.cli_inputs import WriteInput, trace
+from tests.support.command_line import Run
+
+from traceweir.streams.cli.score_tally import ScoreLine, ScoreTally
+
+
+def test_the_table_of_a_large_input_has_the_first_and_the_worst_rows(run: Run, write_input: WriteInput) -> None:
+    confidences = [1.0 if number % 50 else number / 5_000 for number in range(1, 301)]
+    traces = (trace(number, outcome={"confidence": each}) for number, each in enumerate(confidences, start=1))
+    config = write_input("none.json", {})
+
+    ended = run("score", write_input("traces.jsonl", *traces), "--embedder", "none", "--config", config)
+
+    first, _, rest = ended.out.partition(
+        "\n100 of 600 scores are shown above; --json and --out FILE write all of them\n"
+    )
+    assert first.count("trace_value") == 50
+    worst, _, after = rest.partition("\nall sessions\n")
+    lines = worst.strip().splitlines()
+    assert lines[0] == "the 6 furthest below their thresholds, of 6 scores below"
+    assert [line.split()[1] for line in lines[1:]] == [f"kp:trace:{number}" for number in range(50, 301, 50)]
+    assert "mean of 300 of 300 traces, 6 failed" in after
+    assert "300 documents, 300 sessions, 0 duplicates, 0 problems; 600 scores: " in after
+
+
+def test_the_worst_rows_are_the_twenty_that_miss_their_threshold_by_most(run: Run, write_input: WriteInput) -> None:
+    confidences = [(number * 37 % 211) / 400 for number in range(211)]
+    traces = (trace(number, outcome={"confidence": each}) for number, each in enumerate(confidences))
+    config = write_input("none.json", {})
+
+    ended = run("score", write_input("traces.jsonl", *traces), "--embedder", "none", "--config", config)
+
+    worst = ended.out.partition("furthest below")[2].partition("\nall sessions\n")[0].strip().splitlines()[1:]
+    expected = sorted(range(211), key=lambda number: confidences[number])[:20]
+    assert [line.split()[1] for line in worst] == [f"kp:trace:{number}" for number in expected]
+
+
+def test_the_mean_is_that_of_the_exact_sum() -> None:
+    values = [0.1] * 10 + [1e16, 1.0, -1e16, 5e-324]
+    tally = ScoreTally(judged=())
+    for value in values:
+        tally.add(ScoreLine("s", 0, "session", "m", value, None, "PASSED"))
+
+    [(metric, mean, of)] = tally.sums()
+
+    assert (metric, mean, of) == ("m", f"{fsum(values) / len(values):.3f}", "mean of 14 of 14 sessions")
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_input_is_read_ends_with_code_130_and_says_that_nothing_was_scored(
+    write_input: WriteInput,
+) -> None:
+    command = [sys.executable, "-m", "traceweir.streams.cli.main", "score", "-", "--embedder", "none", "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        document = (b'{"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T11:00:00Z"}\n') * 40_000
+        process.stdin.write(document)  # returns when nearly all of it was read, so the command is reading
+        process.stdin.flush()
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+
+    assert (process.returncode, out) == (130, b"")
+    assert err.decode().startswith("interrupted after ")
+    assert err.decode().endswith(" documents of the input; nothing was scored\n")
