@@ -290,8 +290,19 @@ def score(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as `--output-format json`.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=256,
+            metavar="N",
+            help="Number of processes that score. One where criteria ask a judge or an embedding model is used. "
+            "[default: one per core for 2,000 documents and more, else 1]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Score a file in this process, without Kafka, as a worker would.
+    """Score a file on this machine, without Kafka, as a worker would.
 
     Without `--config`, the default criteria are on; stderr names them.
 
@@ -313,7 +324,7 @@ def score(
     if as_json and chosen != "json":
         raise typer.BadParameter(f"--json and --output-format {chosen} exclude each other; remove one of them")
     plan = read_config(config)
-    options = ScoreOptions(format, embedder, task_domain, OutputFormat(chosen))
+    options = ScoreOptions(format, embedder, task_domain, OutputFormat(chosen), jobs)
     raise typer.Exit(score_files(files, plan, options))
 
 

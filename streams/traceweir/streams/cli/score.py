@@ -34,6 +34,8 @@ class ScoreOptions:
     """Domain of a transcript without a domain of its own."""
     output_format: OutputFormat
     """`json` and `mlflow` print only JSON on stdout, one Score or one assessment of MLflow per line."""
+    jobs: int | None = None
+    """Number of processes that score; None: by the number of cores and of documents."""
 
 
 def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
@@ -51,6 +53,8 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
         JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be
             used.
         TemporaryFileError: a temporary file cannot be written or read.
+        ScoringProcessDiedError: no process that scores can be started.
+        ConfigError: a scorer cannot be sent to the processes that `--jobs` demands.
     """
     from traceweir.scorers.evaluation.criteria_text import criteria_text
     from traceweir.streams.clock import utc_now
@@ -58,7 +62,7 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
     from traceweir.streams.formats.files import open_inputs, read_inputs
     from traceweir.streams.formats.registry import input_format
     from traceweir.streams.judges.offline import judging_from_file
-    from traceweir.streams.offline.scoring_run import ScoringRun
+    from traceweir.streams.offline.scoring_run import ScoringRun, why_one_job
     from traceweir.streams.scoring.embedders import load_embedder
     from traceweir.streams.settings import load_settings
 
@@ -66,6 +70,8 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
     with judging_from_file(plan, settings) as judging, open_inputs(paths) as streams:
         source = name_of(streams[0])
         loaded = load_embedder(options.embedder or settings.embedder)
+        if options.jobs is not None and options.jobs > 1 and (why := why_one_job(plan, loaded)) is not None:
+            complain(f"--jobs {options.jobs} has no effect: {why}")
         documents = read_inputs(
             streams,
             input_format(options.format_name),
@@ -73,7 +79,7 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
             max_session_bytes=settings.segment_max_bytes,
             visibility=settings.otlp_visibility,
         )
-        with ScoringRun(plan, loaded, settings, clock=utc_now, judging=judging) as run:
+        with ScoringRun(plan, loaded, settings, clock=utc_now, judging=judging, jobs=options.jobs) as run:
             output = _Output(plan, options.output_format)
             try:
                 with rate_bar("documents read", "documents") as advance:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.embedding import Embedder
-from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.plan import ConfigError, Plan
 from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.service import Judging
@@ -25,19 +26,39 @@ from traceweir.streams.offline.in_process_stages import one_partition
 from traceweir.streams.offline.input_sessions import InputSession, InputSessions
 from traceweir.streams.offline.problems import Problem, Problems
 from traceweir.streams.offline.record_buckets import KEPT_BYTES
-from traceweir.streams.offline.session_chunks import ChunkScoring, ChunkSession, SessionOutputs
+from traceweir.streams.offline.scoring_processes import ScoringProcesses
+from traceweir.streams.offline.session_chunks import ChunkScoring, ChunkSession, ProcessSetup, SessionOutputs
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
 from traceweir.streams.topology import Resources, Topology
 
-_CHUNK_SESSIONS, _CHUNK_BYTES = 16, 1 << 20
+MANY_DOCUMENTS = 2_000
+"""Number of documents from which on several processes are worth their start."""
+_CHUNK_SESSIONS, _CHUNK_BYTES = 32, 1 << 20
 """The sessions of a chunk, and the size in bytes from which on a chunk gets no further session."""
 _CHUNKS_IN_FLIGHT, _BYTES_IN_FLIGHT = 16, 32 << 20
 """The chunks that are scored at the same time, and the size in bytes from which on no further chunk begins.
 
 A session that waits for a judge delays the output of the sessions after it, but not their scoring.
 """
+
+
+_Scoring = Callable[[Sequence[ChunkSession]], Coroutine[Any, Any, list[SessionOutputs]]]
+
+
+def why_one_job(plan: Plan, embedder: Embedder | None) -> str | None:
+    """Returns why this process has to score; None if several processes can."""
+    if plan.judged:
+        return "criteria ask a judge, and one process keeps its budget, its rate limits and its verdicts"
+    if embedder is not None and not embedder.runs_inline:
+        return "the embedding model uses all cores, and each process would load it"
+    return None
+
+
+def usable_cores() -> int:
+    """Returns the number of cores that this process can use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ScoredSession(NamedTuple):
@@ -60,6 +81,8 @@ class ScoringRun:
         clock: Returns the time of the records and of the scores.
         judging: Asks judges; None: judged criteria are NOT_EVALUATED `error`.
         encode_score: Serialises a score.
+        jobs: Number of processes that score; with 1, this process scores. None: as many processes as cores for an input
+            of `MANY_DOCUMENTS`, otherwise 1. It is 1 where `why_one_job` has a reason.
         kept_bytes: Size of the records that are kept in memory; a larger input is divided in temporary files.
 
     Raises:
@@ -75,24 +98,26 @@ class ScoringRun:
         clock: Callable[[], datetime],
         judging: Judging | None = None,
         encode_score: Callable[[Score], bytes] = Score.wire,
+        jobs: int | None = 1,
         kept_bytes: int = KEPT_BYTES,
     ) -> None:
-        self._plan, self._settings, self._clock = plan, settings, clock
+        self._jobs = 1 if why_one_job(plan, embedder) is not None else jobs
+        self._setup = ProcessSetup(settings, plan, embedder, clock)
+        self._processes: ScoringProcesses | None = None
         entities = load_entities(plan.gate.presidio)
         resources = Resources(clock, scoring=None, encode_score=encode_score, entities=entities)
         self._topology = Topology.of(one_partition(settings), plan, resources)
-        self._scoring = score_bytes(
-            SessionScoring(
-                plan,
-                embedder,
-                clock,
-                timeout_s=settings.score_timeout_s,
-                judging=judging,
-                judge_timeout_s=settings.judge_timeout_s,
-                user_ids=UserIds.of(settings),
-                encode_score=encode_score,
-            )
+        scoring = SessionScoring(
+            plan,
+            embedder,
+            clock,
+            timeout_s=settings.score_timeout_s,
+            judging=judging,
+            judge_timeout_s=settings.judge_timeout_s,
+            user_ids=UserIds.of(settings),
+            encode_score=encode_score,
         )
+        self._in_process = ChunkScoring(settings, plan, score_bytes(scoring), clock)
         self._file = BlockFile()
         self.problems = Problems(self._file)
         """The problems so far, in the order of the documents."""
@@ -104,6 +129,13 @@ class ScoringRun:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
+        if self._processes is not None:
+            self._processes.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes that score; none while this process scores."""
+        return [] if self._processes is None else self._processes.pids
 
     @property
     def documents(self) -> int:
@@ -130,21 +162,40 @@ class ScoringRun:
         Raises:
             InputError: the rest of the input cannot be read.
             TemporaryFileError: a temporary file cannot be written or read.
+            ConfigError: the criteria cannot be sent to processes.
         """
-        self._sessions.read(documents, progress)
+
+        def read(count: int) -> None:
+            if count == MANY_DOCUMENTS:
+                self._start_processes()
+            progress(count)
+
+        if self._jobs is not None and self._jobs > 1:
+            self._start_processes()
+        self._sessions.read(documents, read)
 
     async def sessions(self) -> AsyncGenerator[ScoredSession, None]:
         """Yields the sessions in order, each as soon as it and all before it are scored.
 
         Raises:
             TemporaryFileError: a temporary file cannot be read.
+            ScoringProcessDiedError: no process can be started.
         """
-        scoring, gating = ChunkScoring(self._settings, self._plan, self._scoring, self._clock), Gating(self._topology)
+        if self._processes is None:
+            async for scored in self._scored(self._in_process, _CHUNKS_IN_FLIGHT):
+                yield scored
+            return
+        async with self._processes as processes:
+            async for scored in self._scored(processes, processes.in_flight + 1):
+                yield scored
+
+    async def _scored(self, scoring: _Scoring, most_in_flight: int) -> AsyncGenerator[ScoredSession, None]:
+        gating = Gating(self._topology)
         in_flight: deque[tuple[list[InputSession], asyncio.Task[list[SessionOutputs]]]] = deque()
         chunks, size = _chunks(self._sessions), 0
         try:
             while True:
-                while len(in_flight) < _CHUNKS_IN_FLIGHT and size < _BYTES_IN_FLIGHT:
+                while len(in_flight) < most_in_flight and size < _BYTES_IN_FLIGHT:
                     chunk = next(chunks, None)
                     if chunk is None:
                         break
@@ -163,6 +214,16 @@ class ScoringRun:
             for _, task in in_flight:
                 task.cancel()
             await asyncio.gather(*(task for _, task in in_flight), return_exceptions=True)
+
+    def _start_processes(self) -> None:
+        """Starts the processes while the input is still read, because a start takes a second."""
+        jobs = self._jobs or usable_cores()
+        if self._processes is None and jobs > 1:
+            try:
+                self._processes = ScoringProcesses(self._setup, jobs)
+            except ConfigError:
+                if self._jobs is not None:
+                    raise
 
     def _decided(
         self, chunk: Sequence[InputSession], outputs: Sequence[SessionOutputs], gating: Gating

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.offline.in_process_stages import TOPICS, StageRecord, new_stage, one_partition
@@ -46,6 +48,18 @@ class SessionOutputs(msgspec.Struct, array_like=True, gc=False):
     """Why the session has neither scores nor candidates; None if it was scored."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessSetup:
+    """What a process needs to score chunks."""
+
+    settings: Settings
+    plan: Plan
+    embedder: Embedder | None
+    """An embedder that runs inline; a model would be loaded by each process."""
+    clock: Callable[[], datetime]
+    """Returns the time of the scores."""
+
+
 class ChunkScoring:
     """Scores chunks of sessions in this process; several chunks can be scored at the same time.
 
@@ -80,6 +94,7 @@ class ChunkScoring:
 
         def changed() -> None:
             nonlocal left
+            [stage] = stages
             for output in stage.cut().outputs:
                 value = output.value or b""
                 if output.topic == TOPICS.dead_letters:
@@ -92,14 +107,16 @@ class ChunkScoring:
             if not left and not done.done():
                 done.set_result(None)
 
-        stage = new_stage(self._topology, "score", changed=changed)
+        stages = [new_stage(self._topology, "score", changed=changed)]
         self._waiting.add(done)
         try:
             records = [StageRecord(place, session.id, session.value) for place, session in enumerate(sessions)]
-            stage.apply(TOPICS.sessions, records)
+            stages[0].apply(TOPICS.sessions, records)
             await done
         finally:
             self._waiting.discard(done)
+            # The stage refers to `changed` and `changed` to the stage, and such a cycle lives until the garbage collection.
+            stages.clear()
         return found
 
     async def _score(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:

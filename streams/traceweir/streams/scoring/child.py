@@ -91,7 +91,7 @@ def _fail(error: BaseException) -> None:
     os._exit(EXIT_FAILED)
 
 
-def _end_with(lifeline: int) -> None:
+def end_with(lifeline: int) -> None:
     """Makes the kernel end this process and its children when the worker's end of the pipe closes.
 
     A thread could not do this: a scorer can hold the interpreter lock, for example in a regular expression.
@@ -149,7 +149,7 @@ def main() -> None:
     ):  # terminals send them to whole process groups, but the worker decides when this process ends
         signal.signal(received, lambda number, frame: None)  # child processes of scorers would inherit SIG_IGN
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
-    _end_with(lifeline)
+    end_with(lifeline)
     log_to_stderr(LogOptions())
     try:
         setup = cast("protocol.Setup", protocol.receive_object(connection))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from math import fsum
+from pathlib import Path
 
 import pytest
 from tests.support.cli_inputs import WriteInput, trace
@@ -73,3 +74,42 @@ def test_ctrl_c_while_the_input_is_read_ends_with_code_130_and_says_that_nothing
     assert (process.returncode, out) == (130, b"")
     assert err.decode().startswith("interrupted after ")
     assert err.decode().endswith(" documents of the input; nothing was scored\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_while_sessions_are_scored_ends_with_code_130_and_says_what_was_written(
+    jobs: int, write_input: WriteInput
+) -> None:
+    file = write_input("traces.jsonl", *(trace(number) for number in range(5_000)))
+    options = ["--embedder", "none", "--config", write_input("none.json", {}), "--json", "--jobs", f"{jobs}"]
+    command = [sys.executable, "-m", "traceweir.streams.cli.main", "score", file, *options]
+    # Without a buffer, `communicate` gets what `readline` has not returned.
+    with subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+
+    scores = len((first + out).splitlines())
+    assert process.returncode == 130
+    assert 0 < scores < 10_000
+    assert (first + out).endswith(b"}\n")
+    assert err.decode() == (
+        f"interrupted: {scores // 2} of 5000 sessions have been scored, with {scores} scores; "
+        "they are on standard output\n"
+    )
+
+
+def test_jobs_without_effect_are_said_with_the_reason(
+    run: Run, write_input: WriteInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for the file of verdicts
+    safety = {"threshold": 1.0, "judge_model_options": {"judge_model": "nobody"}}
+    config = write_input("config.json", {"criteria": {"safety_v1": safety}})
+
+    ended = run("score", write_input("empty.jsonl"), "--embedder", "none", "--config", config, "--jobs", "4")
+
+    assert ended.err.splitlines()[0] == (
+        "--jobs 4 has no effect: criteria ask a judge, and one process keeps its budget, its rate limits and its verdicts"
+    )

@@ -1,0 +1,52 @@
+"""Runs in a process of `traceweir score`: scores chunks of sessions until the command closes the socket.
+
+The command starts `python -m traceweir.streams.offline.scoring_child SOCKET LIFELINE` with the numbers of a socket and of the read end
+of a pipe. The process ends when the command's end of the pipe closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+from traceweir.streams.offline.chunk_process import answer_of, framed, receive, sessions_of
+from traceweir.streams.offline.session_chunks import ChunkScoring, ProcessSetup
+from traceweir.streams.process_log import LogOptions, log_to_stderr
+from traceweir.streams.process_setup import tune_gc
+from traceweir.streams.scoring.child import end_with
+from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
+from traceweir.streams.scoring.user_ids import UserIds
+
+
+async def _serve(connection: socket.socket, setup: ProcessSetup) -> None:
+    settings, plan, clock = setup.settings, setup.plan, setup.clock
+    scoring = SessionScoring(
+        plan, setup.embedder, clock, timeout_s=settings.score_timeout_s, user_ids=UserIds.of(settings)
+    )
+    chunks = ChunkScoring(settings, plan, score_bytes(scoring), clock)
+    connection.sendall(framed(b""))
+    while True:
+        # The loop has nothing else to do, so it can be blocked until the next chunk arrives.
+        sessions = sessions_of(receive(connection))
+        connection.sendall(answer_of(await chunks(sessions)))
+
+
+def main() -> None:
+    """Serves the command until the command ends."""
+    for received in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all, but the command decides
+        signal.signal(received, lambda number, frame: None)
+    connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    end_with(lifeline)
+    log_to_stderr(LogOptions())
+    with suppress(EOFError, OSError):  # the command has ended
+        setup: ProcessSetup = pickle.loads(receive(connection))  # noqa: S301  # sent by the command, through a private socket
+        tune_gc()
+        asyncio.run(_serve(connection, setup))
+
+
+if __name__ == "__main__":
+    main()

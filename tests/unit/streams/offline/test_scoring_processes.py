@@ -1,0 +1,118 @@
+"""Tests scoring in several processes: the same results, and sessions that end their process."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.support.deadly import deadly_plan
+from tests.support.offline_inputs import CASES, CLOCK, RECORDED, of_documents, summary
+
+from traceweir.schemas.score import Score
+from traceweir.scorers.base import Measurement, Scorer, Subject
+from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.streams.offline.problems import Problem
+from traceweir.streams.offline.scoring_run import ScoringRun, why_one_job
+from traceweir.streams.scoring.embedders import load_embedder
+from traceweir.streams.settings import Settings
+from traceweir.streams.testing import plan_of
+
+pytestmark = pytest.mark.slow
+
+
+def clock() -> datetime:
+    """Returns the time of the recorded scores; a process imports this function."""
+    return CLOCK
+
+
+@pytest.mark.parametrize("name", ["mixed, segments", "one scope at a time", "evaluation rows", "nothing"])
+async def test_two_processes_give_the_recorded_scores_in_the_recorded_order(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    plan, embedder = read_plan(case.config), load_embedder(case.embedder)
+    with ScoringRun(plan, embedder, case.settings, clock=clock, jobs=2, kept_bytes=20_000) as run:
+        run.read(case.documents(tmp_path))
+        scores = [Score.model_validate_json(value) async for found in run.sessions() for value in found.scores]
+        found = summary(scores, list(run.problems), run.documents, run.total, run.duplicates)
+
+    assert found == json.loads(RECORDED.read_text())[name]
+
+
+async def scored(names: Sequence[str], plan: Plan) -> tuple[list[tuple[str, int]], list[Problem]]:
+    """Returns the sessions with the number of their scores, and the problems."""
+    ended = {"type": "session.ended", "occurred_at": "2026-01-31T11:00:00Z"}
+    with ScoringRun(plan, None, Settings(), clock=clock, jobs=2) as run:
+        run.read(of_documents([orjson.dumps({**ended, "session_id": name}) for name in names]))
+        found = [(session.id, len(session.scores)) async for session in run.sessions()]
+        return found, list(run.problems)
+
+
+async def test_a_session_that_kills_its_process_is_a_stated_failure_and_its_neighbours_are_scored(
+    tmp_path: Path,
+) -> None:
+    names = [f"s{number}" for number in range(100)]
+    names[40:40] = ["kill me", "once only"]
+
+    found, problems = await scored(names, deadly_plan(tmp_path / "notes"))
+
+    assert found == [(name, 0 if name == "kill me" else 1) for name in names]
+    [problem] = problems
+    assert (problem.document, problem.reason) == (41, "poison")
+    assert problem.detail == (
+        "the process that scored this session ended (signal SIGKILL), and had served no other session"
+    )
+
+
+async def test_a_session_is_not_blamed_for_what_an_earlier_session_did_to_its_process(tmp_path: Path) -> None:
+    names = ["a", "trap", "b", "c"]
+
+    found, problems = await scored(names, deadly_plan(tmp_path / "notes"))
+
+    assert (found, problems) == ([(name, 1) for name in names], [])
+
+
+async def test_the_processes_end_with_the_run(tmp_path: Path) -> None:
+    run = ScoringRun(deadly_plan(tmp_path / "notes"), None, Settings(), clock=clock, jobs=3)
+    with run:
+        run.read([])
+        pids = run.pids
+        assert len(pids) == 3
+
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+class Unsendable(Scorer):
+    """A scorer that cannot be sent to a process."""
+
+    level = "session"
+    version = "unsendable@1"
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "client", lambda: None)
+
+    def score(self, subject: Subject) -> Measurement:
+        return Measurement(value=1.0)
+
+
+def test_a_scorer_that_cannot_be_sent_is_an_error_that_names_the_way_out() -> None:
+    run = ScoringRun(plan_of("m", Unsendable(), None), None, Settings(), clock=clock, jobs=2)
+    with run, pytest.raises(ConfigError, match=r"cannot be sent to scoring processes .* Use --jobs 1 meanwhile"):
+        run.read([])
+
+
+def test_one_process_scores_where_a_judge_or_a_model_is_asked() -> None:
+    class Model(HashingEmbedder):
+        runs_inline = False
+
+    judged = read_plan({"criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": {"judge_model": "m"}}}})
+    assert "ask a judge" in (why_one_job(judged, None) or "")
+    assert "model" in (why_one_job(read_plan({}), Model()) or "")
+    assert why_one_job(read_plan({}), HashingEmbedder()) is None
