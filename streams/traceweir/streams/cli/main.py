@@ -301,6 +301,14 @@ def score(
             show_default=False,
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all scores to this file too, by its suffix: `.parquet`, `.csv` or `.jsonl`.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Score a file on this machine, without Kafka, as a worker would.
 
@@ -323,8 +331,12 @@ def score(
         )
     if as_json and chosen != "json":
         raise typer.BadParameter(f"--json and --output-format {chosen} exclude each other; remove one of them")
+    if out is not None and out.suffix not in (".parquet", ".csv", ".jsonl"):
+        raise typer.BadParameter(
+            f"{str(out)!r:.200}: the name must end in .parquet, .csv or .jsonl", param_hint="--out"
+        )
     plan = read_config(config)
-    options = ScoreOptions(format, embedder, task_domain, OutputFormat(chosen), jobs)
+    options = ScoreOptions(format, embedder, task_domain, OutputFormat(chosen), jobs, out)
     raise typer.Exit(score_files(files, plan, options))
 
 

@@ -6,21 +6,19 @@ import asyncio
 import heapq
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import BinaryIO
 
 from traceweir.schemas.figures import counted
 from traceweir.scorers.databricks_names import short_name
 from traceweir.scorers.spelling import did_you_mean
 from traceweir.streams.cli.rows import line_of, print_rows, write_line
 from traceweir.streams.cli.score_cells import reason_of, status_of, subject_of, value_of
+from traceweir.streams.cli.table_files import open_table
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.cli.times import iso_time
 from traceweir.streams.evals.writing import whole_file
-from traceweir.streams.formats.documents import InputError
 from traceweir.streams.results.reader import FoundScore, Results, Wanted
-from traceweir.streams.results.table import Table, UnwritableScoreError, csv_table, parquet_table
+from traceweir.streams.results.table import Table, UnwritableScoreError
 from traceweir.streams.settings import Settings
 
 _HEADINGS = ("written (UTC)", "session", "subject", "metric", "value", "status", "reason")
@@ -47,7 +45,7 @@ def export_results(settings: Settings, wanted: Wanted, file: Path) -> None:
         ResultsError: the topic is missing or wrong or cannot be read.
     """
     mute_clients()
-    with whole_file(file) as stream, _table(stream, file) as table:
+    with whole_file(file) as stream, open_table(stream, file) as table:
         rows = asyncio.run(_export(settings, wanted, table))
     complain(f"{file}: {counted(rows, 'row')}")
 
@@ -124,19 +122,6 @@ async def _export(settings: Settings, wanted: Wanted, table: Table) -> int:
         if not rows:
             complain(_nothing(results, wanted))
     return rows
-
-
-def _table(stream: BinaryIO, file: Path) -> AbstractContextManager[Table]:
-    if file.suffix == ".csv":
-        return csv_table(stream)
-    try:
-        import pyarrow as _  # noqa: F401
-    except ImportError:
-        raise InputError(
-            f"{file}: Parquet files are written with pyarrow, which is not installed; "
-            "run `pip install '.[tables]'` in a clone of Traceweir, or export a .csv file"
-        ) from None
-    return parquet_table(stream)
 
 
 def _nothing(results: Results, wanted: Wanted) -> str:

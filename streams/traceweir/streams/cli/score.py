@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceweir.schemas.figures import counted
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED, NO_DOCUMENT
-from traceweir.streams.cli.score_output import OutputFormat, writer_of
+from traceweir.streams.cli.score_output import OutputFormat, Write, writer_of
 from traceweir.streams.cli.score_table import ScoreTable
 from traceweir.streams.cli.score_tally import ScoreTally, read_line
 from traceweir.streams.cli.terminal import complain, rate_bar
@@ -36,6 +36,8 @@ class ScoreOptions:
     """`json` and `mlflow` print only JSON on stdout, one Score or one assessment of MLflow per line."""
     jobs: int | None = None
     """Number of processes that score; None: by the number of cores and of documents."""
+    out: Path | None = None
+    """A file that gets all scores: `.parquet`, `.csv` or `.jsonl`."""
 
 
 def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
@@ -82,12 +84,13 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
         with ScoringRun(plan, loaded, settings, clock=utc_now, judging=judging, jobs=options.jobs) as run:
             output = _Output(plan, options.output_format)
             try:
-                with rate_bar("documents read", "documents") as advance:
-                    run.read(documents, lambda read: advance(read, None))
-                asyncio.run(output.write_all(run))
+                with _file(options.out) as write:
+                    with rate_bar("documents read", "documents") as advance:
+                        run.read(documents, lambda read: advance(read, None))
+                    asyncio.run(output.write_all(run, write))
             except KeyboardInterrupt:
                 sys.stdout.flush()
-                complain(output.interrupted(run))
+                complain(output.interrupted(run, options.out))
                 return INTERRUPTED
             if plan.is_default:
                 complain(criteria_text(plan, None))
@@ -106,6 +109,14 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
             return FAILED if run.problems or failures else 0
 
 
+def _file(path: Path | None) -> AbstractContextManager[Write | None]:
+    if path is None:
+        return nullcontext()
+    from traceweir.streams.cli.score_file import score_file
+
+    return score_file(path)
+
+
 class _Output:
     """Writes and counts the scores of a run."""
 
@@ -115,8 +126,8 @@ class _Output:
         self._write = writer_of(output_format, plan)
         self._sessions = 0
 
-    async def write_all(self, run: ScoringRun) -> None:
-        """Writes the scores of all sessions."""
+    async def write_all(self, run: ScoringRun, to_file: Write | None) -> None:
+        """Writes the scores of all sessions to stdout, and to a file if there is one."""
         # Scores that are printed on the terminal show the progress themselves.
         hidden = self._table is None and sys.stdout.isatty()
         with rate_bar("sessions scored", "sessions", hidden=hidden) as advance:
@@ -128,6 +139,8 @@ class _Output:
                         if self._table is not None:
                             self._table.add(line)
                     self._write(session.scores)
+                    if to_file is not None:
+                        to_file(session.scores)
                     self._sessions += 1
                     advance(self._sessions, run.total)
 
@@ -140,13 +153,14 @@ class _Output:
             )
             self._table.print(self.tally, counts, run.total)
 
-    def interrupted(self, run: ScoringRun) -> str:
+    def interrupted(self, run: ScoringRun, out: Path | None) -> str:
         """Returns what was written before Ctrl-C."""
+        kept = "" if out is None else f"; {out} was not written"
         if not run.total:
-            return f"interrupted after {counted(run.documents, 'document')} of the input; nothing was scored"
+            return f"interrupted after {counted(run.documents, 'document')} of the input; nothing was scored{kept}"
         scores = counted(self.tally.scores, "score")
         written = "they are not shown" if self._table is not None else "they are on standard output"
-        return f"interrupted: {self._sessions} of {counted(run.total, 'session')} have been scored, with {scores}; {written}"
+        return f"interrupted: {self._sessions} of {counted(run.total, 'session')} have been scored, with {scores}; {written}{kept}"
 
 
 def read_config(path: Path | None) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import subprocess
@@ -16,6 +17,7 @@ from tests.support.command_line import Run
 from tests.support.mlflow import mlflow_run
 
 from traceweir.schemas.score import Score
+from traceweir.streams.results.table import COLUMNS
 
 
 def test_json_output_is_one_score_per_line_in_input_order(run: Run, write_input: WriteInput) -> None:
@@ -238,3 +240,65 @@ def test_a_closed_pipe_ends_the_command_without_an_error_message(traces: int, wr
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_out_writes_every_score_to_a_file_and_leaves_the_output_as_it_is(
+    run: Run, write_input: WriteInput, tmp_path: Path
+) -> None:
+    file, config = write_input("traces.jsonl", trace(2), trace(1)), write_input("none.json", {})
+    options = [file, "--embedder", "none", "--config", config]
+    without = run("score", *options)
+
+    for name in ("scores.jsonl", "scores.csv"):
+        assert run("score", *options, "--out", str(tmp_path / name)) == without
+
+    written = [Score.model_validate_json(line) for line in (tmp_path / "scores.jsonl").read_bytes().splitlines()]
+    expected = [(f"kp:trace:{number}", metric) for number in (2, 1) for metric in ("trace_value", "gate")]
+    assert [(score.trace_id, score.metric) for score in written] == expected
+    with (tmp_path / "scores.csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert [(row["trace_id"], row["metric"], row["offset"]) for row in rows] == [
+        (*each, str(number)) for number, each in enumerate(expected)
+    ]
+
+
+def test_out_writes_parquet_with_the_columns_of_an_export(run: Run, write_input: WriteInput, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install '.[tables]'")
+    file = write_input("traces.jsonl", trace(1), {**trace(2), "outcome": {"confidence": 2}})
+    path = tmp_path / "scores.parquet"
+
+    ended = run("score", file, "--embedder", "none", "--config", write_input("none.json", {}), "--out", str(path))
+
+    found = parquet.read_table(path)
+    assert ended.code == 1  # the second trace is not valid
+    assert found.column_names == [column.name for column in COLUMNS]
+    assert found.column("metric").to_pylist() == ["trace_value", "gate"]
+    assert found.column("value").to_pylist()[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("scores.txt", "the name must end in .parquet, .csv or .jsonl"),
+        ("missing/scores.jsonl", "cannot be written (No such file or directory). Name a file in a writable folder."),
+    ],
+)
+def test_an_unusable_out_file_has_exit_code_2_before_anything_is_scored(
+    name: str, why: str, run: Run, write_input: WriteInput, tmp_path: Path
+) -> None:
+    ended = run("score", write_input("traces.jsonl", trace(1)), "--json", "--out", str(tmp_path / name))
+
+    assert (ended.code, ended.out) == (2, "")
+    assert why in " ".join(ended.err.replace("│", " ").split())
+
+
+def test_an_input_that_cannot_be_read_leaves_the_out_file_as_it_was(
+    run: Run, write_input: WriteInput, tmp_path: Path
+) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text("old\n")
+
+    ended = run("score", write_input("rows.parquet", b"no Parquet"), "--out", str(path))
+
+    assert (ended.code, path.read_text()) == (2, "old\n")
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []

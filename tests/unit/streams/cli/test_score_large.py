@@ -79,10 +79,12 @@ def test_ctrl_c_while_the_input_is_read_ends_with_code_130_and_says_that_nothing
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_while_sessions_are_scored_ends_with_code_130_and_says_what_was_written(
-    jobs: int, write_input: WriteInput
+    jobs: int, write_input: WriteInput, tmp_path: Path
 ) -> None:
+    out_file = tmp_path / "scores.parquet"
     file = write_input("traces.jsonl", *(trace(number) for number in range(5_000)))
     options = ["--embedder", "none", "--config", write_input("none.json", {}), "--json", "--jobs", f"{jobs}"]
+    options += ["--out", str(out_file)]
     command = [sys.executable, "-m", "traceweir.streams.cli.main", "score", file, *options]
     # Without a buffer, `communicate` gets what `readline` has not returned.
     with subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -97,8 +99,9 @@ def test_ctrl_c_while_sessions_are_scored_ends_with_code_130_and_says_what_was_w
     assert (first + out).endswith(b"}\n")
     assert err.decode() == (
         f"interrupted: {scores // 2} of 5000 sessions have been scored, with {scores} scores; "
-        "they are on standard output\n"
+        f"they are on standard output; {out_file} was not written\n"
     )
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["none.json", "traces.jsonl"]
 
 
 def test_jobs_without_effect_are_said_with_the_reason(
