@@ -9,6 +9,8 @@ from pydantic.alias_generators import to_camel
 
 MAX_NAMED = 5
 _put = object.__setattr__
+_names_of: dict[type[BaseModel], set[str]] = {}
+"""The names of all fields of a class."""
 
 
 class WireModel(BaseModel):
@@ -27,8 +29,12 @@ class WireModel(BaseModel):
             fields: The value of every field; none can be left out.
         """
         document = cls.__new__(cls)
+        names = _names_of.get(cls)
+        if names is None:
+            names = _names_of[cls] = set(cls.model_fields)
         _put(document, "__dict__", fields)
-        _put(document, "__pydantic_fields_set__", set(fields))
+        # Documents are frozen, so all documents of a class can have the same set; a copy has a set of its own.
+        _put(document, "__pydantic_fields_set__", names)
         _put(document, "__pydantic_extra__", None)
         _put(document, "__pydantic_private__", None)
         return document

@@ -98,9 +98,10 @@ class Score(Dimensions):
 
     def wire(self) -> bytes:
         """Returns the Score as JSON, as on the topic `results`."""
-        document = {
-            name: value for name, value in self.__dict__.items() if value is not None or name not in _LEFT_OUT_IF_NULL
-        }
+        document = self.__dict__.copy()
+        for name in _LEFT_OUT_IF_NULL:
+            if document[name] is None:
+                del document[name]
         try:
             return orjson.dumps(document, default=_fields, option=orjson.OPT_UTC_Z)
         except TypeError:  # an integer of more than 64 bits in `details`
@@ -117,7 +118,7 @@ class Score(Dimensions):
         return self
 
 
-_LEFT_OUT_IF_NULL = frozenset(("source", *Dimensions.model_fields))
+_LEFT_OUT_IF_NULL = ("source", *Dimensions.model_fields)
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

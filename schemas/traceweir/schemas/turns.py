@@ -128,18 +128,32 @@ def derived_invocation(trace: ReasoningTrace) -> Invocation:
     error. An `observation` with a tool is the response to a call.
     """
     uses = [
-        FunctionCall(name=step.tool.name, args=step.input)
+        FunctionCall.trusted(id=None, name=step.tool.name, args=step.input)
         for step in trace.steps
         if step.tool is not None and step.type in _CALLS
     ]
-    return Invocation(
+    return Invocation.trusted(
         invocation_id=trace.id,
-        user_content=Content.of(trace.task.objective),
-        final_response=Content.of(trace.outcome.result_summary, "model"),
-        intermediate_data=IntermediateData(tool_uses=uses),
+        user_content=_message(trace.task.objective, "user"),
+        final_response=_message(trace.outcome.result_summary, "model"),
+        intermediate_data=IntermediateData.trusted(tool_uses=uses, tool_responses=[], intermediate_responses=[]),
         creation_timestamp=trace.created_at.timestamp(),
+        rubrics=None,
+        app_details=None,
+        retrieved_context=None,
+        token_usage=None,
+        latency_seconds=None,
+        duration=None,
+        inference_call_count=None,
+        unread=None,
+        labels=None,
         derived=True,
     )
+
+
+def _message(text: str, role: str) -> Content:
+    part = Part.trusted(text=text, function_call=None, function_response=None)
+    return Content.trusted(parts=[part], role=role)
 
 
 @dataclass(slots=True)

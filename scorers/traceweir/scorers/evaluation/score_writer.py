@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 
 import orjson
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
@@ -135,7 +136,7 @@ class ScoreWriter:
             occurred_at=self.occurred_at,
             started_at=started_at,
             evaluated_at=self.now,
-            **{name: getattr(dimensions, name) for name in Dimensions.model_fields},
+            **dict(zip(_DIMENSIONS, _values_of(dimensions), strict=True)),
         )
 
 
@@ -169,5 +170,7 @@ def _json(details: Mapping[str, JsonValue]) -> JsonObject:
     return checked
 
 
+_DIMENSIONS = tuple(Dimensions.model_fields)
+_values_of = attrgetter(*_DIMENSIONS)
 _AS_JSON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 _DETAILS = TypeAdapter(dict[str, JsonValue], config=ConfigDict(strict=True, allow_inf_nan=False))
