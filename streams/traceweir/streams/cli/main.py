@@ -297,7 +297,7 @@ def score(
             max=256,
             metavar="N",
             help="Number of processes that score. One where criteria ask a judge or an embedding model is used. "
-            "[default: one per core for 2,000 documents and more, else 1]",
+            "[default: one per core for 10,000 documents and more, else 1]",
             show_default=False,
         ),
     ] = None,

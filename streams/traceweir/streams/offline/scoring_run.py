@@ -33,7 +33,7 @@ from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
 from traceweir.streams.topology import Resources, Topology
 
-MANY_DOCUMENTS = 2_000
+MANY_DOCUMENTS = 10_000
 """Number of documents from which on several processes are worth their start."""
 _CHUNK_SESSIONS, _CHUNK_BYTES = 32, 1 << 20
 """The sessions of a chunk, and the size in bytes from which on a chunk gets no further session."""
