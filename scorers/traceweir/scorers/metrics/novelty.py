@@ -2,7 +2,7 @@
 
 The cache of one scope is a ring buffer: the newest vector overwrites the oldest, and a lookup does not change the age
 of a vector. The formula is that of KnowledgePulse's `evaluateValue` (packages/sdk/src/scoring.ts and hnsw-cache.ts),
-computed here for a batch at once.
+computed here for a batch at once. `nearest_search` finds the nearest vector.
 """
 
 from collections.abc import Sequence
@@ -12,20 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
+from traceweir.scorers.metrics.nearest_search import ABSENT, PIECE_ROWS, NearestSearch
+from traceweir.scorers.metrics.vector_store import VectorMatrix
 
 UNKNOWN_NOVELTY = 0.5
 """Novelty of a trace that cannot be compared: the first trace of its scope, or a trace without an embedding."""
 
 MAX_CAPACITY = 100_000
 
-_ABSENT = -2.0
-"""Marks a slot that must not be compared; less than every cosine."""
+_PIECE_CELLS = 8_000_000
+"""Maximum number of float32 similarities computed at once (32 MB)."""
 
-_NEAR_TIE = 1e-5
-"""Several times the error of a float32 dot product of two unit vectors of a few hundred dimensions."""
-
-_PIECE_ROWS, _PIECE_CELLS = 256, 8_000_000
-"""Maximum number of traces compared at once, and of float32 similarities computed at once (32 MB)."""
+BOUNDS_FROM = 8_192
+"""Number of vectors in the cache from which bounds are faster than a scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,9 @@ class Novelty:
 class NoveltyCache:
     """Stores the last `capacity` vectors of a scope, normalised, in one matrix that grows with their number.
 
-    Measuring a batch returns the same values, bit for bit, as measuring its traces separately: a float32 product
-    selects the rows that can be the nearest, and the reported similarity is computed from these rows only, in float64.
+    Measuring a batch returns the same values, bit for bit, as measuring its traces separately: bounds and a float32
+    product select the rows that can be the nearest, and the reported similarity is computed from these rows only, in
+    float64.
 
     >>> cache = NoveltyCache(dimensions=2)
     >>> for novelty in cache.measure_and_add(np.array([[1, 0], [3, 4], [0, 2]], np.float32), ["a", "b", "c"]):
@@ -58,12 +58,20 @@ class NoveltyCache:
     b 0.2
     """
 
-    def __init__(self, capacity: int = 1000, dimensions: int = 384) -> None:
+    def __init__(self, capacity: int = 1000, dimensions: int = 384, *, bounds_from: int = BOUNDS_FROM) -> None:
+        """Creates an empty cache.
+
+        Args:
+            capacity: Maximum number of vectors, from 1 to 100,000.
+            dimensions: The length of every vector.
+            bounds_from: Number of vectors from which bounds select the vectors to compare. It changes the time, and no
+                result.
+        """
         if not 1 <= capacity <= MAX_CAPACITY:
             raise ValueError(f"novelty capacity must lie between 1 and {MAX_CAPACITY}, not {capacity}")
         self.capacity = capacity
         self.dimensions = dimensions
-        self._vectors = np.empty((0, dimensions), np.float32)
+        self._search = NearestSearch(VectorMatrix(dimensions), bounds_from)
         self._sequences: list[int] = []  # by slot; -1 for a slot that `restore` has not filled
         self._ids: list[str] = []
         self._slot_of: dict[str, int] = {}
@@ -73,6 +81,11 @@ class NoveltyCache:
 
     def __len__(self) -> int:
         return len(self._ids) - self._gaps
+
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds select the vectors to compare. False for a small cache, and if bounds would not save time."""
+        return self._search.bounded
 
     def measure_and_add(self, vectors: npt.ArrayLike, ids: Sequence[str], *, replace: bool = False) -> list[Novelty]:
         """Compares each vector with all vectors before it, those of the same call included, and adds it to the cache.
@@ -88,15 +101,16 @@ class NoveltyCache:
             ValueError: Wrong number of dimensions or ids, or a value that is not finite. The cache is then unchanged.
         """
         unit = self._normalised(vectors, ids)
-        size = min(_PIECE_ROWS, max(1, _PIECE_CELLS // max(1, len(self._ids))))
+        size = min(PIECE_ROWS, max(1, _PIECE_CELLS // max(1, len(self._ids))))
         measured: list[Novelty] = []
-        for start in range(0, len(ids), size):
-            measured += self._measure_piece(unit[start : start + size], ids[start : start + size], replace)
+        while len(measured) < len(ids):
+            piece = slice(len(measured), len(measured) + size)
+            measured += self._measure_piece(unit[piece], ids[piece], replace)
         return measured
 
     def vector(self, slot: int) -> Vectors:
         """Returns a copy of the normalised vector in a slot, for a later `restore`."""
-        vector: Vectors = self._vectors[slot].copy()
+        vector: Vectors = self._search.store.exact(np.array([slot]))[0]
         return vector
 
     def restore(self, slot: int, sequence: int, trace_id: str, vector: npt.ArrayLike) -> None:
@@ -122,29 +136,39 @@ class NoveltyCache:
             self._ids.append("")
             self._sequences.append(-1)
             self._gaps += 1
-        self._put(slot, sequence, trace_id, row)
+        self._name(slot, sequence, trace_id)
+        self._search.store.put(slot, row)
+        self._search.forget()
         if sequence >= self._next_sequence:
             self._next_sequence = sequence + 1
             self._next_slot = (slot + 1) % self.capacity
 
     def _measure_piece(self, unit: Vectors, ids: Sequence[str], replace: bool) -> list[Novelty]:
-        """Compares all rows with the matrix at once, then compares each row with the rows before it."""
-        used = len(self._ids)
+        """Compares rows with all vectors at once, then each row with the rows before it; returns at least one novelty.
+
+        Rows are left for the next piece if bounds turn out not to pay.
+        """
+        search, used = self._search, len(self._ids)
+        if search.learns(len(self), self._next_sequence):
+            search.learn(self._slots_by_age(), self._next_sequence)
         room = min(self.capacity, used + len(ids))
         self._make_room(room)
-        similarities = np.full((len(ids), room), _ABSENT, np.float32)
-        _multiply(unit, self._vectors[:used], similarities[:, :used])
+        similarities = np.empty((len(ids), room), np.float32)
+        similarities[:, used:] = ABSENT
+        search.compare(unit, similarities[:, :used])
         if self._gaps:
-            similarities[:, [slot for slot in range(used) if self._sequences[slot] < 0]] = _ABSENT
+            similarities[:, [slot for slot in range(used) if self._sequences[slot] < 0]] = ABSENT
         among = unit @ unit.T
-        measured = []
+        measured: list[Novelty] = []
         for i, trace_id in enumerate(ids):
             own = self._slot_of.get(trace_id) if replace else None
             if own is not None:
-                similarities[i, own] = _ABSENT
-            nearest = self._nearest(similarities[i, : len(self._ids)], unit[i])
+                similarities[i, own] = ABSENT
+            nearest = search.nearest(similarities[i, : len(self._ids)], unit[i], self._next_slot, len(ids))
+            similar = None if nearest is None else self._ids[nearest[0]]
             slot, sequence = (self._next_slot, self._next_sequence) if own is None else (own, self._sequences[own])
-            self._put(slot, sequence, trace_id, unit[i])
+            self._name(slot, sequence, trace_id)
+            search.put(slot, unit, i)
             if own is None:
                 self._next_slot = (slot + 1) % self.capacity
                 self._next_sequence += 1
@@ -152,32 +176,16 @@ class NoveltyCache:
             if nearest is None:
                 measured.append(Novelty(UNKNOWN_NOVELTY, None, None, slot, sequence))
             else:
-                measured.append(Novelty(1.0 - nearest[1], nearest[0], nearest[1], slot, sequence))
+                measured.append(Novelty(1.0 - nearest[1], similar, nearest[1], slot, sequence))
+            if search.gives_up(len(ids)):
+                break
         return measured
 
-    def _nearest(self, similarities: npt.NDArray[np.float32], unit: Vectors) -> tuple[str, float] | None:
-        """Returns the trace id and the cosine of the nearest slot. Call this method before `_put` stores the row."""
-        best = similarities.max(initial=_ABSENT)
-        if best == _ABSENT:
-            return None
-        slots = np.flatnonzero(similarities >= best - _NEAR_TIE)
-        if slots.size > 1:  # oldest first: the oldest slot of the ring buffer is the slot that is overwritten next
-            oldest = np.searchsorted(slots, self._next_slot)
-            slots = np.concatenate((slots[oldest:], slots[:oldest]))
-        nearest, cosine = int(slots[0]), _ABSENT
-        # An agent that repeats itself fills the cache with copies: the first piece then already contains a cosine of
-        # 1.
-        for start in range(0, slots.size, _PIECE_ROWS):
-            piece = slots[start : start + _PIECE_ROWS]
-            cosines = _cosines(self._vectors[piece], unit)
-            index = int(cosines.argmax())
-            if cosines[index] > cosine:
-                nearest, cosine = int(piece[index]), float(cosines[index])
-            if cosine >= 1.0 or not unit.any():
-                break
-        return self._ids[nearest], max(-1.0, min(1.0, cosine))
+    def _slots_by_age(self) -> npt.NDArray[np.intp]:
+        slots = np.flatnonzero(np.array(self._sequences) >= 0)
+        return np.roll(slots, -int(np.searchsorted(slots, self._next_slot)))
 
-    def _put(self, slot: int, sequence: int, trace_id: str, unit: Vectors) -> None:
+    def _name(self, slot: int, sequence: int, trace_id: str) -> None:
         if slot == len(self._ids):
             self._ids.append(trace_id)
             self._sequences.append(sequence)
@@ -188,13 +196,10 @@ class NoveltyCache:
             self._ids[slot] = trace_id
             self._sequences[slot] = sequence
         self._slot_of[trace_id] = slot
-        self._vectors[slot] = unit
 
     def _make_room(self, rows: int) -> None:
-        if rows > len(self._vectors):
-            grown = np.zeros((min(self.capacity, max(rows, 16, 2 * len(self._vectors))), self.dimensions), np.float32)
-            grown[: len(self._vectors)] = self._vectors
-            self._vectors = grown
+        if rows > self._search.store.rows:
+            self._search.reserve(min(self.capacity, max(rows, 16, 2 * self._search.store.rows)))
 
     def _normalised(self, vectors: npt.ArrayLike, ids: Sequence[str]) -> Vectors:
         rows = np.asarray(vectors, np.float32).astype(np.float64)
@@ -210,23 +215,3 @@ class NoveltyCache:
     def _expect_dimensions(self, got: int) -> None:
         if got != self.dimensions:
             raise ValueError(f"expected {self.dimensions} dimensions, got {got}")
-
-
-def _multiply(unit: Vectors, vectors: Vectors, out: npt.NDArray[np.float32]) -> None:
-    # A matrix product repacks the whole cache first; for fewer than four rows, a separate product per row is faster.
-    if len(unit) < 4:
-        for row, similarities in zip(unit, out, strict=True):
-            np.dot(vectors, row, out=similarities)
-    else:
-        np.matmul(unit, vectors.T, out=out)
-
-
-def _cosines(rows: Vectors, unit: Vectors) -> npt.NDArray[np.float64]:
-    """Returns cosines in float64. Each sum covers a single row, so a cosine does not depend on the other rows."""
-    a, b = rows.astype(np.float64), unit.astype(np.float64)
-    dots: npt.NDArray[np.float64] = (a * b).sum(axis=1)
-    # The square root of the product makes a vector's cosine with its copy exactly 1; a product of two roots does not.
-    lengths: npt.NDArray[np.float64] = np.sqrt((a * a).sum(axis=1) * (b * b).sum())
-    lengths[lengths == 0] = 1.0
-    cosines: npt.NDArray[np.float64] = dots / lengths
-    return cosines
