@@ -29,6 +29,8 @@ class ScoringActivity(msgspec.Struct, array_like=True, gc=False):
     """Whether the circuit breaker of a model is open."""
     budget_left: dict[str, float] = {}
     """What is left of each limit of the budget, as `JudgeBudget.left` has it."""
+    texts_reused: int = 0
+    """Texts that needed no call of the embedder, because an equal text has a vector or gets one."""
 
 
 class ActivityNotes:
@@ -37,6 +39,7 @@ class ActivityNotes:
     def __init__(self) -> None:
         self._attempts: list[Attempt] = []
         self._batches: list[Batch] = []
+        self._texts_reused = 0
 
     def attempted(self, attempt: Attempt) -> None:
         """Notes a request to a judge."""
@@ -46,10 +49,15 @@ class ActivityNotes:
         """Notes a call of the embedder."""
         self._batches.append(Batch(texts, seconds))
 
+    def reused(self, texts: int) -> None:
+        """Notes texts that needed no call of the embedder."""
+        self._texts_reused += texts
+
     def take(self, judging: Judging | None) -> ScoringActivity:
         """Returns what was noted since the last call, and the present state of the judges."""
         attempts, self._attempts = self._attempts, []
         batches, self._batches = self._batches, []
+        reused, self._texts_reused = self._texts_reused, 0
         if judging is None:
-            return ScoringActivity(attempts, batches)
-        return ScoringActivity(attempts, batches, judging.breakers(), judging.budget.left())
+            return ScoringActivity(attempts, batches, texts_reused=reused)
+        return ScoringActivity(attempts, batches, judging.breakers(), judging.budget.left(), reused)

@@ -183,6 +183,7 @@ def main() -> None:
             user_ids=setup.user_ids,
             spans=spans_of_environment(delay_ms=TRACE_DELAY_MS),
             embedded=notes.embedded,
+            reused=notes.reused,
         )
     )
     budget = judging.budget if judging is not None else None

@@ -1,19 +1,15 @@
-"""Loads the embedder of a setting, and batches the requests of many sessions.
+"""Loads the embedder of a setting.
 
 The sentence-transformers library is an extra (`pip install '.[embeddings]'`) and is imported only for a model that
 needs the library, because the import takes seconds and some hundred megabytes.
 """
 
-import asyncio
 import hashlib
 import importlib.util
 import logging
 import re
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -98,90 +94,6 @@ class SentenceTransformerEmbedder:
             list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
         vectors: Vectors = np.asarray(rows, np.float32)
-        return vectors
-
-
-class Batching:
-    """Shares an embedder between coroutines: the requests that arrive during a batch form the next batch.
-
-    A request never waits for a batch to fill. The embedder runs in a thread of its own, or inline if its `runs_inline`
-    is true.
-
-    Args:
-        embedder: The embedder; it is never called from two threads at the same time.
-        max_batch: Maximum number of texts in one call.
-        embedded: Called with the number of texts and the seconds of each call that is not inline.
-    """
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        max_batch: int = 64,
-        embedded: Callable[[int, float], object] = lambda texts, seconds: None,
-    ) -> None:
-        self.embedder = embedder
-        self._embedded = embedded
-        self._max_batch = max_batch
-        self._waiting: deque[tuple[str, asyncio.Future[Vectors]]] = deque()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedder")
-        self._runner: asyncio.Task[None] | None = None
-
-    async def embed(self, text: str) -> Vectors:
-        """Returns the vector of a text.
-
-        Raises:
-            Exception: The error that the embedder raised for the batch of this text; other batches are unaffected.
-        """
-        if self.embedder.runs_inline:
-            vector: Vectors = self._embed([text])[0]
-            return vector
-        future: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
-        self._waiting.append((text, future))
-        if self._runner is None:
-            self._runner = asyncio.create_task(self._run(), name="embedder")
-        return await future
-
-    async def close(self) -> None:
-        """Cancels the waiting requests, and returns after the running batch has ended."""
-        while self._waiting:
-            self._waiting.popleft()[1].cancel()
-        if self._runner is not None:
-            await asyncio.wait([self._runner])
-        self._thread.shutdown()
-
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while batch := self._next_batch():
-                began = monotonic()
-                try:
-                    vectors = await loop.run_in_executor(self._thread, self._embed, [text for text, _ in batch])
-                except Exception as error:  # noqa: BLE001  # every caller of the batch receives the error
-                    for future in (future for _, future in batch if not future.done()):
-                        future.set_exception(error)
-                else:
-                    for (_, future), vector in zip(batch, vectors, strict=True):
-                        if not future.done():
-                            future.set_result(vector)
-                self._embedded(len(batch), monotonic() - began)
-        finally:
-            self._runner = None
-
-    def _next_batch(self) -> list[tuple[str, asyncio.Future[Vectors]]]:
-        batch: list[tuple[str, asyncio.Future[Vectors]]] = []
-        while self._waiting and len(batch) < self._max_batch:
-            text, future = self._waiting.popleft()
-            if not future.done():  # otherwise its caller was cancelled
-                batch.append((text, future))
-        return batch
-
-    def _embed(self, texts: list[str]) -> Vectors:
-        vectors = self.embedder.embed(texts)
-        if vectors.shape != (len(texts), self.embedder.dimensions):
-            raise ValueError(
-                f"embedder {self.embedder.id} returned an array of shape {vectors.shape} for {len(texts)} texts; "
-                f"it must return one vector of {self.embedder.dimensions} values per text"
-            )
         return vectors
 
 

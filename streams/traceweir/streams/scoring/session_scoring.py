@@ -24,7 +24,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
-from traceweir.streams.scoring.embedders import Batching
+from traceweir.streams.scoring.embedding_batches import Batching
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.scoring.user_ids import HASHED, UserIds, with_user_ids
@@ -102,6 +102,7 @@ class SessionScoring:
         encode_score: Callable[[Score], bytes] = Score.wire,
         spans: SessionSpans | None = None,
         embedded: Callable[[int, float], object] = lambda texts, seconds: None,
+        reused: Callable[[int], object] = lambda texts: None,
     ) -> None:
         self._spans = spans
         self._user_ids = user_ids
@@ -109,7 +110,7 @@ class SessionScoring:
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
         self._judging, self._judge_timeout_s = judging, judge_timeout_s
         self._references = references or References()
-        self._embedder = Batching(embedder, embedded=embedded) if embedder is not None else None
+        self._embedder = Batching(embedder, embedded=embedded, reused=reused) if embedder is not None else None
         self._embedder_id = embedder.id if embedder is not None else "none"
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:

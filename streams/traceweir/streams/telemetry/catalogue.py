@@ -122,6 +122,14 @@ EMBEDDER_BATCH = Instrument(
     (),
     (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0),
 )
+EMBEDDER_TEXTS = Instrument(
+    "traceweir.embedder.texts",
+    "counter",
+    "{text}",
+    "Texts of traces by the `source` of their vector: `model`, or `cache` if an equal text has a vector or is being "
+    "embedded. Not counted for an embedder that runs without a model.",
+    ("source",),
+)
 CHECKPOINT_DURATION = Instrument(
     "traceweir.checkpoint.duration",
     "histogram",
@@ -228,6 +236,7 @@ CANARY = (CANARY_SUCCESS, CANARY_DURATION, CANARY_LAST_SUCCESS)
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
+    EMBEDDER_TEXTS,
     CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, HELD_BACK, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
     RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
 )  # fmt: skip

@@ -24,3 +24,6 @@ class ScoringWork:
         for batch in activity.batches:
             self._measured.record(catalogue.EMBEDDER_DURATION, batch.seconds)
             self._measured.record(catalogue.EMBEDDER_BATCH, batch.texts)
+            self._measured.add(catalogue.EMBEDDER_TEXTS, batch.texts, "model")
+        if activity.texts_reused:
+            self._measured.add(catalogue.EMBEDDER_TEXTS, activity.texts_reused, "cache")

@@ -1,171 +1,21 @@
-"""Tests which embedder a setting loads, and how concurrent coroutines share an embedder in batches."""
+"""Tests which embedder a setting loads."""
 
-import asyncio
 import logging
 import sys
-import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import numpy as np
 import pytest
 
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.streams.scoring.embedders import (
-    Batching,
     EmbedderUnavailableError,
     SentenceTransformerEmbedder,
     load_embedder,
 )
-
-T = TypeVar("T")
-
-
-class GatedEmbedder:
-    """Embeds a text as its length; every batch waits until the test releases the gate."""
-
-    id, dimensions, runs_inline = "gated@1", 1, False
-
-    def __init__(self) -> None:
-        self.batches: list[list[str]] = []
-        self.threads: set[str] = set()
-        self.started = threading.Semaphore(0)
-        self.gate = threading.Semaphore(0)
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        self.batches.append(list(texts))
-        self.threads.add(threading.current_thread().name)
-        self.started.release()
-        self.gate.acquire()
-        if "broken" in texts:
-            raise RuntimeError("out of memory")
-        if "short" in texts:
-            return np.zeros((0, 1), np.float32)
-        return np.array([[len(text)] for text in texts], np.float32)
-
-    async def has_started(self) -> None:
-        await asyncio.to_thread(self.started.acquire)
-
-
-class InlineEmbedder(GatedEmbedder):
-    runs_inline = True
-
-
-@pytest.fixture
-def gated() -> Iterator[GatedEmbedder]:
-    embedder = GatedEmbedder()
-    yield embedder
-    embedder.gate.release(1000)
-
-
-async def submitted(*coroutines: Coroutine[Any, Any, T]) -> list[asyncio.Task[T]]:
-    """Returns tasks that have all run until their first wait."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-    await asyncio.sleep(0)
-    return tasks
-
-
-async def test_texts_submitted_while_a_batch_runs_become_the_next_batch(gated: GatedEmbedder) -> None:
-    batching = Batching(gated)
-    first = await submitted(batching.embed("a"))
-    await gated.has_started()
-    others = await submitted(batching.embed("bb"), batching.embed("ccc"), batching.embed("dddd"))
-    gated.gate.release(2)
-    assert [float(vector[0]) for vector in await asyncio.gather(*first, *others)] == [1, 2, 3, 4]
-    assert gated.batches == [["a"], ["bb", "ccc", "dddd"]]
-    await batching.close()
-
-
-async def test_simultaneous_callers_share_batches_up_to_the_maximum_size(
-    gated: GatedEmbedder,
-) -> None:
-    batching = Batching(gated, max_batch=2)
-    gated.gate.release(3)
-    await asyncio.gather(*(batching.embed(text) for text in "abcde"))
-    assert gated.batches == [["a", "b"], ["c", "d"], ["e"]]
-    await batching.close()
-
-
-async def test_batches_run_in_a_single_thread_outside_the_event_loop(gated: GatedEmbedder) -> None:
-    batching = Batching(gated, max_batch=1)
-    gated.gate.release(3)
-    await asyncio.gather(*(batching.embed(text) for text in "abc"))
-    assert gated.threads == {"embedder_0"}
-    await batching.close()
-
-
-async def test_an_exception_reaches_the_callers_of_its_batch_and_no_other_caller(gated: GatedEmbedder) -> None:
-    batching = Batching(gated, max_batch=2)
-    gated.gate.release(2)
-    results = await asyncio.gather(*map(batching.embed, ["a", "broken", "c", "d"]), return_exceptions=True)
-    outcomes = [str(each) if isinstance(each, BaseException) else float(each[0]) for each in results]
-    assert outcomes == ["out of memory", "out of memory", 1, 1]
-    await batching.close()
-
-
-async def test_each_batch_is_told_with_its_size_and_its_time(gated: GatedEmbedder) -> None:
-    told: list[tuple[int, float]] = []
-    batching = Batching(gated, embedded=lambda texts, seconds: told.append((texts, seconds)))
-    gated.gate.release(3)
-    await asyncio.gather(*map(batching.embed, ["a", "b", "c"]))
-    await asyncio.gather(batching.embed("broken"), return_exceptions=True)
-    await batching.close()
-    assert [texts for texts, _ in told] == [3, 1]
-    assert all(seconds > 0 for _, seconds in told)
-
-
-async def test_an_embedder_that_returns_too_few_vectors_is_an_error(gated: GatedEmbedder) -> None:
-    batching = Batching(gated)
-    gated.gate.release(1)
-    with pytest.raises(ValueError, match=r"gated@1 returned an array of shape \(0, 1\) for 1 texts"):
-        await batching.embed("short")
-    await batching.close()
-
-
-async def test_the_text_of_a_cancelled_caller_is_not_embedded(gated: GatedEmbedder) -> None:
-    batching = Batching(gated)
-    running = await submitted(batching.embed("running"))
-    await gated.has_started()
-    gone, stays = await submitted(batching.embed("gone"), batching.embed("stays"))
-    gone.cancel()
-    running[0].cancel()
-    gated.gate.release(2)
-    assert float((await stays)[0]) == 5
-    assert gated.batches == [["running"], ["stays"]]
-    await batching.close()
-
-
-async def test_a_new_batch_starts_after_the_queue_was_empty(gated: GatedEmbedder) -> None:
-    batching = Batching(gated)
-    gated.gate.release(2)
-    await batching.embed("a")
-    await batching.embed("b")
-    assert gated.batches == [["a"], ["b"]]
-    await batching.close()
-
-
-async def test_closing_cancels_waiting_callers_and_finishes_the_running_batch(gated: GatedEmbedder) -> None:
-    batching = Batching(gated)
-    (running,) = await submitted(batching.embed("running"))
-    await gated.has_started()
-    (waiting,) = await submitted(batching.embed("waiting"))
-    (closing,) = await submitted(batching.close())
-    gated.gate.release(1)
-    await closing
-    assert float((await running)[0]) == 7
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-
-
-async def test_an_inline_embedder_runs_without_a_thread() -> None:
-    embedder = InlineEmbedder()
-    embedder.gate.release(1)
-    batching = Batching(embedder)
-    await batching.embed("a")
-    assert embedder.threads == {threading.current_thread().name}
-    await batching.close()
 
 
 def test_the_embedders_none_and_hashing_need_no_library() -> None:

@@ -68,12 +68,14 @@ def test_what_the_scoring_process_says_is_measured() -> None:
         ScoringActivity(
             attempts=[Attempt("m", "answered", 0.2), Attempt("m", "answered", 3.0), Attempt("m", "refused", 0.01)],
             batches=[Batch(3, 0.02), Batch(64, 0.5)],
+            texts_reused=5,
         )
     )
 
     found = samples(exposition(measured.points()))
     assert found["judge_request_duration_seconds_count", "m", "answered"] == 2
     assert found["judge_request_duration_seconds_sum", "m", "refused"] == 0.01
+    assert (found["embedder_texts_total", "model"], found["embedder_texts_total", "cache"]) == (67, 5)
     assert found["embedder_duration_seconds_sum",] == pytest.approx(0.52)
     assert [found["embedder_batch_bucket", bound] for bound in ("2.0", "4.0", "64.0")] == [0, 1, 2]
 
