@@ -20,6 +20,9 @@ from tests.support.judge_retries import (
 from tests.support.judged import judged_plan
 from tests.support.openai_server import Say, busy
 
+from traceweir.schemas.base import JsonObject
+from traceweir.scorers.evaluation.plan import read_plan
+
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
 
 
@@ -47,6 +50,17 @@ async def test_without_retry_later_in_the_config_a_score_stays_not_evaluated(pro
     provider.up = True
     await advance(flow)
     assert published_attempts(flow) == [(0, 0, None)]
+    assert flow.rows(b"score/r") == {}
+
+
+async def test_a_session_whose_judge_replied_without_a_verdict_is_not_scored_again(provider: Provider) -> None:
+    criteria: JsonObject = {
+        "safety_v1": {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/stub", "num_samples": 1}}
+    }
+    flow = retry_flow(provider, read_plan({"criteria": criteria, "judge": {"retry_later": {}}}))
+    provider.server.default = lambda body: Say(text="It depends.")
+    await send(flow, session())
+    assert {each["not_evaluated_because"] for each in flow.results("safety_v1")} == {"error"}
     assert flow.rows(b"score/r") == {}
 
 

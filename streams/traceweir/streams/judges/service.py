@@ -234,6 +234,8 @@ class SessionJudge:
         self._known = {verdict.key: verdict for verdict in known}
         self._learned: dict[bytes, JudgeVerdict] = {}
         self._paid: list[Paid] = []
+        self.failed = False
+        """Whether a question got no reply. If every question got one, asking again would return the same stored replies."""
 
     @property
     def judged(self) -> JudgeUsage:
@@ -247,12 +249,16 @@ class SessionJudge:
             BudgetSpent: the answer could cost more than the rest of the budget.
             JudgeFailed: the model returned no answer.
         """
-        if self._watch is None:
-            verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
-        else:
-            with self._watch(self._judging.model_of(question)) as note:
+        try:
+            if self._watch is None:
                 verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
-                note(cost)
+            else:
+                with self._watch(self._judging.model_of(question)) as note:
+                    verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+                    note(cost)
+        except BaseException:  # also a timeout of the scorer, which cancels the question
+            self.failed = True
+            raise
         if verdict != self._known.get(verdict.key):
             self._learned[verdict.key] = verdict
         return Reply(text=verdict.text, cost=cost)

@@ -36,7 +36,10 @@ if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.session_spans import SessionSpans
 
 UNANSWERED = {"budget", "error", "timeout"}
-"""Reasons for which a judged score can get a value in a retry."""
+"""Reasons for which a judged score can get a value in a retry, if a question of the session got no reply.
+
+A reply without a verdict is stored as every reply: a retry would read it again, and ask nobody.
+"""
 
 
 Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResult]]
@@ -153,7 +156,9 @@ class SessionScoring:
         )
         judged = judge.judged if judge is not None else NOTHING_JUDGED
         unanswered = sum(
-            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED for each in scores
+            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED
+            for each in scores
+            if judge is not None and judge.failed
         )
         return ScoringResult(
             session.segment,
