@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.support.flow import TOPICS
+from tests.support.flow import TOPICS, RereadFlow
 from tests.support.judge_retries import (
     AFTER_S,
     Provider,
@@ -53,14 +53,31 @@ async def test_without_retry_later_in_the_config_a_score_stays_not_evaluated(pro
     assert flow.rows(b"score/r") == {}
 
 
-async def test_a_session_whose_judge_replied_without_a_verdict_is_not_scored_again(provider: Provider) -> None:
+def safety_flow(provider: Provider) -> RereadFlow:
     criteria: JsonObject = {
         "safety_v1": {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/stub", "num_samples": 1}}
     }
-    flow = retry_flow(provider, read_plan({"criteria": criteria, "judge": {"retry_later": {}}}))
+    judge: JsonObject = {"retries": {"attempts": 1}, "retry_later": {"after_s": AFTER_S}}
+    return retry_flow(provider, read_plan({"criteria": criteria, "judge": judge}))
+
+
+async def test_a_session_whose_judge_replied_without_a_verdict_is_not_scored_again(provider: Provider) -> None:
+    flow = safety_flow(provider)
     provider.server.default = lambda body: Say(text="It depends.")
     await send(flow, session())
     assert {each["not_evaluated_because"] for each in flow.results("safety_v1")} == {"error"}
+    assert flow.rows(b"score/r") == {}
+
+
+async def test_a_retry_that_gets_a_reply_without_a_verdict_is_the_last_and_publishes_nothing(
+    provider: Provider,
+) -> None:
+    flow = safety_flow(provider)
+    await send(flow, session())
+    assert len(flow.rows(b"score/r")) == 1
+    provider.server.default = lambda body: Say(text="It depends.")
+    await advance(flow)
+    assert {each["attempt"] for each in flow.results("safety_v1")} == {0}
     assert flow.rows(b"score/r") == {}
 
 

@@ -128,7 +128,7 @@ class JudgeRetries:
         before = self._pending.get(row_key)
         if before and (result.last_record_ms, result.revision) <= (before.last_record_ms, before.revision):
             return False  # a replay of an earlier or the same revision leaves the schedule unchanged
-        if not result.unanswered:
+        if not result.waiting:
             self._remove(row_key)
             return False
         due_ms = self._now_ms + round(self._config.after_s * 1000)
@@ -136,7 +136,7 @@ class JudgeRetries:
         left = self._config.attempts
         self._keep(
             row_key,
-            PendingRetry(offset, result.revision, 0, result.last_record_ms, due_ms, result.unanswered, left),
+            PendingRetry(offset, result.revision, 0, result.last_record_ms, due_ms, result.waiting, left),
         )
         self._make_room(self._config.max_sessions)
         return True
@@ -180,7 +180,7 @@ class JudgeRetries:
 
         Args:
             row_key: The row key of the session.
-            unanswered: Number of its published scores that still wait for a judge.
+            unanswered: Number of its scores that still wait for a judge; 0 ends the retries.
             published: Whether its scores are published under the next attempt number.
         """
         self._taken.discard(row_key)

@@ -227,10 +227,11 @@ class ScoreStage:
         try:
             if result is not None and result.unanswered < pending.unanswered:
                 self._publish(record, result, result.candidates if regates else ())
-                self._judge_retries.retried(row_key, result.unanswered, published=True)
+                self._judge_retries.retried(row_key, result.waiting, published=True)
                 self.counters["retried"] += 1
             else:
-                self._judge_retries.retried(row_key, pending.unanswered, published=False)
+                waiting = 0 if result is not None and result.replied else pending.unanswered
+                self._judge_retries.retried(row_key, waiting, published=False)
                 self.counters["retries.unsuccessful"] += 1
         except Exception:  # noqa: BLE001  # the session has its scores of before, and another attempt would raise again
             del self._outputs[before:]

@@ -43,6 +43,13 @@ class ScoringResult(msgspec.Struct, array_like=True, frozen=True, gc=False):
     judged: JudgeUsage = NOTHING_JUDGED
     unanswered: int = 0
     """Number of scores without a value because a judge was unavailable or returned no usable answer."""
+    replied: bool = False
+    """Whether every question got a reply. A retry would read the same stored replies, so it could add no value."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of scores that can get a value in a retry."""
+        return 0 if self.replied else self.unanswered
 
 
 class Scoring(Protocol):

@@ -36,10 +36,7 @@ if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.session_spans import SessionSpans
 
 UNANSWERED = {"budget", "error", "timeout"}
-"""Reasons for which a judged score can get a value in a retry, if a question of the session got no reply.
-
-A reply without a verdict is stored as every reply: a retry would read it again, and ask nobody.
-"""
+"""Reasons for which a judged score can get a value in a retry, unless every question got a reply."""
 
 
 Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResult]]
@@ -156,9 +153,7 @@ class SessionScoring:
         )
         judged = judge.judged if judge is not None else NOTHING_JUDGED
         unanswered = sum(
-            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED
-            for each in scores
-            if judge is not None and judge.failed
+            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED for each in scores
         )
         return ScoringResult(
             session.segment,
@@ -170,6 +165,7 @@ class SessionScoring:
             dict(Counter(map(_outcome, scores))),
             judged,
             unanswered,
+            judge is not None and not judge.failed,
         )
 
     async def _candidates(
