@@ -7,14 +7,10 @@ from typing import Any
 
 from confluent_kafka import Producer
 from tests.audit.committed import Committed, Document
+from tests.audit.comparable import comparable
 from tests.support.ledger import Ledger
 
 from traceweir.streams.settings import IDEMPOTENT
-
-LATER = {"evaluated_at", "cost", "revision"}
-"""Fields that can differ: the lateness of records decides the number of revisions, but not the last one's content."""
-BY_ORDER = {"novelty", "nearest", "novelty_missing"}
-"""The parts of a trace's value that depend on the order of the candidates of several sessions."""
 
 
 def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> int:
@@ -85,24 +81,6 @@ def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Map
         result_id: comparable(each, has_time=each["session_id"] not in ledger.doubled)
         for result_id, each in last.items()
     }
-
-
-def comparable(score: Document, *, has_time: bool) -> Document:
-    """Returns a score without the fields that depend on the order of the records.
-
-    Args:
-        score: The score.
-        has_time: Whether `occurred_at` is the same in every order.
-    """
-    kept = {name: content for name, content in score.items() if name not in LATER}
-    # The time of a trace's value is the time of the revision that changed the trace last.
-    if not has_time or score["metric"] == "trace_value":
-        del kept["occurred_at"]
-    if score["metric"] == "trace_value":
-        kept["details"] = {name: content for name, content in score["details"].items() if name not in BY_ORDER}
-        for name in ("value", "status", "rationale"):
-            del kept[name]
-    return kept
 
 
 def _unlike(one: Document | None, other: Document | None) -> str:
