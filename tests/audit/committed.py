@@ -63,11 +63,18 @@ class CommittedRecords:
         self.rows: dict[str, list[Row]] = {topic: [] for topic in names.values()}
         self._counts: dict[tuple[str, int], Document] = {}
         self._ends: dict[tuple[str, int], int] = {}
+        self._latest: dict[tuple[int, bytes], bytes | None] = {}
+
+    def last_rows(self, prefix: bytes) -> dict[tuple[int, bytes], bytes | None]:
+        """Returns the last value of each row of the changelogs whose key begins with a prefix, by partition and key."""
+        return {place: value for place, value in self._latest.items() if place[1].startswith(prefix)}
 
     def keep(self, topic: str, row: Row) -> None:
         """Keeps a record of a topic, which has its short name."""
         self.rows[topic].append(row)
         self._ends[topic, row.partition] = row.offset
+        if topic == CHANGELOG and row.key is not None:
+            self._latest[row.partition, row.key] = row.value
         if topic == CHANGELOG and row.key is not None and row.key.endswith(b"/#"):
             self._counts[row.key.decode().removesuffix("/#"), row.partition] = row.document
 

@@ -66,8 +66,9 @@ def coverage_adds_up(e: Evidence) -> Iterator[str]:
         ),
         "candidates + unchanged = traces of the revisions": (
             score["candidates"] + score["unchanged"],
-            sum(len(each.document["traces"]) for each in e.scored()),
+            sum(len(each.document["traces"]) * e.attempts(each.version) for each in e.scored()),
         ),
+        "retried = later attempts": (score["retried"], sum(e.attempts(each.version) - 1 for each in e.scored())),
         "candidates = sent": (score["candidates"], len(rows["candidates"])),
         "candidates = seen": (score["candidates"], gate["consumed"]),
         "seen = accepted + rejected": (gate["consumed"], gate["accepted"] + gate["rejected"]),

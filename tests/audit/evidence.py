@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from tests.audit.committed import CommittedRecords, Document, Row
@@ -44,21 +44,47 @@ class Letter(NamedTuple):
 
 
 class Evidence:
-    """The ledger and the committed records, parsed and sorted."""
+    """The ledger and the committed records, parsed and sorted.
 
-    def __init__(self, ledger: Ledger, committed: CommittedRecords, config: Document) -> None:
+    Args:
+        ledger: What was sent.
+        committed: What was committed.
+        config: The evaluation config.
+        optional: Metrics that some of the workers measure.
+        judged: The metric for which the workers ask a judge; None: there is none.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        committed: CommittedRecords,
+        config: Document,
+        *,
+        optional: Collection[str] = (),
+        judged: str | None = None,
+    ) -> None:
         self.ledger, self.committed, self.rows = ledger, committed, committed.rows
         self.gate = config["gate"]
+        self.optional = optional
+        self.judged = judged if judged in config["criteria"] else None
+        self.verdicts: list[tuple[str, bool]] = []
+        """What the judges have answered: the question, and the verdict. The rationale of a score names the place."""
+        self.useless: set[str] = set()
+        """The questions to which a judge has replied without a verdict."""
         self.unsteady = "unsteady" in config["criteria"]
         self.sessions = [Published(row, row.document) for row in _in_order(self.rows["sessions"])]
         self.results = [row.document for row in self.rows["results"]]
         self.candidates = [(row, row.document) for row in _in_order(self.rows["candidates"])]
-        self.letters = [_letter(row) for row in self.rows["dead-letters"]]
+        self.letters = [_letter(row) for row in self.rows["dead-letters"] if replay_mark(row) is None]
         self.revisions: dict[Place, list[Published]] = defaultdict(list)
         """The records of each segment in the order of their partition, by segment."""
         for each in self.sessions:
             self.revisions[each.place].append(each)
         self.last = {place: published[-1] for place, published in self.revisions.items()}
+        self._last_attempts: dict[Version, int] = {}
+        for found in self.results:
+            version = found["session_id"], found["segment"], found["revision"]
+            self._last_attempts[version] = max(found["attempt"], self._last_attempts.get(version, 0))
         self.superseded = set(self._unanswered())
         """The revisions that need no scores, because the next revision arrived before they were scored."""
         self.gate_scores: dict[tuple[str, int, int, str], Document] = {
@@ -78,6 +104,10 @@ class Evidence:
             each for each in self.sessions if not self.poisonous(each.place[0]) and each.version not in self.superseded
         )
 
+    def attempts(self, version: Version) -> int:
+        """Returns how often a revision was scored with success: once, and once more for each answer of a judge later."""
+        return 1 + self._last_attempts.get(version, 0)
+
     def _unanswered(self) -> Iterator[Version]:
         scored = {(each["session_id"], each["segment"], each["revision"]) for each in self.results}
         dead_lettered = {(each.partition, each.offset) for each in self.letters if each.topic == "sessions"}
@@ -85,6 +115,11 @@ class Evidence:
             for each in published[:-1]:
                 if each.version not in scored and (each.row.partition, each.row.offset) not in dead_lettered:
                     yield each.version
+
+
+def replay_mark(row: Row) -> str | None:
+    """Returns the id of the dead letter of which a record says that it was replayed; None for a dead letter."""
+    return next((content.decode() for name, content in row.headers if name == "traceweir.replayed"), None)
 
 
 Claim = Callable[[Evidence], Iterator[str]]

@@ -97,6 +97,9 @@ def _expected(e: Evidence) -> Counter[tuple[object, ...]]:
         for name in invocations(each.document):
             expected[*each.version, "invocation", name, TRAJECTORY] += 1
         expected[*each.version, "session", None, TRAJECTORY] += 1
+        if e.judged is not None:
+            expected.update((*each.version, "invocation", name, e.judged) for name in invocations(each.document))
+            expected[*each.version, "session", None, e.judged] += 1
         if e.unsteady:
             expected[*each.version, "session", None, UNSTEADY] += 1
     for _, candidate in e.candidates:
@@ -110,6 +113,7 @@ def _found(e: Evidence) -> Counter[tuple[object, ...]]:
     return Counter(
         (r["session_id"], r["segment"], r["revision"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"])
         for r in e.results
+        if r["attempt"] == 0 and r["metric"] not in e.optional
     )
 
 

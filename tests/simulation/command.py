@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import logging
 import math
 import os
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,10 +18,11 @@ from multiprocessing import SimpleQueue, get_context
 from pathlib import Path
 from typing import NoReturn
 
-from tests.simulation import seams
-from tests.simulation.bugs import of_checkpoints, of_stages  # noqa: F401  # they add their bugs
+from tests.simulation import seams, seed_ledger
+from tests.simulation.bugs import of_checkpoints, of_collect, of_replays_and_judges, of_stages  # noqa: F401  # they add their bugs
 from tests.simulation.bugs.registry import BUGS
 from tests.simulation.round import Outcome, play
+from tests.simulation.scenario import warm_up
 
 from traceweir.streams.kafka import faust_adapter
 
@@ -30,7 +33,7 @@ FETCH_WAIT_MS = 200
 LONGEST_STORY = 40
 """Lines of a story without `--trace`."""
 MOST_FINDINGS, LONGEST_LINE = 8, 240
-SEARCHED = 150
+SEARCHED = 120
 """Number of seeds that are searched for a bug that its seed does not show any more."""
 
 Job = tuple[int, str, frozenset[int]]
@@ -44,19 +47,33 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print what happens")
     parser.add_argument("--log", action="store_true", help="print the logs of the workers")
     parser.add_argument("--from", type=int, dest="first", help="the first seed; by default it is drawn")
+    parser.add_argument("--of-commit", action="store_true", help="draw the first seed from the content of the commit")
+    parser.add_argument("--ledger", type=Path, nargs="?", const=seed_ledger.LEDGER, help="append the figures to a file")
+    parser.add_argument("--total", action="store_true", help="print the sum of the ledger, and play nothing")
     parser.add_argument("--count", type=int, default=1_000_000, help="how many seeds to play at most")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to play")
-    parser.add_argument("--faults", type=int, default=30, help="faults to draw for each seed")
+    parser.add_argument("--faults", type=int, default=60, help="faults to draw for each seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the faults to play; by default all")
     parser.add_argument("--bug", choices=sorted(BUGS), default="", help="put this bug into the worker")
     parser.add_argument("--bugs", action="store_true", help="put each bug into the worker, at the seed that finds it")
+    parser.add_argument(
+        "--search", action="store_true", help="find the first seed for each bug, and write the file of them"
+    )
     options = parser.parse_args()
-    if options.seed is not None:
-        return _one(options)
-    if options.bugs:
-        return _check_bugs(options)
-    return _many(options)
+    if options.total:
+        print(seed_ledger.total(options.ledger or seed_ledger.LEDGER).text())
+        return 0
+    with tempfile.TemporaryDirectory(prefix="traceweir-simulation-") as folder:
+        warm_up(Path(folder))
+        gc.freeze()  # what was loaded so far is not copied into each process
+        if options.seed is not None:
+            return _one(options)
+        if options.search:
+            return _search_bugs(options)
+        if options.bugs:
+            return _check_bugs(options)
+        return _many(options)
 
 
 def played(job: Job, faults: int) -> Outcome:
@@ -92,10 +109,13 @@ def _one(options: argparse.Namespace) -> int:
 
 
 def _shrunk(job: Job, outcome: Outcome, options: argparse.Namespace) -> tuple[Job, Outcome]:
-    """Leaves faults out while the simulation still goes wrong, first many at once and then single ones."""
+    """Leaves faults out while the simulation still goes wrong, first many at once and then single ones.
+
+    Ends after `--seconds`, with what was left out until then.
+    """
     seed, bug, without = job
-    size = options.faults // 2
-    while size:
+    size, until = options.faults // 2, seams.real_monotonic() + options.seconds
+    while size and seams.real_monotonic() < until:
         begins = range(0, options.faults, size)
         tries = [(seed, bug, without | set(range(begin, begin + size))) for begin in begins]
         for found, shorter in _outcomes([each for each in tries if each[2] != without], options):
@@ -113,38 +133,74 @@ def _check_bugs(options: argparse.Namespace) -> int:
     found = {bug: outcome for (_, bug, _), outcome in _outcomes(jobs, options)}
     missed = [bug for bug in BUGS if bug not in found or not found[bug].found]
     for bug in [*missed]:  # a change of the worker changes what happens at a seed
-        jobs = [(seed, bug, frozenset[int]()) for seed in range(1, SEARCHED + 1)]
-        if any(outcome.found for _, outcome in _outcomes(jobs, options)):
+        if _first_seed(bug, options) is not None:
             missed.remove(bug)
     print(f"{len(BUGS)} bugs played, not found: {', '.join(missed) or 'none'}")
     return bool(missed)
 
 
+def _search_bugs(options: argparse.Namespace) -> int:
+    """Searches the seeds from 1 on for each bug that the file does not have, or that its seed does not show any more."""
+    seeds: dict[str, int] = json.loads(FOUND.read_text())
+    jobs = [(seed, bug, frozenset[int]()) for bug, seed in seeds.items() if bug in BUGS]
+    still = {bug: seed for (seed, bug, _), outcome in _outcomes(jobs, options) if outcome.found}
+    for bug in sorted(BUGS.keys() - still.keys()):
+        seed = _first_seed(bug, options)
+        print(f"{bug}: {seed}", flush=True)
+        if seed is not None:
+            still[bug] = seed
+        FOUND.write_text(json.dumps(dict(sorted(still.items())), indent=2) + "\n")
+    return bool(BUGS.keys() - still.keys())
+
+
+def _first_seed(bug: str, options: argparse.Namespace) -> int | None:
+    """Returns the first seed that is found to show a bug; None if none of `SEARCHED` does."""
+    jobs = [(seed, bug, frozenset[int]()) for seed in range(1, SEARCHED + 1)]
+    return next((seed for (seed, *_), outcome in _outcomes(jobs, options) if outcome.found), None)
+
+
 def _many(options: argparse.Namespace) -> int:
-    began = seams.real_monotonic()
-    first = options.first if options.first is not None else time.time_ns() // 1_000 % 1_000_000_000
+    began, cpu_began = seams.real_monotonic(), _cpu_s()
+    first = time.time_ns() // 1_000 % 1_000_000_000
+    if options.of_commit:
+        first = seed_ledger.seed_of_tree()
+    if options.first is not None:
+        first = options.first
     print(f"seeds from {first}")
-    counts: Counter[str] = Counter()
-    seeds = wrong = 0
-    virtual_s = 0.0
+    entry = seed_ledger.Entry(seed_ledger.commit(), first)
+    faults, kinds = Counter[str](), Counter[str]()
     jobs = ((seed, options.bug, frozenset[int]()) for seed in range(first, first + options.count))
     for (seed, *_), outcome in _outcomes(jobs, options):
-        seeds += 1
-        counts.update(outcome.faults)
-        virtual_s += outcome.virtual_s
+        entry.seeds += 1
+        faults.update(outcome.faults)
+        kinds.update([outcome.kind or "failed"])
+        entry.simulated_s += outcome.virtual_s
         if outcome.found:
-            wrong += 1
+            entry.wrong.append(seed)
             print(f"WRONG: seed {seed}: {outcome.found[0][:LONGEST_LINE]}")
-            print(f"  python -m tests.simulation --seed {seed} --faults {options.faults} --trace", flush=True)
-    took_s, faults = seams.real_monotonic() - began, sum(counts.values())
-    print(f"{seeds} seeds, {faults} faults, {virtual_s / 3600:.2f} simulated hours in {took_s:.0f} s: {wrong} wrong")
-    print(*(f"  {kind}: {number}" for kind, number in counts.most_common()), sep="\n")
-    return bool(wrong)
+            print(f"  python -m tests.simulation --seed {seed} --faults {options.faults}", flush=True)
+    entry.faults, entry.kinds = dict(faults.most_common()), dict(kinds)
+    entry.took_s = round(seams.real_monotonic() - began, 1)
+    entry.cpu_s = round(_cpu_s() - cpu_began, 1)
+    entry.simulated_s = round(entry.simulated_s)
+    print(entry.text())
+    if options.ledger is not None:
+        seed_ledger.append(entry, options.ledger)
+    return bool(entry.wrong)
+
+
+def _cpu_s() -> float:
+    """Returns the CPU time of this process and of its children that have ended, in seconds."""
+    return sum(os.times()[:4])
 
 
 def _outcomes(jobs: Iterable[Job], options: argparse.Namespace) -> Iterator[tuple[Job, Outcome]]:
     """Plays jobs, several at a time and each in a process of its own, until the time is over."""
-    until = math.inf if options.bugs or options.seed is not None else seams.real_monotonic() + options.seconds
+    until = (
+        math.inf
+        if options.bugs or options.search or options.seed is not None
+        else seams.real_monotonic() + options.seconds
+    )
     todo = iter(jobs)
     results: SimpleQueue[tuple[Job, Outcome]] = get_context("fork").SimpleQueue()
     running: dict[Job, int] = {}

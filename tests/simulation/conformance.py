@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 PARTITIONS = 2
 NAMES = ("a", "b")
@@ -24,8 +25,19 @@ WITHIN_S = 15.0
 Step = tuple[str, ...]
 """What to do, and with what."""
 
-_OUTSIDE = {"begin": 8, "send": 0.5, "commit": 0.5, "fence": 1, "read": 2, "group": 1}
-_INSIDE = {"send": 8, "offsets": 2, "commit": 4, "abort": 2, "fence": 1, "read": 2, "group": 1, "begin": 0.3}
+_OUTSIDE = {"begin": 8, "send": 0.5, "commit": 0.5, "fence": 1, "read": 2, "nibble": 1, "trim": 0.7, "group": 1}
+_INSIDE = {
+    "send": 8,
+    "offsets": 2,
+    "commit": 4,
+    "abort": 2,
+    "fence": 1,
+    "read": 2,
+    "nibble": 1,
+    "trim": 0.7,
+    "group": 1,
+}
+_INSIDE |= {"begin": 0.3}
 _MEMBERS = {"join": 3, "leave": 2}
 
 
@@ -41,7 +53,7 @@ def draw(seed: int, steps: int = 40) -> list[Step]:
         inside[name] = kind == "begin" or (inside[name] and kind not in ("commit", "abort", "fence"))
         script.append((kind, name, str(rnd.randrange(PARTITIONS))))
     members = [(kind,) for kind in rnd.choices([*_MEMBERS], [*_MEMBERS.values()], k=4)]
-    return [*script, ("read",), ("group",), *members]
+    return [*script, ("read",), ("nibble",), ("group",), *members]
 
 
 class Asker:
@@ -141,8 +153,8 @@ class Asker:
             return type(error).__name__
         return "nothing"
 
-    async def _read(self, *_: str) -> Any:
-        async with self._reader("read_committed") as reader:
+    async def _read(self, *_: str, **options: Any) -> Any:
+        async with self._reader("read_committed", **options) as reader:
             ends = await reader.end_offsets(self._places)
             reader.assign(self._places)
             await reader.seek_to_beginning()
@@ -151,7 +163,25 @@ class Asker:
                 while await reader.position(place) < ends[place]:
                     for records in (await reader.getmany(place, timeout_ms=100)).values():
                         found += [(place.partition, each.offset, each.value.decode()) for each in records]
-            return sorted(found), [ends[place] for place in self._places]
+            begins = await reader.beginning_offsets(self._places)
+            return sorted(found), [begins[place] for place in self._places], [ends[place] for place in self._places]
+
+    async def _nibble(self, *_: str) -> Any:
+        """Reads with fetches so small that their answers end in the middle of a batch."""
+        return await self._read(max_partition_fetch_bytes=150, fetch_max_bytes=250)
+
+    async def _trim(self, _: str, number: str) -> int:
+        """Deletes all committed records of a partition but the last offset; returns the first offset that is left."""
+        place = TopicPartition(self._topic, int(number))
+        async with self._reader("read_committed") as reader:
+            end = (await reader.end_offsets([place]))[place]
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._servers)
+        await admin.start()
+        try:
+            left: int = (await admin.delete_records({place: RecordsToDelete(max(0, end - 1))}))[place]
+        finally:
+            await admin.close()
+        return left
 
     async def _group(self, *_: str) -> list[int | None]:
         async with self._reader("read_committed", group_id=self._topic) as reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,22 @@ class Disk:
         self.rnd = rnd
         self.full = False
         """Whether writes fail."""
+        self.fails_in: int | None = None
+        """How many writes still succeed before one fails; None: none fails."""
+        self.failed: Callable[[], object] = lambda: None
+        """Called when that write fails."""
         self.databases: dict[str, Database] = {}
+
+    def refuses(self) -> bool:
+        """Returns whether the write that comes now fails."""
+        if self.fails_in is None or self.full:
+            return self.full
+        self.fails_in -= 1
+        if self.fails_in >= 0:
+            return False
+        self.fails_in = None
+        self.failed()
+        return True
 
     def open(self, path: Path) -> Database:
         """Opens or creates a database.
@@ -78,7 +93,7 @@ class Database:
         self._rows, self._unflushed = dict(self._flushed), []
 
     def _write(self, operations: Operations) -> None:
-        if self._disk.full:
+        if self._disk.refuses():
             raise OSError(28, "No space left on device")
         _apply(self._rows, operations)
         self._unflushed.append(operations)

@@ -15,11 +15,13 @@ from contextvars import Context, ContextVar
 from itertools import count
 from typing import Any
 
-STEP_S = 2e-6
+STEP_S = 2e-5
 """Virtual time that each callback takes, so that a task which never waits does not stop the clock."""
 START_S = 1_773_300_000.0
 """Wall clock at the start of the loop, in seconds since 1970."""
 
+in_consumer_thread: ContextVar[bool] = ContextVar("in_consumer_thread", default=False)
+"""Whether the running code belongs to the thread of a worker's consumer, which goes on while the event loop is blocked."""
 process_of_context: ContextVar[Process | None] = ContextVar("process", default=None)
 """The process to which the running code belongs; None: the world around the processes."""
 
@@ -46,8 +48,12 @@ class Process:
         self.clock_offset_s = 0.0
         """Seconds by which the wall clock of the process is ahead of the others."""
         self.frozen = False
+        self.blocked = False
+        """Whether code of the process computes, so that no other callback of its event loop runs."""
+        self.version = 0
+        """How many versions the program is newer than the present one."""
         self.held: list[asyncio.Handle] = []
-        """The callbacks that became ready while the process was frozen."""
+        """The callbacks that became ready while the process was frozen or blocked."""
         self.context = Context()
         self.context.run(process_of_context.set, self)
         self.ended: Callable[[], object] = lambda: None
@@ -144,9 +150,21 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         found = [task for task in asyncio.all_tasks(self) if getattr(task, "process", None) is process]
         return sorted(found, key=hash)[1:]
 
+    def timers(self) -> list[asyncio.TimerHandle]:
+        """Returns the timers that are set and were not cancelled."""
+        return [handle for handle in self._scheduled if not handle._cancelled]
+
     def resume(self, process: Process) -> None:
         """Wakes a frozen process: what became ready meanwhile is ready now."""
         process.frozen = False
+        self._release(process)
+
+    def unblock(self, process: Process) -> None:
+        """Lets the event loop of a process run again."""
+        process.blocked = False
+        self._release(process)
+
+    def _release(self, process: Process) -> None:
         held, process.held = process.held, []
         self._ready.extend(held)
 
@@ -189,6 +207,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if process is not None and process.suspended:
             if process.alive:
                 process.held.append(handle)
+            return
+        if process is not None and process.blocked and not handle._context.get(in_consumer_thread):
+            process.held.append(handle)
             return
         self.steps += 1
         self._now += STEP_S

@@ -9,31 +9,17 @@ import tempfile
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from tests.audit import claims
 from tests.audit.committed import CHANGELOG
-from tests.audit.evidence import Evidence
-from tests.simulation.faults import Faults
+from tests.simulation.faults.drawing import Faults
+from tests.simulation.judgement import judged
+from tests.simulation.scenario import Kind, draw
 from tests.simulation.world import World
 from tests.support.ledger import PARTITIONS, Ledger
+from tests.support.span_ledger import SpanLedger
 
-from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.stages.watermark import MARKS_ROW
 
-CONFIG: dict[str, Any] = {
-    "criteria": {"tool_trajectory_avg_score": 0.5},
-    "gate": {"threshold": 0.65, "required": ["tool_trajectory_avg_score"], "cache_size": 120},
-}
-VARIABLES: dict[str, Any] = {
-    "embedder": "hashing",
-    "close_linger_s": 0.5,
-    "idle_gap_s": 4,
-    "grace_s": 240.0,
-    "guard_s": 900.0,
-    "session_timeout_s": 6.0,
-    "heartbeat_interval_s": 1.5,
-}
 AT_REST_WITHIN_S = 240.0
 """Virtual time after the last fault within which everything must be scored."""
 
@@ -43,6 +29,7 @@ class Outcome:
     """What came of a simulation."""
 
     seed: int
+    kind: Kind | None = None
     faults: dict[str, int] = field(default_factory=dict)
     """Number of faults by kind."""
     found: list[str] = field(default_factory=list)
@@ -56,10 +43,9 @@ class Outcome:
 
 def play(
     seed: int,
-    faults: int = 30,
+    faults: int = 60,
     *,
     without: Collection[int] = (),
-    records: int = 150,
     prepare: Callable[[World], object] = lambda world: None,
 ) -> Outcome:
     """Plays the simulation of a seed.
@@ -68,24 +54,23 @@ def play(
         seed: Determines everything.
         faults: Number of faults to draw; some do not happen, because their moment does not come.
         without: The numbers of faults that are left out; everything else is drawn as with them.
-        records: Number of records of the load, without those that complete its sessions.
         prepare: Called with the world before anything happens.
     """
     folder = Path(tempfile.mkdtemp(prefix="traceweir-simulation-"))
     try:
-        world = World(seed, read_plan(CONFIG), folder, VARIABLES)
+        scenario = draw(seed)
+        world = World(seed, scenario, folder)
         prepare(world)
-        ledger = Ledger(seed, live=8, late=0.05, former=0.004, former_s=450.0, too_late_s=1500.0)
+        load = scenario.load()
         played = Faults(world, seed, without)
-        outcome = Outcome(seed)
-        rested = world.loop.run_until_complete(_run(world, ledger, played, faults, records))
+        outcome = Outcome(seed, scenario.kind)
+        rested = world.loop.run_until_complete(_run(world, load, played, faults))
         outcome.faults = dict(played.counts)
         outcome.virtual_s, outcome.steps, outcome.story = world.loop.time(), world.loop.steps, world.story
         if not rested:
             outcome.found.append(f"not at rest {AT_REST_WITHIN_S:g} s after the last fault: {_unfinished(world)}")
         else:
-            evidence = Evidence(ledger, world.committed, CONFIG)
-            for heading, group in claims.faults(evidence, claims.EXACTLY_ONCE, claims.WITHIN_THE_GRACE).items():
+            for heading, group in judged(world, load).items():
                 outcome.found += [f"{heading}: {name}: {line}" for name, lines in group.items() for line in lines]
         rows = repr([*world.committed.rows.items()]).encode()
         outcome.digest = hashlib.blake2b(rows, digest_size=8).hexdigest()
@@ -94,33 +79,50 @@ def play(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _run(world: World, ledger: Ledger, played: Faults, faults: int, records: int) -> bool:
+async def _run(world: World, load: Ledger | SpanLedger, played: Faults, faults: int) -> bool:
     rnd = world.rnd
     for number in range(rnd.choice((1, 2, 2, 3))):
         world.start(f"w{number + 1}")
     await asyncio.sleep(2.5)
-    world.send(ledger.records(10, world.now()))
-    left, drawn = records, 0
+    world.send(load.records(10, world.now()))
+    left, drawn = world.scenario.records, 0
     while left > 0 or drawn < faults:
-        await asyncio.sleep(rnd.expovariate(1 / 0.6))
+        await asyncio.sleep(rnd.expovariate(1 / world.scenario.pause_s))
         if left > 0:
             count = min(left, rnd.randint(1, 16))
             left -= count
-            world.send(ledger.records(count, world.now()))
+            world.send(load.records(count, world.now()))
             world.committed.read()
-            ledger.warm = _is_warm(world)
+            if isinstance(load, Ledger):
+                load.warm = _is_warm(world)
         if drawn < faults:
             played.play(drawn)
             drawn += 1
     played.end()
-    world.send(ledger.rest(world.now()))
+    world.send(load.rest(world.now()))
+    if not await _rests(world):
+        return False
+    if world.scenario.kind == "spans":
+        return True
+    world.replays.start()  # nothing disturbs this one
+    return await _rests(world)
+
+
+async def _rests(world: World) -> bool:
     until = world.loop.time() + AT_REST_WITHIN_S
     while world.loop.time() < until:
         await asyncio.sleep(1.0)
         world.committed.read()
-        if world.committed.is_at_rest() and not world.committed.unread():
+        at_rest = world.committed.is_at_rest() and not world.committed.unread()
+        if at_rest and not world.replays.running and not _waits_for_judges(world):
             return True
     return False
+
+
+def _waits_for_judges(world: World) -> bool:
+    """Returns whether a session has a row that says that it waits for a judge."""
+    rows = world.committed.last_rows(b"score/r")
+    return any(rows.values())
 
 
 def _is_warm(world: World) -> bool:
@@ -130,7 +132,7 @@ def _is_warm(world: World) -> bool:
         for row in world.committed.rows[CHANGELOG]
         if row.key == b"assemble/" + MARKS_ROW
     }
-    return len(marks) == PARTITIONS and min(marks.values()) > (world.now() - VARIABLES["guard_s"]) * 1000
+    return len(marks) == PARTITIONS and min(marks.values()) > (world.now() - world.settings.guard_s) * 1000
 
 
 def _unfinished(world: World) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 from tests.simulation.loop import process_of_context
 
 from traceweir.streams.clock import utc_now
+from traceweir.streams.judges.budget import Paid, Share
+from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.activity import ScoringActivity
@@ -60,9 +62,20 @@ class SimulatedScoringProcess:
         embedder = load_embedder(setup.embedder)
         self.embedder_id = embedder.id if embedder is not None else None
         self._setup = setup
+        judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
+        self._budget = judging.budget if judging is not None else None
         self._score = score_bytes(
-            SessionScoring(setup.plan, embedder, utc_now, timeout_s=setup.timeout_s, user_ids=setup.user_ids)
+            SessionScoring(
+                setup.plan,
+                embedder,
+                utc_now,
+                timeout_s=setup.timeout_s,
+                judging=judging,
+                judge_timeout_s=setup.judge_timeout_s,
+                user_ids=setup.user_ids,
+            )
         )
+        self._slots = asyncio.Semaphore(setup.concurrency)
         self._waiting: dict[int, tuple[bytes, asyncio.Future[ScoringResult]]] = {}
         self._asked = 0
         self._closed = False
@@ -118,16 +131,18 @@ class SimulatedScoringProcess:
         return answer
 
     async def _answer(self, number: int, raw: bytes, known: Sequence[JudgeVerdict], attempt: int) -> None:
-        await asyncio.sleep(self.faults.delay_s())
         result: ScoringResult | SessionRejected
-        try:
-            result = await self._score(raw, list(known), attempt)
-        except SessionRejected as why:
-            result = why
+        async with self._slots:
+            await asyncio.sleep(self.faults.delay_s())
+            try:
+                result = await self._score(raw, list(known), attempt)
+            except SessionRejected as why:
+                result = why
         await asyncio.sleep(self.faults.delay_s())
         if self._hangs or self._closed or number not in self._waiting:
             return
         self._silence.end()
+        self.paid(result.judged.paid)
         _, answer = self._waiting.pop(number)
         if answer.done():
             return
@@ -139,11 +154,15 @@ class SimulatedScoringProcess:
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:
         """Does nothing: the load has its references in its events."""
 
-    def record_spend(self, paid: Any) -> None:
-        """Does nothing: the plan has no judges."""
+    def record_spend(self, paid: Paid) -> None:
+        """Adds spending that counts against the budget of judges."""
+        if self._budget is not None:
+            self._budget.record_spend(paid)
 
-    def set_budget_share(self, share: Any) -> None:
-        """Does nothing: the plan has no judges."""
+    def set_budget_share(self, share: Share) -> None:
+        """Sets the share of the budget of judges."""
+        if self._budget is not None:
+            self._budget.set_share(share)
 
     def kill_if_stuck(self, limits: SilenceLimits) -> None:
         """Ends the process if it is silent for too long."""

@@ -10,13 +10,14 @@ import gc
 import os
 import random
 import time
+from contextvars import copy_context
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from tests.simulation.disk import Batch, Disk
-from tests.simulation.loop import START_S, Process, ProcessEnded, SimulatedLoop, process_of_context
+from tests.simulation.loop import START_S, Process, ProcessEnded, SimulatedLoop, in_consumer_thread, process_of_context
 
 real_monotonic, real_exit = time.monotonic, os._exit
 
@@ -71,7 +72,7 @@ class _Timer:
 
 
 class _NoThread:
-    """Stands for the thread of a watchdog. A blocked event loop is not simulated."""
+    """Stands for the thread of a watchdog. No event loop is blocked for as long as the watchdog allows."""
 
     def __init__(self, **options: Any) -> None:
         pass
@@ -127,6 +128,33 @@ def replace_parts(seed: int) -> None:
     put(asyncio, "new_event_loop", asyncio.get_running_loop)  # the thread of Faust's consumer shares the loop
     put(mode.threads.ServiceThread, "_gather_remaining_tasks", _nothing)
     put(faust_adapter._Thread, "Worker", _InLoop)
+    _give_versions()
+
+
+def _give_versions() -> None:
+    """Lets a process be of a later version, whose rows have another format."""
+    from traceweir.streams.runtime import lane as lanes
+    from traceweir.streams.runtime.state_directory import FORMAT, StateDirectoryError
+
+    cut_before = lanes.Lane.cut
+
+    def version() -> int:
+        process = process_of_context.get()
+        return FORMAT + (process.version if process is not None else 0)
+
+    def check_format(found: int, whose: str) -> None:
+        if found > version():
+            raise StateDirectoryError(f"{whose} was written by a newer Traceweir (format {found}, simulated)")
+
+    def cut(self: Any) -> Any:
+        found = cut_before(self)
+        if found.offsets and version() > FORMAT:
+            rows = [row for row in found.rows if row[0] != lanes.FORMAT_ROW]
+            return found._replace(rows=[*rows, (lanes.FORMAT_ROW, b"%d" % version())])
+        return found
+
+    put(lanes, "check_format", check_format)
+    put(lanes.Lane, "cut", cut)
 
 
 async def _nothing(self: Any) -> None:
@@ -142,7 +170,9 @@ class _InLoop:
 
     def start(self) -> None:
         """Starts the service."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        context = copy_context()
+        context.run(in_consumer_thread.set, True)
+        self._task = asyncio.get_running_loop().create_task(self._run(), context=context)
 
     async def _run(self) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
@@ -13,22 +13,25 @@ from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
-from tests.audit.committed import CHANGELOG, INPUTS, OUTPUTS, CommittedRecords, Row
-from tests.simulation import seams
+from tests.audit.committed import CHANGELOG, INPUTS, OUTPUTS, SPAN_INPUTS, CommittedRecords, Row
+from tests.simulation import hostile, seams
 from tests.simulation.cluster.broker import Cluster
 from tests.simulation.cluster.network import Network
 from tests.simulation.disk import Disk
-from tests.simulation.loop import START_S, SimulatedLoop
+from tests.simulation.loop import START_S, Process, SimulatedLoop
+from tests.simulation.models import SimulatedModels
+from tests.simulation.replays import Replays
+from tests.simulation.scenario import Scenario
 from tests.simulation.scorer import ScorerFaults, SimulatedScoringProcess
 from tests.simulation.worker import SimulatedWorker
-from tests.support.ledger import PARTITIONS, Sending
+from tests.support.ledger import PARTITIONS, Refused, Sending
 
-from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams import app as worker_app
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Read, Stage, StageSpec
-from traceweir.streams.topics import STAGES, StageName, application_id
+from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.topology import Topology
 
 
@@ -37,12 +40,11 @@ class World:
 
     Args:
         seed: Determines what happens.
-        plan: The metrics, and the conditions of the gate.
+        scenario: What the workers do.
         folder: An empty folder, for the files beside RocksDB.
-        variables: Settings by the names of their fields.
     """
 
-    def __init__(self, seed: int, plan: Plan, folder: Path, variables: Mapping[str, Any]) -> None:
+    def __init__(self, seed: int, scenario: Scenario, folder: Path) -> None:
         self.rnd = random.Random(f"world {seed}")
         self.loop = SimulatedLoop(random.Random(f"loop {seed}"))
         seams.World.loop = self.loop
@@ -55,18 +57,35 @@ class World:
         seams.put(worker_app, "ScoringSupervisor", partial(ScoringSupervisor, start=start))
         seams.put(worker_app, "topic_id", lambda settings, topic: f"simulated/{topic}")
         seams.put(worker_app, "Topology", _stumbling(self))
-        self._plan, self._folder = plan, folder
+        self.models = SimulatedModels(random.Random(f"models {seed}"))
+        self.models.install()
+        self.scenario, self._folder = scenario, folder
+        self.stages = scenario.stages
+        self._plans = read_plan(scenario.config), read_plan(scenario.changed_config)
         servers = ",".join(f"node{node}:9092" for node in self.cluster.nodes)
-        self._variables: dict[str, Any] = {"kafka_bootstrap_servers": servers, "partitions": PARTITIONS, **variables}
-        self.settings = Settings(**self._variables)
-        self.application = application_id(self.settings.topic_prefix, STAGES)
-        self.committed = SimulatedCommitted(self.cluster, self.settings.topic_prefix, self.application)
+        variables = {"kafka_bootstrap_servers": servers, "partitions": PARTITIONS, **scenario.variables}
+        self.settings = Settings(**variables)
+        self.application = application_id(self.settings.topic_prefix, self.stages)
+        self.committed = SimulatedCommitted(
+            self.cluster, self.settings.topic_prefix, self.application, spans=scenario.kind == "spans"
+        )
         for name in (*self.committed.names, self.settings.topics.references):
             self.cluster.create_topic(name, PARTITIONS)
         self.workers: dict[str, SimulatedWorker] = {}
         self._disks: dict[str, Disk] = {}
-        self.stumble: Callable[[str, str], object] = lambda stage, method: None
-        """Called with the names of a stage and of its method before the stage works; can raise."""
+        self.stumble: Callable[[str, str, Sequence[Any]], object] = lambda stage, method, records: None
+        """Called with the names of a stage and of its method, and with the records, before the stage works; can raise."""
+        self.replays = Replays(self.loop, self.settings, self._forget, self.tell)
+        self.upgraded: set[str] = set()
+        """The names of the workers that start as a version with another format of rows."""
+        self.poison: set[bytes] = set()
+        """The values of records on which the stage assemble raises each time."""
+        self.refused: list[Refused] = []
+        """The records of people and agents outside the load that must become dead letters."""
+        self.changed: set[str] = set()
+        """The names of the workers that start with the changed config."""
+        self.gone: set[str] = set()
+        """The names of the workers that do not start again."""
         self.restarts = True
         """Whether workers that end start again."""
         self.story: list[str] = []
@@ -88,9 +107,13 @@ class World:
 
     def start(self, name: str) -> SimulatedWorker:
         """Starts a worker, or starts it again with the disk that it had."""
+        self.gone.discard(name)
         self.tell(f"{name} starts")
-        settings = Settings(**{**self._variables, "state_dir": self._folder / name})
-        worker = SimulatedWorker(self.loop, name, settings, self._plan, STAGES, lambda process: True)
+        instance = name.rstrip("'") if self.scenario.static_members else None
+        settings = self.settings.model_copy(update={"state_dir": self._folder / name, "group_instance_id": instance})
+        plan = self._plans[name in self.changed]
+        worker = SimulatedWorker(self.loop, name, settings, plan, self.stages, lambda process: True)
+        worker.process.version = name in self.upgraded
         seams.World.disks[worker.process] = self.disk(name)
         worker.process.ended = partial(self._ended, worker)
         self.workers[name] = worker
@@ -104,14 +127,45 @@ class World:
     def _ended(self, worker: SimulatedWorker) -> None:
         process = worker.process
         self.tell(f"{process.name} ends with code {process.exit_code}")
+        self._forget(process)
+        self.disk(process.name).crash()
+        if self.restarts:
+            self.after(self.rnd.uniform(0.2, 4.0), partial(self._restart, process.name))
+        for scorer in [each for each in self.scorers.running if each.process is process]:
+            self.scorers.running.remove(scorer)
+
+    def _restart(self, name: str) -> None:
+        if name not in self.gone:
+            self.start(name)
+
+    def _forget(self, process: Process) -> None:
         for link in [link for link in self.network.links if link.process is process]:
             link.broken = True
         self.network.forget(process)
-        self.disk(process.name).crash()
-        if self.restarts:
-            self.after(self.rnd.uniform(0.2, 4.0), partial(self.start, process.name))
-        for scorer in [each for each in self.scorers.running if each.process is process]:
-            self.scorers.running.remove(scorer)
+
+    def end(self, worker: SimulatedWorker) -> None:
+        """Kills a worker, which does not start again."""
+        self.gone.add(worker.process.name)
+        self.workers[worker.process.name].process.end(-9)
+
+    def calm(self) -> None:
+        """Ends all faults that last: from now on everything works."""
+        for node in [*self.cluster.down]:
+            self.cluster.start_node(node)
+        self.network.slowness = 1.0
+        self.cluster.throttles.clear()
+        self.cluster.fetch_all()
+        self.scorers.fails_to_start = 0
+        self.models.way = "answers"
+        if self.upgraded:  # the others cannot read what these have written
+            self.upgraded |= self.workers.keys()
+        for worker in [*self.workers.values()]:
+            disk, process = self.disk(worker.process.name), worker.process
+            disk.full, disk.fails_in = False, None
+            self.loop.resume(process)
+            self.loop.unblock(process)
+            if worker.process.alive and bool(self.upgraded) > process.version:
+                worker.terminate()
 
     def isolates(self) -> bool:
         """Returns whether a living worker looks for the record on which a stage has raised."""
@@ -140,16 +194,55 @@ class World:
             )
             builder.append(0, int((self.now() if at is None else at) * 1000), key, value, headers)
             self.cluster.logs[prefix + topic, partition].append(bytes(builder.build()))
-        self.cluster.look_again()
+            self.cluster.look_again((prefix + topic, partition))
+
+    def send_hostile(self, rnd: random.Random) -> str:
+        """Sends a hostile record; returns what it is."""
+        found = hostile.draw(rnd, 1_000_000 + len(self.refused))
+        self._send_refused(rnd, Refused(found.topic, b"hostile", found.value, found.reason))
+        return found.what
+
+    def send_poison(self, rnd: random.Random) -> None:
+        """Sends a valid event on which the stage assemble raises each time."""
+        value = hostile.poison(1_000_000 + len(self.refused))
+        self.poison.add(value)
+        self._send_refused(rnd, Refused("invocations", b"poison", value, "poison"))
+
+    def _send_refused(self, rnd: random.Random, record: Refused) -> None:
+        self.refused.append(record)
+        self.send([Sending(record.topic, rnd.randrange(PARTITIONS), record.key, record.value)])
+
+    # What nodes do to records over time
+
+    def delete_consumed(self, share: float) -> int:
+        """Deletes a share of the consumed records of each input; returns their number."""
+        self.committed.read()
+        offsets, before = self.cluster.group(self.application).offsets, self.kept()
+        for place, offset in offsets.items():
+            if (
+                place[0] != self.settings.topics.sessions or self.scenario.kind != "judged"
+            ):  # judged ones are read again
+                log = self.cluster.logs[place]
+                log.delete_before(log.begin + int((offset - log.begin) * share))
+        return before - self.kept()
+
+    def compact(self) -> int:
+        """Compacts the changelog; returns how many rows are gone."""
+        self.committed.read()
+        return sum(log.compact() for (name, _), log in self.cluster.logs.items() if name.endswith("-changelog"))
+
+    def kept(self) -> int:
+        """Returns the number of offsets that the topics still hold."""
+        return sum(log.end - log.begin for log in self.cluster.logs.values())
 
 
 class SimulatedCommitted(CommittedRecords):
     """Reads the committed records of a simulated cluster from its logs."""
 
-    def __init__(self, cluster: Cluster, prefix: str, application: str) -> None:
-        super().__init__(
-            {f"{prefix}{topic}": topic for topic in (*INPUTS, *OUTPUTS)} | {f"{application}-state-changelog": CHANGELOG}
-        )
+    def __init__(self, cluster: Cluster, prefix: str, application: str, *, spans: bool) -> None:
+        topics = (*(SPAN_INPUTS if spans else ()), *INPUTS, *OUTPUTS)
+        names = {f"{prefix}{topic}": topic for topic in topics}
+        super().__init__(names | {f"{application}-state-changelog": CHANGELOG}, spans=spans)
         self._cluster, self._application = cluster, application
         self._read_to: dict[tuple[str, int], int] = {}
 
@@ -160,7 +253,7 @@ class SimulatedCommitted(CommittedRecords):
             topic = self.names.get(name)
             if topic is None:
                 continue
-            begin = self._read_to.get((name, number), 0)
+            begin = self._read_to.get((name, number), log.begin)
             _, raw, _ = log.read(begin, 1 << 40, committed=True)
             aborted = [each for each in log.aborted if each.last >= begin]
             records = MemoryRecords(raw)
@@ -221,5 +314,5 @@ def _stumbling_spec(world: World, spec: StageSpec) -> StageSpec:
 
 
 def _stumble_first(world: World, where: tuple[str, str], work: Callable[..., Any], *args: Any) -> Any:
-    world.stumble(*where)
+    world.stumble(*where, args[1] if where[1] == "apply" else ())
     return work(*args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -285,3 +286,15 @@ def rows_are_written_without_their_offset(world: World) -> None:
         former[id(self), partition] = offset
 
     put(Table, "write", late)
+
+
+@bug
+def failed_write_is_ignored(world: World) -> None:
+    """A write that fails is taken for done, so that later rows hide the gap."""
+    write = Table.write
+
+    def careless(self: Any, partition: int, rows: Any, offset: int) -> None:
+        with suppress(Exception):
+            write(self, partition, rows, offset)
+
+    put(Table, "write", careless)

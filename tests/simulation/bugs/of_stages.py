@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Any
 
 from tests.simulation.bugs.registry import bug
 from tests.simulation.seams import put
 from tests.simulation.world import World
 
+from traceweir.streams.app import WorkerApp
 from traceweir.streams.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.assemble.open_session import OpenSession
 from traceweir.streams.assemble.session_rows import Guard
@@ -16,9 +18,11 @@ from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.kafka import faust_adapter
+from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.score.candidate_changes import CandidateChanges
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
+from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import SessionRejected
@@ -141,6 +145,52 @@ def sessions_of_a_dead_scorer_are_lost(world: World) -> None:
             await asyncio.Event().wait()
 
     put(ScoringSupervisor, "_scored", scored)
+
+
+@bug
+def nobody_notices_that_the_scoring_process_is_not_watched(world: World) -> None:
+    """The watch over the scoring process is not among the duties of the worker."""
+    put(WorkerApp, "duties", lambda self: self.checkpoints.duties())
+
+
+# Memory
+
+
+@bug
+def bytes_in_flight_are_not_given_back(world: World) -> None:
+    """The stage score counts the bytes of sessions that are done."""
+    finish = ScoreStage._finish
+
+    def leak(self: Any, record: Any) -> None:
+        finish(self, record)
+        self._bytes += len(record.value or b"")
+
+    put(ScoreStage, "_finish", leak)
+
+
+@bug
+def each_assignment_leaves_tasks_behind(world: World) -> None:
+    """Each lane starts tasks that never end."""
+    init = Lane.__init__
+
+    def leak(self: Lane, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        left.extend(asyncio.get_running_loop().create_task(asyncio.Event().wait()) for _ in range(20))
+
+    left: list[Any] = []
+    put(Lane, "__init__", leak)
+
+
+@bug
+def closed_sessions_are_kept_in_the_table(world: World) -> None:
+    """Each revision of the gate's scopes gets a row of its own."""
+    rows, numbers = NoveltyScopes.rows, count()
+
+    def more(self: Any, *args: Any) -> Any:
+        found = rows(self, *args)
+        return found + [(b"leak%d" % next(numbers), value) for _, value in found if value is not None]
+
+    put(NoveltyScopes, "rows", more)
 
 
 # The consumer

@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from aiokafka.protocol.api import RequestStruct
 from tests.simulation.cluster.groups import Group, Join, Joined
-from tests.simulation.cluster.partition_log import PartitionLog
+from tests.simulation.cluster.partition_log import OFFSET_OUT_OF_RANGE, PartitionLog
 from tests.simulation.cluster.transactions import CONCURRENT_TRANSACTIONS, TransactionCoordinator
 
 Answer = Callable[[Any], object]
@@ -34,6 +35,7 @@ VERSIONS: dict[int, tuple[int, int]] = {
     13: (0, 1),
     14: (0, 3),
     18: (0, 2),
+    21: (0, 0),
     22: (0, 0),
     24: (0, 0),
     25: (0, 0),
@@ -81,7 +83,11 @@ class Cluster:
         self._moved: dict[tuple[int, str], int] = {}
         self.refuse: Callable[[Any], int] = lambda request: 0
         """Returns the error with which a request is answered, whatever it asks; 0: it is answered as usual."""
-        self._waiting: list[Callable[[], bool]] = []
+        self.throttles: dict[int, float] = {}
+        """By node: the seconds for which it lets each connection wait after an answer, because of a quota."""
+        self.most_fetched: int | None = None
+        """Bytes of the largest answer to a fetch; None: as the client asks."""
+        self._waiting: dict[Place, list[Callable[[], bool]]] = defaultdict(list)
 
     # Topics and nodes
 
@@ -141,7 +147,7 @@ class Cluster:
     def mark(self, place: Place, producer: int, epoch: int, *, commit: bool) -> None:
         """Writes a marker to a partition."""
         self.logs[place].mark(producer, epoch, commit=commit, now_ms=self._now_ms())
-        self.look_again()
+        self.look_again(place)
 
     def end_offsets(self, group: str, producer: int, *, commit: bool) -> None:
         """Ends the offsets of a transaction."""
@@ -156,10 +162,15 @@ class Cluster:
         else:
             _HANDLERS[request.API_KEY](self, node, request, answer)
 
-    def look_again(self) -> None:
-        """Lets the fetches look again that wait for records."""
-        waiting, self._waiting = self._waiting, []
-        self._waiting = [look for look in waiting if not look()] + self._waiting
+    def fetch_all(self) -> None:
+        """Lets fetches answer with as much as they ask for."""
+        self.most_fetched = None
+
+    def look_again(self, place: Place) -> None:
+        """Lets the fetches look again that wait for records of a partition."""
+        if waiting := self._waiting.pop(place, None):
+            still = [look for look in waiting if not look()]
+            self._waiting[place] = still + self._waiting.get(place, [])
 
     def _versions(self, node: int, request: Any, answer: Answer) -> None:
         answer(request.RESPONSE_TYPE(0, [(key, *versions) for key, versions in VERSIONS.items()]))
@@ -257,8 +268,8 @@ class Cluster:
             for number, raw in partitions:
                 error, offset = self._append(node, request.transactional_id, (topic, number), bytes(raw))
                 done.append((number, error, offset, -1, 0))
+                self.look_again((topic, number))
             topics.append((topic, done))
-        self.look_again()
         answer(request.RESPONSE_TYPE(topics, 0))
 
     def _append(self, node: int, transactional_id: str | None, place: Place, raw: bytes) -> tuple[int, int]:
@@ -284,15 +295,19 @@ class Cluster:
             topics, size, wrong = self._read(node, request)
             if size >= request.min_bytes or wrong or last or request.max_wait_time <= 0:
                 done = True
-                answer(request.RESPONSE_TYPE(0, 0, 0, topics))
+                throttle_ms = int(self.throttles.get(node, 0.0) * 1000)
+                answer(request.RESPONSE_TYPE(throttle_ms, 0, 0, topics))
             return done
 
         if not look():
-            self._waiting.append(look)
+            for topic, partitions in request.topics:
+                for number, *_ in partitions:
+                    self._waiting[topic, number].append(look)
             self.after(request.max_wait_time / 1000, lambda: look(last=True))
 
     def _read(self, node: int, request: Any) -> tuple[list[Any], int, bool]:
         topics, size, wrong = [], 0, False
+        most = request.max_bytes if self.most_fetched is None else self.most_fetched
         for topic, partitions in request.topics:
             found = []
             for number, _, offset, _, limit in partitions:
@@ -301,7 +316,10 @@ class Cluster:
                 if log is not None and self.leaders[topic, number] != node:
                     error = NOT_LEADER
                 elif log is not None:
-                    error, raw, aborted = log.read(offset, limit, committed=bool(request.isolation_level))
+                    # The first partition with records answers with a whole batch, even if it is above all limits.
+                    error, raw, aborted = log.read(
+                        offset, min(limit, most - size), committed=bool(request.isolation_level), whole_first=not size
+                    )
                 wrong |= bool(error)
                 size += len(raw)
                 ends = (-1, -1, -1) if error or log is None else (log.end, log.stable, log.begin)
@@ -321,6 +339,22 @@ class Cluster:
                 end = log.stable if request.isolation_level else log.end
                 offset = {-1: end, -2: log.begin}.get(timestamp)
                 found.append((number, 0, -1, log.offset_of_time(timestamp) if offset is None else offset))
+            topics.append((topic, found))
+        answer(request.RESPONSE_TYPE(0, topics))
+
+    def _delete_records(self, node: int, request: Any, answer: Answer) -> None:
+        topics = []
+        for topic, partitions in request.topics:
+            found = []
+            for number, offset in partitions:
+                log = self.logs.get((topic, number))
+                if log is None or self.leaders[topic, number] != node:
+                    found.append((number, -1, UNKNOWN_TOPIC if log is None else NOT_LEADER))
+                elif offset > log.end:
+                    found.append((number, -1, OFFSET_OUT_OF_RANGE))
+                else:
+                    log.delete_before(offset, exactly=True)
+                    found.append((number, log.begin, 0))
             topics.append((topic, found))
         answer(request.RESPONSE_TYPE(0, topics))
 
@@ -424,6 +458,7 @@ _HANDLERS: dict[int, Callable[[Cluster, int, Any, Answer], None]] = {
     13: Cluster._leave,
     14: Cluster._sync,
     18: Cluster._versions,
+    21: Cluster._delete_records,
     22: Cluster._start_producer,
     24: Cluster._add_partitions,
     25: Cluster._add_offsets,

@@ -102,7 +102,15 @@ class Link:
             return
         self._network.before_message(self, response, False)
         self._carry(lambda: None if self.broken else deliver(response), to_node=False)
-        if self._queue:
+        if throttled_s := self._network.cluster.throttles.get(self.node):
+            self._busy = True
+            self._network.cluster.after(throttled_s, self._go_on)
+        elif self._queue:
+            self._next()
+
+    def _go_on(self) -> None:
+        self._busy = False
+        if self._queue and not self.broken:
             self._next()
 
     def _carry(self, what: Callable[[], object], *, to_node: bool) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
 
 NO_ERROR, OFFSET_OUT_OF_RANGE, OUT_OF_ORDER_SEQUENCE, INVALID_PRODUCER_EPOCH = 0, 1, 45, 47
@@ -14,7 +15,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 """First offset, length, leader epoch, magic, checksum, attributes, last offset delta, first and last timestamp, producer
 id, producer epoch, first sequence number, number of records."""
 _TRANSACTIONAL, _CONTROL = 0x10, 0x20
-_ATTRIBUTES_AT, _CRC_AT = 21, 17
+_ATTRIBUTES_AT, _CRC_AT, _LAST_DELTA_AT = 21, 17, 23
 REMEMBERED = 5
 """Number of batches of a producer that a partition remembers, to recognise repeated ones."""
 
@@ -126,20 +127,29 @@ class PartitionLog:
         if first is not None and not commit:
             self.aborted.append(Aborted(producer, first, at))
 
-    def read(self, offset: int, limit: int, *, committed: bool) -> tuple[int, bytes, list[tuple[int, int]]]:
+    def read(
+        self, offset: int, limit: int, *, committed: bool, whole_first: bool = True
+    ) -> tuple[int, bytes, list[tuple[int, int]]]:
         """Returns an error code, the batches from an offset on, and the aborted transactions among them.
+
+        The last batch is cut at the limit.
 
         Args:
             offset: The first offset; a batch that contains it comes whole.
-            limit: Bytes; the first batch comes even if it is larger.
+            limit: Bytes.
             committed: Whether to stop at the last stable offset.
+            whole_first: Whether the first batch comes even if it is larger than the limit. Otherwise nothing comes then.
         """
         if not self.begin <= offset <= self.end:
             return OFFSET_OUT_OF_RANGE, b"", []
         until = self.stable if committed else self.end
         found, size, last = list[bytes](), 0, offset
         for batch in self.batches[self._place(offset) :]:
-            if batch.first >= until or (found and size + len(batch.raw) > limit):
+            if batch.first >= until:
+                break
+            if size + len(batch.raw) > limit and (found or not whole_first):
+                if found:
+                    found.append(batch.raw[: limit - size])
                 break
             found.append(batch.raw)
             size += len(batch.raw)
@@ -150,6 +160,54 @@ class PartitionLog:
             if committed and each.last >= offset and each.first <= last
         ]
         return NO_ERROR, b"".join(found), aborted if found else []
+
+    # What a node does over time
+
+    def delete_before(self, offset: int, *, exactly: bool = False) -> None:
+        """Deletes the batches below an offset.
+
+        Args:
+            offset: The offset.
+            exactly: Whether the log begins at the offset afterwards, as when a client deletes records. Otherwise it
+                begins with a whole batch, as after retention.
+        """
+        del self.batches[: self._place(min(offset, self.stable))]
+        begin = offset if exactly else self.batches[0].first if self.batches else self.end
+        self.begin = max(self.begin, begin)
+
+    def forget_producers(self) -> None:
+        """Forgets the producers without an open transaction, as after `producer.id.expiration.ms`."""
+        self._producers = {name: each for name, each in self._producers.items() if name in self.open}
+
+    def compact(self) -> int:
+        """Keeps only the last record of each key, and no record of an aborted transaction; returns how many are gone.
+
+        Offsets, markers and tombstones stay. The last batch is not compacted, as the active segment of Kafka.
+        """
+        until = self._place(self.stable) - 1
+        if until <= 0:
+            return 0
+        found = {place: _records(batch) for place, batch in enumerate(self.batches[:until]) if not batch.control}
+        for place in [*found]:
+            batch = self.batches[place]
+            if any(each.producer == batch.producer and each.first <= batch.first < each.last for each in self.aborted):
+                found[place] = []
+        last = {record.key: record.offset for records in found.values() for record in records}
+        gone = 0
+        kept: list[Batch] = []
+        for place, batch in enumerate(self.batches):
+            if place not in found:
+                kept.append(batch)
+                continue
+            stay = [record for record in found[place] if last[record.key] == record.offset]
+            count = _count(batch)
+            gone += count - len(stay)
+            if len(stay) == count:
+                kept.append(batch)
+            elif stay:
+                kept.append(batch._replace(raw=_rebuilt(batch, stay)))
+        self.batches = kept
+        return gone
 
     def _place(self, offset: int) -> int:
         low, high = 0, len(self.batches)
@@ -164,6 +222,37 @@ class PartitionLog:
     def offset_of_time(self, timestamp: int) -> int:
         """Returns the first offset of the first batch with this timestamp or a later one; -1 if there is none."""
         return next((each.first for each in self.batches if each.timestamp >= timestamp and not each.control), -1)
+
+
+def _records(batch: Batch) -> list[Any]:
+    records = MemoryRecords(batch.raw)
+    return list(records.next_batch())
+
+
+def _count(batch: Batch) -> int:
+    count: int = _HEADER.unpack_from(batch.raw)[12]
+    return count
+
+
+def _rebuilt(batch: Batch, records: list[Any]) -> bytes:
+    """Returns a batch with some of its records at their offsets; producer, sequence numbers and last offset stay."""
+    head = _HEADER.unpack_from(batch.raw)
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=int(batch.transactional),
+        producer_id=head[9],
+        producer_epoch=head[10],
+        base_sequence=head[11],
+        batch_size=2_000_000,
+    )
+    for each in records:
+        builder.append(each.offset - batch.first, each.timestamp, each.key, each.value, list(each.headers))
+    raw = bytearray(builder.build())
+    struct.pack_into(">q", raw, 0, batch.first)
+    struct.pack_into(">i", raw, _LAST_DELTA_AT, batch.last - batch.first)
+    struct.pack_into(">I", raw, _CRC_AT, calc_crc32c(bytes(raw[_ATTRIBUTES_AT:])))
+    return bytes(raw)
 
 
 def _marker(producer: int, epoch: int, *, commit: bool, now_ms: int) -> bytes:

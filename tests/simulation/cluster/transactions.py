@@ -137,6 +137,11 @@ class TransactionCoordinator:
         assert found is not None
         return NO_ERROR if found.state == "ongoing" and group in found.groups else INVALID_TXN_STATE
 
+    def forget(self) -> None:
+        """Forgets the transactional ids without an open transaction, as after `transactional.id.expiration.ms`."""
+        open_states = ("ongoing", "prepare commit", "prepare abort")
+        self._transactions = {name: each for name, each in self._transactions.items() if each.state in open_states}
+
     def states(self) -> dict[str, State]:
         """Returns the state of each transactional id."""
         return {name: each.state for name, each in self._transactions.items()}

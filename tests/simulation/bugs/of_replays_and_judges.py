@@ -1,0 +1,124 @@
+"""Bugs of replays of dead letters, and of judges and their retries."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from tests.simulation.bugs.registry import bug
+from tests.simulation.seams import put
+from tests.simulation.world import World
+
+from traceweir.streams.dead_letters import replay
+from traceweir.streams.dead_letters.replay import _Sender
+from traceweir.streams.judges.service import SessionJudge
+from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.score.judge_retries import JudgeRetries
+from traceweir.streams.score.judge_rows import JudgeRows
+from traceweir.streams.score.stage import ScoreStage
+
+# Replays of dead letters
+
+
+@bug
+def replays_do_not_fence_each_other(world: World) -> None:
+    """Each replay has a transactional id of its own."""
+    numbers = count()
+    put(replay, "Transaction", lambda options, name: Transaction(options, f"{name}-{next(numbers)}"))
+
+
+@bug
+def marks_of_replays_come_in_another_transaction(world: World) -> None:
+    """Records are committed before the marks that say so."""
+    init = _Sender.__init__
+
+    def apart(self: Any, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        self._transactions = False
+
+    put(_Sender, "__init__", apart)
+
+
+@bug
+def replay_reads_the_marks_before_it_fences(world: World) -> None:
+    """A replay starts its producer after it has read which dead letters were replayed."""
+    send = _Sender.send
+
+    async def late(self: Any) -> Any:
+        if not getattr(self, "started", False):
+            self.started = True
+            await self._delivery.start()
+        return await send(self)
+
+    async def nothing(self: Any) -> None:
+        """Starts later."""
+
+    put(_Sender, "start", nothing)
+    put(_Sender, "send", late)
+
+
+# Judges
+
+
+@bug
+def retries_are_not_restored(world: World) -> None:
+    """After a restart no session waits for a judge."""
+    put(JudgeRetries, "load", lambda self, rows: None)
+
+
+@bug
+def verdicts_are_not_restored(world: World) -> None:
+    """After a restart each question is asked again."""
+    put(JudgeRows, "load", lambda self, rows: None)
+
+
+@bug
+def verdicts_are_not_stored(world: World) -> None:
+    """A verdict is used and not stored."""
+    put(JudgeRows, "known", lambda self, session: [])
+    put(JudgeRows, "rows", lambda self: [])
+
+
+@bug
+def unsuccessful_retry_is_the_last(world: World) -> None:
+    """A session whose judge fails twice is given up."""
+    retried = JudgeRetries.retried
+
+    def hasty(self: Any, row_key: bytes, unanswered: int, *, published: bool) -> None:
+        retried(self, row_key, unanswered if published else 0, published=published)
+
+    put(JudgeRetries, "retried", hasty)
+
+
+@bug
+def retry_publishes_the_attempt_of_before(world: World) -> None:
+    """A retry has the attempt number of the scores that it replaces."""
+    again = ScoreStage._score_again
+
+    async def same(self: Any, row_key: bytes, pending: Any, record: Any, regates: bool) -> None:
+        scoring = self._scoring
+        self._scoring = lambda raw, known, attempt: scoring(raw, known, attempt - 1)
+        try:
+            await again(self, row_key, pending, record, regates)
+        finally:
+            self._scoring = scoring
+
+    put(ScoreStage, "_score_again", same)
+
+
+@bug
+def retry_publishes_without_a_new_value(world: World) -> None:
+    """A retry publishes its scores whether or not more of them have a value."""
+    again = ScoreStage._score_again
+
+    async def always(self: Any, row_key: bytes, pending: Any, record: Any, regates: bool) -> None:
+        pending = pending.__class__(*(getattr(pending, name) for name in pending.__struct_fields__[:5]), 1_000, 50)
+        await again(self, row_key, pending, record, regates)
+
+    put(ScoreStage, "_score_again", always)
+
+
+@bug
+def replies_without_a_verdict_are_waited_for(world: World) -> None:
+    """A session whose judge has replied without a verdict is scored again, and reads the stored reply each time."""
+    put(SessionJudge, "failed", property(lambda self: True, lambda self, failed: None))

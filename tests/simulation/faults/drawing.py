@@ -1,0 +1,121 @@
+"""Draws faults and plays them in a world."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+from aiokafka.protocol.api import RequestStruct
+from tests.simulation.cluster.network import Link
+from tests.simulation.faults import of_inputs, of_processes, of_stages, of_the_cluster  # noqa: F401  # they add theirs
+from tests.simulation.faults.registry import ONLY, SHARES, Stumble
+from tests.simulation.worker import SimulatedWorker
+from tests.simulation.world import World
+
+
+class Ambush(NamedTuple):
+    """Something that happens at one of the next messages."""
+
+    key: int
+    at_answer: bool
+    of: Any
+    countdown: list[int]
+    strike: Callable[[Link], object]
+
+
+class Faults:
+    """Plays faults in a world.
+
+    Args:
+        world: The world.
+        seed: Determines what is drawn.
+        without: The numbers of faults that are not played. The others stay the same.
+    """
+
+    def __init__(self, world: World, seed: int, without: Collection[int] = ()) -> None:
+        self.world, self._seed, self._without = world, seed, without
+        self.rnd = random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        """Number of faults that have happened, by kind."""
+        self.refusals: list[tuple[int, int]] = []
+        self.stumbles: list[Stumble] = []
+        self.over = False
+        """Whether no fault happens any more."""
+        self._ambushes: list[Ambush] = []
+        kind = world.scenario.kind
+        self._shares = {work: share for work, share in SHARES.items() if kind in ONLY.get(work, (kind,))}
+        world.network.before_message = self._message
+        world.cluster.refuse = self._refuses
+        world.stumble = self._stumble
+        world.models.failed = lambda way: self.counts.update(["judge gives no verdict"])
+
+    def play(self, number: int) -> None:
+        """Draws the fault of a number and plays it."""
+        if number in self._without:
+            return
+        self.rnd = random.Random(f"fault {self._seed} {number}")
+        (work,) = self.rnd.choices([*self._shares], [*self._shares.values()])
+        work(self)
+
+    def end(self) -> None:
+        """Ends all faults that last."""
+        self.over = True
+        self._ambushes.clear()
+        self.refusals.clear()
+        self.stumbles.clear()
+        self.world.calm()
+
+    def note(self, kind: str, line: str) -> None:
+        """Counts a fault that has happened, and adds it to the story."""
+        self.counts[kind] += 1
+        self.world.tell(line)
+
+    def worker(self) -> SimulatedWorker | None:
+        """Draws a worker that is alive; returns None if there is none."""
+        living = [each for each in self.world.workers.values() if each.process.alive]
+        return self.rnd.choice(living) if living else None
+
+    def wait_for(
+        self, key: int, strike: Callable[[Link], object], *, at_answer: bool, within: int, of: Any = None
+    ) -> None:
+        """Lets something happen at one of the next messages."""
+        self._ambushes.append(Ambush(key, at_answer, of, [self.rnd.randint(0, within)], strike))
+
+    # Hooks of the world
+
+    def _message(self, link: Link, message: Any, to_node: bool) -> None:
+        if self.over or link.process is None or not self._ambushes:
+            return
+        key = message.API_KEY
+        for ambush in [*self._ambushes]:
+            if ambush.key == key and ambush.at_answer != to_node and ambush.of in (None, link.process):
+                if ambush.countdown[0]:
+                    ambush.countdown[0] -= 1
+                else:
+                    self._ambushes.remove(ambush)
+                    ambush.strike(link)
+
+    def _refuses(self, request: RequestStruct) -> int:
+        for key, error in self.refusals:
+            if key == request.API_KEY:
+                self.refusals.remove((key, error))
+                self.note("refused", f"{type(request).__name__} is answered with error {error}")
+                return error
+        return 0
+
+    def _stumble(self, stage: str, method: str, records: Sequence[Any]) -> None:
+        if any(each.value in self.world.poison for each in records):
+            raise ValueError("simulated poison")
+        if not self.stumbles or self.world.isolates():
+            return  # a second exception on the same record would rightly make it a dead letter
+        for each in self.stumbles:
+            name, where, countdown = each
+            if (name, where) == (stage, method):
+                if countdown[0]:
+                    countdown[0] -= 1
+                    continue
+                self.stumbles.remove(each)
+                self.note("stage raises", f"the stage {stage} raises in {method}")
+                raise KeyError("simulated")

@@ -1,0 +1,25 @@
+"""What people and agents do: hostile records, records on which a stage raises always, and replays of dead letters."""
+
+from __future__ import annotations
+
+from tests.simulation.faults.registry import Acts, fault
+
+
+@fault(1.0, only=("records", "judged"))
+def hostile(f: Acts) -> None:
+    """An agent sends a record that is made to break its reader."""
+    reason = f.world.send_hostile(f.rnd)
+    f.note("hostile record", f"an agent sends a record that is {reason}")
+
+
+@fault(1.0, only=("records", "judged"))
+def poison(f: Acts) -> None:
+    """An agent sends a record on which the stage assemble raises, each time."""
+    f.world.send_poison(f.rnd)
+    f.note("poison record", "an agent sends a record on which the stage assemble raises each time")
+
+
+@fault(1.5, only=("records", "judged"))
+def replay(f: Acts) -> None:
+    """Someone replays the dead letters, perhaps while another does."""
+    f.note("replay", f"{f.world.replays.start()} replays the dead letters")

@@ -1,0 +1,182 @@
+"""Faults of workers: how they end, stand still and start again, and what happens to their disks and clocks."""
+
+from __future__ import annotations
+
+from tests.simulation.cluster.network import Link
+from tests.simulation.faults.registry import Acts, fault
+
+NAMES = {0: "Produce", 22: "InitProducerId", 24: "AddPartitionsToTxn", 25: "AddOffsetsToTxn", 26: "EndTxn"}
+NAMES |= {28: "TxnOffsetCommit", 1: "Fetch", 11: "JoinGroup", 14: "SyncGroup", 2: "ListOffsets", 9: "OffsetFetch"}
+"""The requests at which a process can die or a connection can break, by their keys."""
+MOST_WORKERS = 4
+
+
+@fault(1.0)
+def kill(f: Acts) -> None:
+    """A worker ends at once."""
+    worker = f.worker()
+    if worker is not None:
+        f.note("killed", f"{worker.process.name} is killed")
+        worker.process.end(-9)
+
+
+@fault(3.0)
+def kill_at_a_step(f: Acts) -> None:
+    """A process ends when it sends a request, or just before it gets an answer."""
+    key, at_answer = f.rnd.choice([*NAMES]), f.rnd.random() < 0.5
+
+    def strike(link: Link) -> None:
+        if link.process is not None and link.process.alive:
+            moment = "before the answer to" if at_answer else "with its request"
+            f.note("killed at a step", f"{link.process.name} is killed {moment} {NAMES[key]}")
+            link.process.end(-9)
+
+    f.wait_for(key, strike, at_answer=at_answer, within=12)
+
+
+@fault(1.5)
+def freeze(f: Acts) -> None:
+    """A worker stands still with all its threads, as after SIGSTOP."""
+    worker, world = f.worker(), f.world
+    if worker is None or worker.process.frozen:
+        return
+    for_s = f.rnd.choice((0.3, 2.0, 7.0, 11.0)) * f.rnd.uniform(0.7, 1.3)
+    f.note("frozen", f"{worker.process.name} is frozen for {for_s:.1f} s")
+    worker.process.frozen = True
+    world.after(for_s, lambda: world.loop.resume(worker.process))
+
+
+@fault(1.0)
+def block(f: Acts) -> None:
+    """Code of a worker computes: its event loop stands still, and the thread of its consumer goes on."""
+    worker, world = f.worker(), f.world
+    if worker is None or worker.process.blocked:
+        return
+    for_s = f.rnd.choice((0.5, 3.0, 8.0)) * f.rnd.uniform(0.7, 1.3)
+    f.note("event loop blocked", f"the event loop of {worker.process.name} is blocked for {for_s:.1f} s")
+    worker.process.blocked = True
+    world.after(for_s, lambda: world.loop.unblock(worker.process))
+
+
+@fault(0.7)
+def terminate(f: Acts) -> None:
+    """A worker gets SIGTERM."""
+    worker = f.worker()
+    if worker is not None:
+        f.note("terminated", f"{worker.process.name} gets SIGTERM")
+        worker.terminate()
+
+
+@fault(0.4)
+def scale(f: Acts) -> None:
+    """Another worker starts."""
+    name = f"w{len(f.world.workers) + 1}"
+    if len(f.world.workers) < MOST_WORKERS:
+        f.note("scaled", f"{name} is a new worker")
+        f.world.start(name)
+
+
+@fault(0.7)
+def twin(f: Acts) -> None:
+    """A second process of a worker runs for some seconds, as when an orchestrator replaces a node that it cannot reach."""
+    worker, world = f.worker(), f.world
+    if worker is None or worker.process.name.endswith("'"):
+        return
+    for_s = f.rnd.choice((2.0, 8.0, 15.0)) * f.rnd.uniform(0.7, 1.3)
+    f.note("two generations at once", f"{worker.process.name} runs twice for {for_s:.1f} s")
+    second = world.start(f"{worker.process.name}'")
+    world.after(for_s, lambda: world.end(second))
+
+
+@fault(1.0)
+def rebalance_again(f: Acts) -> None:
+    """While the group rebalances, another worker joins or leaves it."""
+    key, at_answer = f.rnd.choice((11, 14)), f.rnd.random() < 0.5
+    joins = f.rnd.random() < 0.4 and len(f.world.workers) < MOST_WORKERS
+
+    def strike(link: Link) -> None:
+        others = [each for each in f.world.workers.values() if each.process.alive and each.process is not link.process]
+        who = link.process.name if link.process is not None else "?"
+        if joins:
+            name = f"w{len(f.world.workers) + 1}"
+            f.note("rebalance in a rebalance", f"{name} joins while {who} sends {NAMES[key]}")
+            f.world.start(name)
+        elif others:
+            other = f.rnd.choice(others)
+            f.note("rebalance in a rebalance", f"{other.process.name} gets SIGTERM while {who} sends {NAMES[key]}")
+            other.terminate()
+
+    f.wait_for(key, strike, at_answer=at_answer, within=3)
+
+
+@fault(0.6, only=("records", "judged"))
+def change_config(f: Acts) -> None:
+    """A worker starts again with another config, which it gives up the next time."""
+    worker = f.worker()
+    if worker is not None:
+        f.note("config changed", f"{worker.process.name} is stopped to start with another config")
+        f.world.changed ^= {worker.process.name}
+        worker.terminate()
+
+
+@fault(0.3)
+def upgrade(f: Acts) -> None:
+    """A worker starts again as a version with another format of rows, which the others cannot read."""
+    worker = f.worker()
+    if worker is not None and worker.process.name not in f.world.upgraded:
+        f.note("version changed", f"{worker.process.name} is stopped to start in another version")
+        f.world.upgraded.add(worker.process.name)
+        worker.terminate()
+
+
+@fault(0.5)
+def lose_state(f: Acts) -> None:
+    """A worker ends and loses its disk."""
+    worker = f.worker()
+    if worker is not None:
+        f.note("state lost", f"{worker.process.name} is killed and loses its disk")
+        worker.process.end(-9)
+        f.world.disk(worker.process.name).wipe()
+
+
+@fault(0.5)
+def fill_disk(f: Acts) -> None:
+    """The disk of a worker is full for some seconds."""
+    worker = f.worker()
+    if worker is not None:
+        for_s, disk = f.rnd.uniform(1, 8), f.world.disk(worker.process.name)
+        f.note("disk full", f"the disk of {worker.process.name} is full for {for_s:.1f} s")
+        disk.full = True
+        f.world.after(for_s, lambda: setattr(disk, "full", False))
+
+
+@fault(1.0)
+def fail_a_write(f: Acts) -> None:
+    """One of the next writes of a worker fails, because the disk is full at that moment."""
+    worker = f.worker()
+    if worker is not None:
+        name, disk = worker.process.name, f.world.disk(worker.process.name)
+        disk.fails_in = f.rnd.randint(0, 10)
+        disk.failed = lambda: f.note("disk full at a write", f"a write of {name} fails")
+
+
+@fault(0.5)
+def jump(f: Acts) -> None:
+    """The clock of a worker jumps."""
+    worker = f.worker()
+    if worker is not None:
+        by_s = f.rnd.choice((-1, 1)) * f.rnd.uniform(0.5, 5)
+        f.note("clock jumps", f"the clock of {worker.process.name} jumps by {by_s:.1f} s")
+        worker.process.clock_offset_s += by_s
+
+
+@fault(1.0)
+def cancel(f: Acts) -> None:
+    """A task of a worker is cancelled, also one of Faust or aiokafka."""
+    worker = f.worker()
+    tasks = f.world.loop.tasks_of(worker.process) if worker is not None else []
+    if worker is not None and tasks:
+        task = f.rnd.choice(tasks)
+        name = getattr(task.get_coro(), "__qualname__", "?")
+        f.note("task cancelled", f"the task {name} of {worker.process.name} is cancelled")
+        task.cancel()

@@ -1,0 +1,36 @@
+"""The judgement of a simulation: the audit of what was committed."""
+
+from __future__ import annotations
+
+from tests.audit import claims, judges, replays, spans
+from tests.audit.evidence import Evidence
+from tests.simulation.bounds import broken_bounds
+from tests.simulation.scenario import ADDED, JUDGED
+from tests.simulation.world import World
+from tests.support.ledger import Ledger
+from tests.support.span_ledger import SpanLedger
+
+BOUNDED = "unbounded"
+"""The heading of the bounds on memory."""
+
+
+def judged(world: World, load: Ledger | SpanLedger) -> claims.Faults:
+    """Returns a sentence for each fault, by heading and claim; empty if the workers are right."""
+    bounds = _bounds(world)
+    if isinstance(load, SpanLedger):
+        return bounds | spans.faults(load, world.committed, spans.late_traces(world.committed))
+    load.refused += world.refused
+    replays.account(load, world.committed)
+    evidence = Evidence(load, world.committed, world.scenario.config, optional=(ADDED,), judged=JUDGED)
+    groups = [claims.EXACTLY_ONCE, claims.WITHIN_THE_GRACE, replays.CLAIMS]
+    if world.scenario.kind == "judged":
+        evidence.verdicts = [(each.prompt, each.safe) for each in world.models.given]
+        evidence.useless = world.models.useless
+        groups.append(judges.CLAIMS)
+    return bounds | claims.faults(evidence, *groups)
+
+
+def _bounds(world: World) -> claims.Faults:
+    rows = [row for topic in world.committed.inputs for row in world.committed.rows[topic]]
+    found = list(broken_bounds(world, len(rows), sum(len(row.value or b"") for row in rows)))
+    return {BOUNDED: {"memory_is_bounded": found}} if found else {}

@@ -1,0 +1,141 @@
+"""What the workers of a simulation do: their stages, their config, and the records that are sent to them."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from tests.audit import spans
+from tests.simulation.seams import put
+from tests.support.ledger import Ledger, Sending
+from tests.support.span_ledger import SpanLedger
+from tests.support.unsteady import METRIC as UNSTEADY
+from tests.support.unsteady import offer_plugin
+
+from traceweir.scorers.evaluation import registry
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.metrics.completeness import completeness
+from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
+
+Kind = Literal["records", "judged", "spans"]
+KINDS: dict[Kind, float] = {"records": 0.6, "judged": 0.2, "spans": 0.2}
+"""The share of seeds of each kind."""
+PREFIX = "traceweir."
+TRAJECTORY = "tool_trajectory_avg_score"
+JUDGED = "safety_v1"
+ADDED = "completeness"
+"""A metric of the changed config of a worker."""
+GATE = {"threshold": 0.65, "required": [TRAJECTORY], "cache_size": 120}
+JUDGE = {
+    "timeout_s": 4,
+    "retries": {"attempts": 3, "initial_s": 0.5, "max_s": 2, "jitter_s": 0.2},
+    "breaker": {"failures": 5, "open_s": 3},
+    "retry_later": {"after_s": 4, "attempts": 1000},
+    "prices": {"openai/judge": {"input": 1, "output": 2}},
+}
+VARIABLES: dict[str, Any] = {
+    "topic_prefix": PREFIX,
+    "otlp_spans_topic": f"{PREFIX}otlp_spans",
+    "otlp_logs_topic": f"{PREFIX}otlp_logs",
+    "embedder": "hashing",
+    "close_linger_s": 0.5,
+    "idle_gap_s": 4,
+    "grace_s": 240.0,
+    "guard_s": 900.0,
+    "session_timeout_s": 6.0,
+    "heartbeat_interval_s": 1.5,
+    "score_timeout_s": 8.0,
+}
+
+
+class Load(Protocol):
+    """A ledger of records to send. Times are in seconds since 1970."""
+
+    def records(self, count: int, now: float) -> list[Sending]:
+        """Returns the next records, at least `count`."""
+
+    def rest(self, now: float) -> list[Sending]:
+        """Returns all remaining records."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is determined before anything happens."""
+
+    seed: int
+    kind: Kind
+    config: dict[str, Any]
+    """The evaluation config."""
+    changed_config: dict[str, Any]
+    """The config of workers that a fault has given another one."""
+    stages: tuple[StageName, ...] = STAGES
+    variables: dict[str, Any] = field(default_factory=lambda: VARIABLES)
+    """Settings by the names of their fields."""
+    static_members: bool = False
+    """Whether each worker is a static member of the group."""
+    records: int = 150
+    """Number of records of the load, without those that complete its sessions."""
+    pause_s: float = 0.6
+    """Mean time between two faults, and between two parts of the load, in seconds."""
+
+    def load(self) -> Ledger | SpanLedger:
+        """Returns the load."""
+        if self.kind == "spans":
+            return SpanLedger(self.seed, live=8)
+        unsteady, without = (2.0, ("kills-once",)) if self.kind == "records" else (0.0, ())
+        return Ledger(
+            self.seed,
+            live=8,
+            late=0.05,
+            former=0.004,
+            former_s=450.0,
+            too_late_s=1500.0,
+            unsteady=unsteady,
+            without=without,
+        )
+
+
+def warm_up(folder: Path) -> None:
+    """Loads what each simulation needs, so that processes which are forked afterwards need not load it.
+
+    Args:
+        folder: A folder for the scorer that fails, which is a plug-in. It must stay until the last simulation ends.
+    """
+    offer_plugin(folder)
+    sys.path.insert(0, str(folder))
+    put(registry, "entry_points", cache(entry_points))  # a search takes as long as a virtual second
+    for seed in range(20):
+        read_plan(draw(seed).changed_config)
+    completeness("Please book a hotel and cancel the flights", "It is booked")  # loads a dictionary
+
+
+def draw(seed: int) -> Scenario:
+    """Returns the scenario of a seed."""
+    rnd = random.Random(f"scenario {seed}")
+    (kind,) = rnd.choices([*KINDS], [*KINDS.values()])
+    static, pause_s = rnd.random() < 0.3, rnd.choice((0.2, 0.4, 0.8))
+    variables = VARIABLES | {
+        "score_window": rnd.choice((8, 40, 2_000)),
+        "score_concurrency": rnd.choice((4, 32)),
+    }
+    if kind == "spans":
+        grace_s = rnd.choice((8.0, 20.0))
+        variables |= {"trace_grace_s": grace_s, "trace_idle_s": grace_s}
+        config: dict[str, Any] = spans.CONFIG
+        return Scenario(seed, kind, config, config, ALL_STAGES, variables, static, 60, pause_s)
+    criteria: dict[str, Any] = {TRAJECTORY: 0.5}
+    config = {"criteria": criteria, "gate": GATE}
+    if kind == "judged":
+        criteria[JUDGED] = {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/judge", "num_samples": 1}}
+        config["judge"] = JUDGE
+    else:
+        criteria[UNSTEADY] = {"threshold": 0, "notes": "nowhere"}  # the scorer ends no process here
+    changed = config | {"criteria": {**criteria, ADDED: 0.5}}
+    return Scenario(
+        seed, kind, config, changed, variables=variables, static_members=static, records=90 if kind == "judged" else 150
+    )
