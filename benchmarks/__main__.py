@@ -15,6 +15,7 @@ from benchmarks import (
     completeness,
     cosine,
     dashboard_memory,
+    diff_coverage,
     endpoint,
     exactly_once,
     growth,
@@ -84,6 +85,7 @@ def main(names: list[str]) -> None:
             "clickhouse-store": clickhouse_store.run,
             "dashboard-memory": dashboard_memory.run,
             "page": page.run,
+            "diff-coverage": diff_coverage.run,
         }
         if unknown := sorted(set(names) - every.keys()):
             sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -14,6 +15,8 @@ ALL_STAGES: tuple[StageName, ...] = get_args(StageName)
 STAGES: tuple[StageName, ...] = ("assemble", "score", "gate")
 """The stages of a worker that is started without a choice. `collect` is needed for OpenTelemetry only."""
 
+SHADOW_NAME = r"[A-Za-z0-9_-]{1,100}"
+"""The pattern of the name of a shadow: a part of a topic's name, without dots."""
 DEFAULT_PREFIX = "traceweir."
 DEFAULT_OTLP_SPANS = "otlp_spans"
 """The topic to which the OpenTelemetry Collector's Kafka exporter writes spans, as it names it."""
@@ -77,6 +80,21 @@ class Topics:
             network=f"{prefix}network",
             dead_letters=f"{prefix}dead-letters",
         )
+
+    def shadow_results(self, name: str) -> str:
+        """Returns the topic with the scores of a shadow: of another config, on the same sessions.
+
+        >>> Topics.of().shadow_results("v2")
+        'traceweir.results.shadow.v2'
+
+        Raises:
+            ValueError: the name is not that of a shadow.
+        """
+        if re.fullmatch(SHADOW_NAME, name) is None:
+            raise ValueError(
+                f"{name!r:.120} cannot name a shadow: use 1 to 100 of a-z, A-Z, 0-9, '-' and '_', for example v2"
+            )
+        return f"{self.results}.shadow.{name}"
 
     def cleanup_policies(self, stages: Collection[StageName] = STAGES) -> dict[str, CleanupPolicy]:
         """Returns the cleanup policy of every topic of a deployment with these stages, by topic name."""

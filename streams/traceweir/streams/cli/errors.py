@@ -17,6 +17,8 @@ def exit_code(error: Exception) -> int | None:
     """Returns the exit code of an expected error; None for an unexpected error."""
     # Imported only after a failure: together these imports take half a second.
     from traceweir.scorers.evaluation.plan import ConfigError
+    from traceweir.streams.comparison.bounds import UnknownMetricError
+    from traceweir.streams.comparison.compare import NoOverlapError
     from traceweir.streams.dead_letters.reader import DeadLettersError
     from traceweir.streams.emit import EmitError
     from traceweir.streams.endpoint.errors import EndpointError
@@ -35,7 +37,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.store.errors import StoreError
     from traceweir.streams.worker import NotReadyError
 
-    if isinstance(error, ConfigError | InvalidSettingsError | InputError):
+    if isinstance(error, ConfigError | InvalidSettingsError | InputError | UnknownMetricError):
         return UNUSABLE
     failures = (
         DeadLettersError,
@@ -45,6 +47,7 @@ def exit_code(error: Exception) -> int | None:
         ExportError,
         JudgeUnavailableError,
         KafkaUnreachableError,
+        NoOverlapError,
         NotReadyError,
         PresidioUnavailableError,
         ResultsError,

@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.diff import diff
 from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
@@ -42,6 +43,7 @@ app.add_typer(evalset_app, name="evalset")
 app.add_typer(results_app, name="results")
 app.add_typer(export_app, name="export")
 app.command()(migrate)
+app.command()(diff)
 
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config, such as ADK's test_config.json.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -41,3 +42,32 @@ def latest(minimum: int) -> Any:
     return typer.Option(
         "--limit", min=minimum, help=f"Only the latest N. [default: {SHOWN}; with --json all]", show_default=False
     )
+
+
+Metrics = Annotated[
+    list[str] | None,
+    repeated("--metric", "NAME", "Only scores of this metric, by its full or short name."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="NAME=VALUE",
+        help="Only scores with this app_name, agent_name, agent_version, environment, model, user_id or labels.NAME. Can be "
+        "repeated: all names must fit, and of several values of one name, one.",
+    ),
+]
+
+
+def where_option(given: Sequence[str] | None) -> dict[str, frozenset[str]]:
+    """Returns the wanted values of each dimension that `--where` names.
+
+    Raises:
+        typer.BadParameter: a value is not `NAME=VALUE` with the name of a dimension.
+    """
+    from traceweir.streams.results.selection import wanted_dimensions
+
+    try:
+        return wanted_dimensions(given or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--where") from None

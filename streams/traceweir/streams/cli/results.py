@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from traceweir.streams.cli.command_app import CommandApp
-from traceweir.streams.cli.record_options import SHOWN, latest, repeated, since
+from traceweir.streams.cli.record_options import SHOWN, Metrics, Where, latest, since, where_option
 from traceweir.streams.cli.times import time_option
 
 if TYPE_CHECKING:
@@ -20,19 +19,6 @@ results_app = CommandApp(invoke_without_command=True)
 SessionId = Annotated[
     str | None,
     typer.Option("--session", metavar="ID", help="Only scores of this session; reads one partition."),
-]
-Metrics = Annotated[
-    list[str] | None,
-    repeated("--metric", "NAME", "Only scores of this metric, by its full or short name."),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where",
-        metavar="NAME=VALUE",
-        help="Only scores with this app_name, agent_name, agent_version, environment, model, user_id or labels.NAME. Can be "
-        "repeated: all names must fit, and of several values of one name, one.",
-    ),
 ]
 Failed = Annotated[
     bool,
@@ -142,24 +128,8 @@ def _wanted(
     return Wanted(
         session_id=session,
         metrics=frozenset(map(full_name, metrics or ())),
-        dimensions=_dimensions(where or ()),
+        dimensions=where_option(where),
         statuses=frozenset(name for name, chosen in statuses.items() if chosen),
         since_ms=since_ms,
         all_revisions=all_revisions,
     )
-
-
-def _dimensions(given: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """Returns the wanted values of each dimension."""
-    from traceweir.streams.results.reader import DIMENSIONS, LABEL
-
-    wanted: dict[str, frozenset[str]] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not (equals and value and (name in DIMENSIONS or (name.startswith(LABEL) and name != LABEL))):
-            raise typer.BadParameter(
-                f"{each!r}: write NAME=VALUE, where NAME is {', '.join(DIMENSIONS)} or {LABEL}NAME",
-                param_hint="--where",
-            )
-        wanted[name] = wanted.get(name, frozenset()) | {value}
-    return wanted

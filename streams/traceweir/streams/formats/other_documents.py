@@ -52,6 +52,11 @@ EVAL_CASE = OtherDocument(
     "put the case into `eval_cases` of an eval set, for `traceweir eval`",
     _is_eval_case,
 )
+SCORE = OtherDocument(
+    "a score of Traceweir",
+    "`traceweir diff` compares scores; pass the traces, events or transcripts that were scored",
+    lambda found: "result_id" in found and "metric" in found,
+)
 CONFIG = OtherDocument(
     "an evaluation config", "pass the config with --config", lambda found: isinstance(found.get("criteria"), dict)
 )
@@ -73,11 +78,7 @@ OTHER_DOCUMENTS = (
         "pass the file to `traceweir eval` with --sessions",
         lambda found: "session_id" in found and isinstance(found.get("events"), list),
     ),
-    OtherDocument(
-        "a score of Traceweir",
-        "pass the traces, events or transcripts that were scored",
-        lambda found: "result_id" in found and "metric" in found,
-    ),
+    SCORE,
     OtherDocument(
         "an exported dead letter",
         "`traceweir dlq replay --from FILE` sends mended dead letters",

@@ -12,15 +12,12 @@ import msgspec
 
 from traceweir.schemas.score import Score
 from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.results.selection import dimension_of
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 
 GATE = "gate"
 """The metric of the gate's decisions. A decision is FAILED for every trace that must not be shared."""
-LABEL = "labels."
-"""What the name of a label begins with where it is used like that of a dimension."""
-DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model", "user_id")
-"""The dimensions by which scores can be selected, beside labels."""
 MAX_CORRECTED = 500_000
 """Maximum number of results of one partition with more than one score; they take about 150 bytes each."""
 _METRICS_SEEN, _METRIC_CHARACTERS = 200, 200
@@ -55,6 +52,8 @@ class Wanted:
     """With FAILED, decisions of the gate are selected only if `metrics` names the gate: they measure nothing."""
     since_ms: int | None = None
     """Selects scores that were written at this time or later, in milliseconds since 1970."""
+    until_ms: int | None = None
+    """Selects scores that were written before this time, in milliseconds since 1970."""
     all_revisions: bool = False
     """Selects also scores that a later revision or attempt has replaced."""
 
@@ -63,9 +62,10 @@ class Wanted:
         return (
             (self.session_id is None or outline.session_id == self.session_id)
             and (not self.metrics or outline.metric in self.metrics)
-            and all(outline.dimension(name) in values for name, values in self.dimensions.items())
+            and all(dimension_of(outline, name) in values for name, values in self.dimensions.items())
             and (not self.statuses or outline.status in self.statuses)
             and (self.since_ms is None or at_ms >= self.since_ms)
+            and (self.until_ms is None or at_ms < self.until_ms)
             and not (outline.metric == GATE and outline.status == "FAILED" and self.statuses and not self.metrics)
         )
 
@@ -87,13 +87,6 @@ class Outline(msgspec.Struct):
     user_id: str | None = None
     labels: dict[str, str] | None = None
 
-    def dimension(self, name: str) -> str | None:
-        """Returns the value of a dimension, or of the label after `LABEL`; None if the score has none."""
-        if name.startswith(LABEL):
-            return (self.labels or {}).get(name.removeprefix(LABEL))
-        value: str | None = getattr(self, name)
-        return value
-
 
 _read_outline = msgspec.json.Decoder(Outline).decode
 
@@ -101,13 +94,18 @@ _read_outline = msgspec.json.Decoder(Outline).decode
 class Results:
     """Reads the scores of a topic prefix, within an `async with` block.
 
+    Args:
+        settings: Where Kafka is, and the prefix of the topics.
+        wanted: The filter.
+        topic: The full name of another topic with scores; by default the topic `results`.
+
     Raises:
         KafkaUnreachableError: no broker answers.
         ResultsError: the topic is missing or wrong, or cannot be read.
     """
 
-    def __init__(self, settings: Settings, wanted: Wanted) -> None:
-        self.topic = settings.topics.results
+    def __init__(self, settings: Settings, wanted: Wanted, topic: str | None = None) -> None:
+        self.topic = settings.topics.results if topic is None else topic
         home = None
         if wanted.session_id is not None:
             home = {partition_of(_key(wanted.session_id), settings.partitions)}

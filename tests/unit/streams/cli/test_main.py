@@ -24,6 +24,7 @@ COMMANDS = [
     "export webhook",
     "doctor",
     "canary",
+    "diff",
 ]
 
 
@@ -75,6 +76,8 @@ def test_help_needs_neither_faust_nor_a_kafka_client() -> None:
         "confluent_kafka",
         "pydantic_settings",
         "numpy",
+        "scipy",
+        "statsmodels",
         "sentence_transformers",
         "presidio_analyzer",
         "spacy",
