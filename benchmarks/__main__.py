@@ -16,6 +16,7 @@ from benchmarks import (
     cosine,
     dashboard_memory,
     diff_coverage,
+    diff_memory,
     endpoint,
     exactly_once,
     growth,
@@ -86,6 +87,7 @@ def main(names: list[str]) -> None:
             "dashboard-memory": dashboard_memory.run,
             "page": page.run,
             "diff-coverage": diff_coverage.run,
+            "diff-memory": diff_memory.run,
         }
         if unknown := sorted(set(names) - every.keys()):
             sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(every)}")

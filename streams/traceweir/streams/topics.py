@@ -94,7 +94,12 @@ class Topics:
             raise ValueError(
                 f"{name!r:.120} cannot name a shadow: use 1 to 100 of a-z, A-Z, 0-9, '-' and '_', for example v2"
             )
-        return f"{self.results}.shadow.{name}"
+        return self.shadow_results_prefix + name
+
+    @property
+    def shadow_results_prefix(self) -> str:
+        """What the topics with the scores of shadows begin with."""
+        return f"{self.results}.shadow."
 
     def cleanup_policies(self, stages: Collection[StageName] = STAGES) -> dict[str, CleanupPolicy]:
         """Returns the cleanup policy of every topic of a deployment with these stages, by topic name."""

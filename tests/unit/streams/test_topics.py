@@ -45,6 +45,16 @@ def test_the_topics_of_the_collector_have_configured_names_without_the_prefix() 
     assert (topics.otlp_spans, topics.otlp_logs, topics.spans) == ("prod_spans", "prod_logs", "acme.spans")
 
 
+def test_a_shadow_has_a_topic_under_the_prefix() -> None:
+    assert Topics.of("acme.").shadow_results("v2") == "acme.results.shadow.v2"
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a/b", "é", "v2\n", "a" * 101])
+def test_a_name_that_is_no_part_of_a_topic_names_no_shadow(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot name a shadow"):
+        Topics.of().shadow_results(name)
+
+
 @pytest.mark.parametrize(
     ("prefix", "stages", "expected"),
     [

@@ -42,7 +42,7 @@ def run_diff(base: Source, challenger: Source, bounds: Sequence[Bound], *, on: B
         ResultsError: a topic is missing or wrong or cannot be read.
         UnknownMetricError: a bound names a metric that neither side has.
     """
-    _check_packages()
+    _check_scipy()
     kinds = Kinds()
     with Texts() as texts:
         rows = [SideRows(source.name, kinds, texts) for source in (base, challenger)]
@@ -61,14 +61,12 @@ def run_diff(base: Source, challenger: Source, bounds: Sequence[Bound], *, on: B
     return 0 if comparison.keeps_bounds and not is_incomplete else FAILED
 
 
-def _check_packages() -> None:
+def _check_scipy() -> None:
     try:
-        for name in ("scipy", "statsmodels"):
-            import_module(name)
+        import_module("scipy")
     except ImportError as error:
         raise InputError(
-            f"`traceweir diff` computes with SciPy and statsmodels ({error}); run `pip install '.[diff]'` in a clone of "
-            "Traceweir"
+            f"`traceweir diff` computes with SciPy ({error}); run `pip install '.[diff]'` in a clone of Traceweir"
         ) from None
 
 

@@ -53,7 +53,7 @@ def compare(
 
     Raises:
         NoOverlapError: no metric is on both sides.
-        ImportError: SciPy or statsmodels is not installed.
+        ImportError: SciPy is not installed.
     """
     names = kinds.all()
     shared = np.intersect1d(base.rows["kind"], challenger.rows["kind"])

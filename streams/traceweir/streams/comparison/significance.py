@@ -1,10 +1,12 @@
-"""Tests flips, measures agreement, and corrects for the number of metrics; computed by SciPy and statsmodels."""
+"""Tests flips, measures agreement, and corrects for the number of metrics.
+
+Kappa and Holm's correction are a formula each. statsmodels has both, and tests compare with it; but its correction
+collects Python's garbage at each call, and it would bring pandas into the extra.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
 
 
 def exact_mcnemar(to_failed: int, to_passed: int) -> float:
@@ -30,11 +32,11 @@ def cohens_kappa(both_passed: int, both_failed: int, to_failed: int, to_passed: 
     >>> round(cohens_kappa(45, 35, 15, 5), 3), cohens_kappa(9, 0, 0, 0)
     (0.6, None)
     """
-    from statsmodels.stats.inter_rater import cohens_kappa as kappa
-
-    if to_failed == to_passed == 0 and not (both_passed and both_failed):
-        return None
-    return float(kappa(np.array([[both_passed, to_failed], [to_passed, both_failed]]), return_results=False))
+    pairs = both_passed + both_failed + to_failed + to_passed
+    agreed = (both_passed + both_failed) / pairs
+    base, challenger = (both_passed + to_failed) / pairs, (both_passed + to_passed) / pairs
+    by_chance = base * challenger + (1 - base) * (1 - challenger)
+    return None if by_chance == 1 else (agreed - by_chance) / (1 - by_chance)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -45,10 +47,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """
-    from statsmodels.stats.multitest import multipletests
-
-    known = [p_value for p_value in p_values if p_value is not None]
-    if not known:
-        return list(p_values)
-    corrected = iter(multipletests(known, method="holm")[1])
-    return [None if p_value is None else float(next(corrected)) for p_value in p_values]
+    known = sorted((p_value, place) for place, p_value in enumerate(p_values) if p_value is not None)
+    corrected: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (p_value, place) in enumerate(known):
+        corrected[place] = largest = max(largest, min(1.0, p_value * (len(known) - rank)))
+    return corrected

@@ -216,6 +216,8 @@ def _problems(cluster: _Cluster, settings: Settings, expected: Mapping[str, Clea
 def _partition_problem(name: str, found: int | None, settings: Settings, cluster: _Cluster) -> str | None:
     if found == settings.partitions:
         return None
+    if found is None and name.startswith(settings.topics.shadow_results_prefix):
+        return f"topic {name!r} does not exist: check the name of the shadow"
     if found is None:
         return f"topic {name!r} does not exist: run `traceweir topics create`"
     what = f"topic {name!r} has {found} partitions, expected {settings.partitions}"

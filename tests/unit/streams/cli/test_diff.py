@@ -284,7 +284,7 @@ def widths(tokens: list[Any]) -> set[int]:
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
     before: str, after: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "statsmodels", None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "scipy", None)  # as if it were not installed
     ended = run("diff", before, after)
     assert (ended.code, ended.out) == (2, "")
     assert "run `pip install '.[diff]'`" in ended.err

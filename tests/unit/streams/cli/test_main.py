@@ -77,7 +77,6 @@ def test_help_needs_neither_faust_nor_a_kafka_client() -> None:
         "pydantic_settings",
         "numpy",
         "scipy",
-        "statsmodels",
         "sentence_transformers",
         "presidio_analyzer",
         "spacy",
