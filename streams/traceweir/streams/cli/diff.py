@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceweir.streams.cli.record_options import Metrics, Where, where_option
+from traceweir.streams.cli.record_options import Metrics, Where, repeated, where_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,10 @@ def diff(
         str, typer.Argument(metavar="CHALLENGER", help="What is compared with BASE.", show_default=False)
     ],
     metric: Metrics = None,
+    level: Annotated[
+        list[str] | None,
+        repeated("--level", "<invocation|trace|session>", "Only scores of this level."),
+    ] = None,
     where: Where = None,
     max_drop: Annotated[
         list[str] | None,
@@ -84,9 +88,14 @@ def diff(
     dimensions = where_option(where)
     from traceweir.scorers.databricks_names import full_name
     from traceweir.streams.cli.diff_run import Form, run_diff
+    from traceweir.streams.cli.diff_sources import wanted_levels
     from traceweir.streams.results.sides import Selection
 
-    options = Selection(frozenset(map(full_name, metric or ())), dimensions)
+    try:
+        levels = wanted_levels(level or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--level") from None
+    options = Selection(frozenset(map(full_name, metric or ())), dimensions, levels)
 
     bounds = [
         *_bounds("max_drop", max_drop),

@@ -164,8 +164,8 @@ def _verdicts(each: MetricComparison) -> Sequence[str] | None:
     shown = (
         short_name(each.metric),
         each.level,
-        f"{rate.base_mean:.1%} to {rate.challenger_mean:.1%}",
-        _interval(rate),
+        _rates(rate),
+        _rate_interval(rate),
     )
     if found is None:
         return (*shown, "0", *[NONE] * 5)

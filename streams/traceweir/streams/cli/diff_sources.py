@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from typing import get_args
 from urllib.parse import parse_qsl
 
+from traceweir.schemas.invocation import Level
 from traceweir.scorers.databricks_names import full_name
 from traceweir.streams.cli.times import read_time
 from traceweir.streams.results.selection import DIMENSIONS, LABEL, is_dimension, wanted_dimensions
@@ -15,6 +17,7 @@ from traceweir.streams.topics import Topics
 
 LIVE, SHADOW = "results", "results.shadow."
 _TIMES = ("since", "until")
+LEVELS: tuple[str, ...] = get_args(Level)
 _MAX_PARTS = 50
 
 
@@ -58,10 +61,23 @@ def read_source(text: str, now: datetime, *selections: Selection) -> Source:
             Selection(
                 frozenset(full_name(value) for name, value in parts if name == "metric"),
                 wanted_dimensions([f"{name}={value}" for name, value in parts if is_dimension(name)]),
+                wanted_levels([value for name, value in parts if name == "level"]),
             ),
             *selections,
         ),
     )
+
+
+def wanted_levels(given: Sequence[str]) -> frozenset[str]:
+    """Returns the levels.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    for level in given:
+        if level not in LEVELS:
+            raise ValueError(f"{level!r:.80} is not a level; choose from {', '.join(LEVELS)}")
+    return frozenset(given)
 
 
 def _parts(query: str) -> list[tuple[str, str]]:
@@ -69,7 +85,7 @@ def _parts(query: str) -> list[tuple[str, str]]:
         parts = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=_MAX_PARTS)
     except ValueError:
         parts = [("", "")]
-    known = ("metric", *_TIMES, *DIMENSIONS)
+    known = ("metric", "level", *_TIMES, *DIMENSIONS)
     for name, value in parts:
         if not (name and value):
             raise ValueError(f"{query!r:.120}: write NAME=VALUE, joined by &; a & in a value is %26, and a % is %25")

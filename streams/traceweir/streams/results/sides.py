@@ -27,17 +27,21 @@ Advance = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Metrics, and values of dimensions; what is empty selects all."""
+    """Metrics, levels, and values of dimensions; what is empty selects all."""
 
     metrics: frozenset[str] = frozenset()
     """Full names of metrics."""
     dimensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The values of which a score must have one, by dimension or `labels.NAME`."""
+    levels: frozenset[str] = frozenset()
+    """Levels: `invocation`, `trace` or `session`."""
 
     def selects(self, score: Score) -> bool:
-        """Returns whether the selection contains a score."""
-        return (not self.metrics or score.metric in self.metrics) and all(
-            dimension_of(score, name) in values for name, values in self.dimensions.items()
+        """Returns whether a score has one of the metrics, of the levels, and of the values of each dimension."""
+        return (
+            (not self.metrics or score.metric in self.metrics)
+            and (not self.levels or score.level in self.levels)
+            and all(dimension_of(score, name) in values for name, values in self.dimensions.items())
         )
 
 

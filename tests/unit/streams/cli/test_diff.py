@@ -96,6 +96,7 @@ def test_the_exit_code_says_whether_every_bound_is_kept(
         (["--max-flips", "response_match_score=1.5"], "a whole number"),
         (["--bound-on", "median"], "choose from mean, interval"),
         (["--json", "--markdown"], "exclude each other"),
+        (["--level", "turn"], "'turn' is not a level; choose from invocation, trace, session"),
         (["--where", "agent=1"], "write NAME=VALUE, where NAME is app_name"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
@@ -114,10 +115,11 @@ def test_a_wrong_option_is_refused_with_the_rule(
         ("results?since=1d&until=2d", "the range of time is empty"),
         ("results?since=tomorrow", "'tomorrow' is not a time"),
         ("results?since=1d&since=2d", "since is given twice"),
-        ("results?version=1", "'version': select by metric, since, until, app_name"),
+        ("results?version=1", "'version': select by metric, level, since, until, app_name"),
         ("results?agent_version=", "write NAME=VALUE"),
         ("results?agent_version", "write NAME=VALUE"),
         ("results?labels.=1", "select by"),
+        ("results?level=turn", "choose from invocation, trace, session"),
         ("results.shadow.", "cannot name a shadow"),
         ("results.shadow.a/b", "cannot name a shadow"),
         ("before.jsonl?since=1d", "a file has no time of writing"),
@@ -210,6 +212,14 @@ def test_sides_of_one_file_are_selected_by_dimension_and_metric(write_input: Wri
     assert metric["how"] == "unpaired"
     assert metric["value"]["difference"] == pytest.approx(0.4)
     assert found["only_in_challenger"] == []
+
+
+def test_scores_are_selected_by_level(write_input: WriteInput, run: Run) -> None:
+    scores = lines(make_score("a"), make_score("a", level="invocation", invocation_id="i"))
+    file = write_input("scores.jsonl", *scores)
+    for selected in (("--level", "session"), ()):
+        found = json.loads(run("diff", file + ("" if selected else "?level=session"), file, "--json", *selected).out)
+        assert [each["level"] for each in found["metrics"]] == ["session"]
 
 
 def test_where_selects_on_both_sides(write_input: WriteInput, run: Run) -> None:
