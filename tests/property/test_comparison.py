@@ -11,7 +11,7 @@ from tests.support.comparing import compared
 from tests.support.results import make_score
 
 from traceweir.schemas.score import Score
-from traceweir.streams.comparison.document import Comparison, MetricComparison
+from traceweir.streams.comparison.document import Diff, MetricComparison
 
 values = st.one_of(st.none(), st.floats(-5, 5).map(lambda value: round(value, 3)))
 subjects = st.tuples(st.sampled_from("abcd"), st.sampled_from(["i1", "i2"]), st.sampled_from(["one", "two", "gate"]))
@@ -31,7 +31,7 @@ sides = st.dictionaries(subjects, st.tuples(values, st.integers(0, 1)), max_size
 ALWAYS = [make_score("always", "always", 0.5), make_score("both", "always", 0.9)]
 
 
-def every(comparison: Comparison) -> list[MetricComparison]:
+def every(comparison: Diff) -> list[MetricComparison]:
     return [*comparison.metrics, *([comparison.gate] if comparison.gate else [])]
 
 

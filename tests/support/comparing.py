@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from traceweir.schemas.score import Score
 from traceweir.streams.comparison.compare import compare
-from traceweir.streams.comparison.document import Comparison, MetricComparison
+from traceweir.streams.comparison.document import Diff, MetricComparison
 from traceweir.streams.comparison.rows import Kinds, SideRows
 from traceweir.streams.comparison.texts import Texts
 
 
-def compared(base: Sequence[Score], challenger: Sequence[Score], *, flips: int = 10) -> Comparison:
+def compared(base: Sequence[Score], challenger: Sequence[Score], *, flips: int = 10) -> Diff:
     """Returns the comparison of two lists of scores, all of them selected."""
     kinds = Kinds()
     with Texts() as texts:
@@ -22,7 +22,7 @@ def compared(base: Sequence[Score], challenger: Sequence[Score], *, flips: int =
         return compare(sides[0].counting(), sides[1].counting(), kinds, texts, flips=flips)
 
 
-def only_metric(comparison: Comparison) -> MetricComparison:
+def only_metric(comparison: Diff) -> MetricComparison:
     """Returns the metric of a comparison that has one."""
     (metric,) = comparison.metrics
     return metric

@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 
 from traceweir.streams.comparison.document import (
     BoundCheck,
-    Comparison,
+    Diff,
     Difference,
     Figures,
     Flip,
@@ -53,6 +53,6 @@ def test_the_change_of_a_judge_gives_what_the_page_shows(
 
 
 def test_the_page_names_every_field_of_the_document() -> None:
-    models = (Comparison, SideSummary, Figures, Difference, Flip, FlipSide, Verdicts, MetricComparison, BoundCheck)
+    models = (Diff, SideSummary, Figures, Difference, Flip, FlipSide, Verdicts, MetricComparison, BoundCheck)
     fields = {name for model in models for name in model.model_fields}
     assert {name for name in fields if f"`{name}`" not in PAGE} == set()

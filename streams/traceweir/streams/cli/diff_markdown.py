@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.diff_sections import NONE, flips_of, sections_of, verdict_of
-from traceweir.streams.comparison.document import Comparison
+from traceweir.streams.comparison.document import Diff
+from traceweir.streams.comparison.sections import NONE, flips_of, sections_of, verdict_of
 
 _LONGEST_CELL, _LONGEST_RATIONALE = 200, 500
 _ESCAPES = str.maketrans({"`": r"\x60", "|": r"\x7c"})
 
 
-def markdown_of(comparison: Comparison) -> str:
+def markdown_of(comparison: Diff) -> str:
     """Returns the tables and flips of a comparison in GitHub Flavored Markdown, with a line feed at the end."""
     lines = ["### traceweir diff", ""]
     if verdict := verdict_of(comparison):

@@ -9,15 +9,15 @@ from rich.console import Console
 from rich.text import Text
 
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.diff_sections import flips_of, sections_of, verdict_of
 from traceweir.streams.cli.rows import print_aligned, print_rows, write_line
-from traceweir.streams.comparison.document import Comparison
+from traceweir.streams.comparison.document import Diff
+from traceweir.streams.comparison.sections import flips_of, sections_of, verdict_of
 
 _LONGEST = 500
 """The most characters of a rationale on a terminal."""
 
 
-def print_comparison(comparison: Comparison) -> None:
+def print_comparison(comparison: Diff) -> None:
     """Prints the tables of a comparison, then the flips, then what the bounds say."""
     stdout = Console(highlight=False)
     for section in sections_of(comparison):

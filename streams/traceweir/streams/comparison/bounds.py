@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from traceweir.scorers.databricks_names import full_name
 from traceweir.scorers.spelling import did_you_mean
-from traceweir.streams.comparison.document import BoundCheck, BoundKind, BoundOn, Comparison, MetricComparison
+from traceweir.streams.comparison.document import BoundCheck, BoundKind, BoundOn, Diff, MetricComparison
 
 
 class UnknownMetricError(Exception):
@@ -25,7 +25,7 @@ class Bound:
     """At least 0."""
 
 
-def checked(comparison: Comparison, bounds: Sequence[Bound], on: BoundOn) -> Comparison:
+def checked(comparison: Diff, bounds: Sequence[Bound], on: BoundOn) -> Diff:
     """Returns the comparison with the outcome of each bound, at each level of its metric.
 
     A drop is base minus challenger. With `interval`, the largest drop or rise that the 95 % interval contains is

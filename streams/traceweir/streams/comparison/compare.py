@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceweir.schemas.figures import counted
-from traceweir.streams.comparison.document import Comparison, Difference, Figures, MetricComparison, SideSummary
+from traceweir.streams.comparison.document import Diff, Difference, Figures, MetricComparison, SideSummary
 from traceweir.streams.comparison.intervals import CONFIDENCE, Estimate, paired_difference, unpaired_difference
 from traceweir.streams.comparison.pairing import Indexes, Pairs, pair
 from traceweir.streams.comparison.rows import (
@@ -40,7 +40,7 @@ class NoOverlapError(Exception):
 
 def compare(
     base: Side, challenger: Side, kinds: Kinds, texts: Texts, *, flips: int, unusable: tuple[int, int] = (0, 0)
-) -> Comparison:
+) -> Diff:
     """Returns what differs between two sides, without bounds.
 
     Args:
@@ -70,7 +70,7 @@ def compare(
     ]
     metrics = _corrected([each for each in found if each.metric != GATE])
     only = [_only(side, shared, names) for side in (base, challenger)]
-    return Comparison(
+    return Diff(
         base=_summary(base, unusable[0]),
         challenger=_summary(challenger, unusable[1]),
         confidence=CONFIDENCE,

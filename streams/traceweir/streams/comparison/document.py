@@ -183,7 +183,7 @@ class BoundCheck(_Part):
     """Why the bound cannot be checked; else empty."""
 
 
-class Comparison(_Part):
+class Diff(_Part):
     """What differs between two sets of scores."""
 
     base: SideSummary

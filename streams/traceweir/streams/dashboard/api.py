@@ -17,12 +17,14 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
+from traceweir.streams.comparison.document import Diff
 from traceweir.streams.dashboard.content import Content, shown, shown_text
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.filters import FilterError
 from traceweir.streams.dashboard.page.rendering import problem_page
 from traceweir.streams.dashboard.parameters import First, Second, Selected
+from traceweir.streams.dashboard.result_diff import NoDiffError, shown_diff
 from traceweir.streams.store.answers import (
     Comparison,
     DeadLetters,
@@ -187,6 +189,15 @@ def create_api(
     def read_comparison(first: First, second: Second) -> Any:
         """Two selections side by side, with the differences, second minus first, and their 95 % intervals."""
         return answer(compare(store, first, second))
+
+    @api.get("/api/diff", response_model=Diff)
+    def read_diff(first: First, second: Second) -> Any:
+        """What differs between two selections result by result, as `traceweir diff` prints it; base is the first."""
+        try:
+            found = shown_diff(store, first, second, content)
+        except NoDiffError as error:
+            raise HTTPException(422, str(error)) from None
+        return Response(found.model_dump_json(), media_type="application/json")
 
     @api.get("/api/values", response_model=DimensionValues)
     def read_values(selected: Selected) -> Any:

@@ -16,7 +16,7 @@ from tests.support.results import make_score
 
 from traceweir.schemas.score import Cost, Score
 
-HOSTILE = "[red]\x1b[31m\u202e<img src=x>`|` [a](http://x) @all #1 **b**\n# c"
+HOSTILE = "[red]\x1b[31m\u202e<img src=x>`| [a](http://x) @all #1 **b**\n# c"
 
 
 def lines(*scores: Score) -> list[bytes]:

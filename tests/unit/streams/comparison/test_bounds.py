@@ -8,19 +8,19 @@ from tests.support.results import make_score
 
 from traceweir.schemas.score import Score
 from traceweir.streams.comparison.bounds import Bound, UnknownMetricError, checked
-from traceweir.streams.comparison.document import BoundCheck, BoundKind, BoundOn, Comparison
+from traceweir.streams.comparison.document import BoundCheck, BoundKind, BoundOn, Diff
 
 METRIC = "response_match_score"
 
 
-def comparison(*differences: float | None) -> Comparison:
+def comparison(*differences: float | None) -> Diff:
     """Returns the comparison of sessions whose values differ by these numbers; None for a value that is lost."""
     base = [make_score(f"s{number}", value=0.8) for number in range(len(differences))]
     values = [None if each is None else 0.8 + each for each in differences]
     return compared(base, [make_score(f"s{number}", value=value) for number, value in enumerate(values)])
 
 
-def outcome(found: Comparison, kind: BoundKind, limit: float, on: BoundOn = "mean", metric: str = METRIC) -> BoundCheck:
+def outcome(found: Diff, kind: BoundKind, limit: float, on: BoundOn = "mean", metric: str = METRIC) -> BoundCheck:
     (check,) = checked(found, [Bound(kind, metric, limit)], on).bounds
     return check
 
@@ -63,9 +63,7 @@ def test_the_number_of_flips_to_failed_is_bounded() -> None:
         (comparison(0.0), "max_drop", "interval", "there is no interval, because a side has one session only"),
     ],
 )
-def test_a_bound_that_cannot_be_checked_is_not_kept(
-    found: Comparison, kind: BoundKind, on: BoundOn, reason: str
-) -> None:
+def test_a_bound_that_cannot_be_checked_is_not_kept(found: Diff, kind: BoundKind, on: BoundOn, reason: str) -> None:
     check = outcome(found, kind, 1, on)
     assert (check.kept, check.reason) == (False, reason)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
+from traceweir.streams.comparison.document import Diff
 from traceweir.streams.dashboard.access import guarded
 from traceweir.streams.dashboard.api import OPENAPI, create_api
 from traceweir.streams.dashboard.content import Content
@@ -109,7 +111,7 @@ async def test_the_openapi_document_describes_every_answer(client: Client) -> No
 
     assert set(document["paths"]) == {
         *("/api/state", "/api/overview", "/api/sessions", "/api/session", "/api/not-scored", "/api/dead-letters"),
-        *("/api/metric", "/api/comparison", "/api/values", "/api/events", "/api/judge-spending"),
+        *("/api/metric", "/api/comparison", "/api/diff", "/api/values", "/api/events", "/api/judge-spending"),
     }
     for name, path in document["paths"].items():
         if name == "/api/events":
@@ -256,6 +258,32 @@ async def test_a_comparison_is_the_second_side_minus_the_first(client: Client, v
     assert (found["pass_rate_difference"], found["mean_difference"]) == (0.5, pytest.approx(0.5))
     assert 0 < found["pass_rate_difference_low"] < 0.5 < found["pass_rate_difference_high"] < 1
     assert found["mean_difference_low"] < 0.5 < found["mean_difference_high"]
+
+
+async def test_a_diff_is_the_document_of_the_command(client: Client, versions: DuckDBStore) -> None:
+    query = "first_agent_version=1&second_agent_version=2"
+    found = Diff.model_validate_json((await client(read=versions).get(f"/api/diff?{query}")).content)
+
+    assert (found.metrics[0].how, found.base.results, found.challenger.results) == ("unpaired", 10, 10)
+    assert found.metrics[0].value is not None
+    assert found.metrics[0].value.difference == pytest.approx(0.5)
+
+
+async def test_a_diff_with_an_empty_side_says_what_each_side_has(client: Client, versions: DuckDBStore) -> None:
+    answer = await client(read=versions).get("/api/diff?first_agent_version=3")
+    assert answer.status_code == 422
+    assert "first: has no results" in answer.json()["detail"]
+
+
+async def test_a_missing_scipy_is_named_with_the_command_that_installs_it(
+    client: Client, versions: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    answer = await client(read=versions).get("/api/diff")
+    assert answer.status_code == 422
+    assert "pip install '.[diff]'" in answer.json()["detail"]
 
 
 async def test_a_side_without_results_has_no_difference(client: Client, versions: DuckDBStore) -> None:

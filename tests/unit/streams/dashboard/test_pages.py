@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -35,6 +36,7 @@ VIEWS = (
     "/not-scored",
     "/dead-letters",
     "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
+    "/diff?first_agent_version=2.3.1&second_agent_version=2.4.0",
 )
 
 Open = Callable[..., httpx.AsyncClient]
@@ -394,3 +396,29 @@ async def test_the_funnel_begins_with_records_where_the_store_knows_them(
     assert (await visit(site).get("/api/overview?since=2026-01-01T00:00:00Z")).json()["coverage"]["records"] == 60 * 10
     assert "records of these sessions" not in unknown
     assert "This begins with closed sessions: the store does not know their records." in unknown
+
+
+@pytest.mark.parametrize(
+    ("content", "has_secret", "has_reason"), [("full", True, True), ("redacted", False, True), ("none", False, False)]
+)
+async def test_flips_show_both_reasons_as_far_as_is_configured(
+    content: Content, has_secret: bool, has_reason: bool, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1), content=content)
+    before = NOW - timedelta(days=2)
+    site.add(*(make_score(f"s{n}", value=0.9, occurred_at=before, rationale=f"before {SECRET}") for n in range(3)))
+    site.add(*(make_score(f"s{n}", value=0.1, result_id=f"{n}", rationale=HOSTILE) for n in range(3)))
+    query = f"first_since={before:%Y-%m-%dT%H:%M:%SZ}&first_until={NOW - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+
+    page = (await visit(site).get(f"/diff?{query}")).text
+
+    assert "0.900 PASSED to 0.100 FAILED (needs &gt;= 0.75)" in page
+    assert "paired" in page
+    assert (SECRET in page, "&lt;script&gt;" in page) == (has_secret, has_reason)
+    assert "<script>document" not in page
+
+
+async def test_sides_that_cannot_be_compared_say_why(site: Site, visit: Open) -> None:
+    answer = await visit(site).get("/diff?first_agent_version=none")
+    assert answer.status_code == 200
+    assert "first: has no results" in answer.text

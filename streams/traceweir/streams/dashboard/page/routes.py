@@ -16,12 +16,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
+from traceweir.streams.comparison.sections import flips_of, sections_of
 from traceweir.streams.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
 from traceweir.streams.dashboard.content import Content, shown, shown_document, shown_text
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.page import charts, session_view
 from traceweir.streams.dashboard.page.filters import FilterError, Filters, filters_of
 from traceweir.streams.dashboard.page.rendering import rendered
+from traceweir.streams.dashboard.result_diff import NoDiffError, shown_diff
 from traceweir.streams.evals.capture import Outcome
 from traceweir.streams.formats.documents import InputError
 from traceweir.streams.results.reader import GATE
@@ -241,8 +243,31 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             first=first,
             second=second,
             found=compare(store, first.selection, second.selection),
+            query=urlencode(request.query_params),
             same=first.selection == second.selection,
             values=dimension_values(store, filters.selection),
+        )
+
+    @router.get("/diff")
+    def show_diff(request: Request) -> HTMLResponse:
+        filters = filters_from(request)
+        first = filters_of({**filters.kept, **_side(request.query_params, "first_")}, options.now())
+        second = filters_of({**filters.kept, **_side(request.query_params, "second_")}, options.now())
+        found, problem = None, ""
+        try:
+            found = shown_diff(store, first.selection, second.selection, options.content)
+        except NoDiffError as error:
+            problem = str(error)
+        return page(
+            request,
+            "diff",
+            filters,
+            first=first,
+            second=second,
+            problem=problem,
+            sections=list(sections_of(found)) if found else [],
+            flips=list(flips_of(found)) if found else [],
+            query=urlencode(request.query_params),
         )
 
     return router

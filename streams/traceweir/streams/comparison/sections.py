@@ -9,7 +9,7 @@ from traceweir.schemas.figures import counted, figure, threshold_figure
 from traceweir.scorers.databricks_names import short_name
 from traceweir.streams.comparison.document import (
     BoundCheck,
-    Comparison,
+    Diff,
     Difference,
     Figures,
     Flip,
@@ -34,6 +34,7 @@ class Section(NamedTuple):
 class FlipText(NamedTuple):
     """A flip, as a person reads it. All fields but `change` contain text of agents and models."""
 
+    session_id: str
     place: str
     change: str
     base: str
@@ -48,7 +49,7 @@ class Flips(NamedTuple):
     left_out: int
 
 
-def sections_of(comparison: Comparison) -> Iterator[Section]:
+def sections_of(comparison: Diff) -> Iterator[Section]:
     """Yields the tables of a comparison that have rows."""
     every = [*comparison.metrics, *([comparison.gate] if comparison.gate else [])]
     sections = (
@@ -112,7 +113,7 @@ def sections_of(comparison: Comparison) -> Iterator[Section]:
     return (section for section in sections if section.rows)
 
 
-def flips_of(comparison: Comparison) -> Iterator[Flips]:
+def flips_of(comparison: Diff) -> Iterator[Flips]:
     """Yields the flips of each metric that has any, those of the gate first."""
     for each in [*([comparison.gate] if comparison.gate else []), *comparison.metrics]:
         if each.verdicts is not None and (each.verdicts.flips or each.verdicts.flips_left_out):
@@ -120,7 +121,7 @@ def flips_of(comparison: Comparison) -> Iterator[Flips]:
             yield Flips(f"{short_name(each.metric)} ({each.level})", texts, each.verdicts.flips_left_out)
 
 
-def verdict_of(comparison: Comparison) -> str:
+def verdict_of(comparison: Diff) -> str:
     """Returns a sentence about the bounds; empty without bounds."""
     if not comparison.bounds:
         return ""
@@ -132,7 +133,7 @@ def _side(role: str, side: SideSummary) -> Sequence[str]:
     return (role, side.name, *map(str, (side.results, side.sessions, side.replaced, side.unusable)))
 
 
-def _remarks(comparison: Comparison) -> list[str]:
+def _remarks(comparison: Diff) -> list[str]:
     remarks = []
     for side, names in (("base", comparison.only_in_base), ("challenger", comparison.only_in_challenger)):
         if names:
@@ -238,7 +239,9 @@ def _exactly(bound: BoundCheck) -> str:
 def _flip(flip: Flip, *, is_gate: bool) -> FlipText:
     subject = flip.subject_id or (f"segment {flip.segment}" if flip.segment else "session")
     change = " to ".join(_decision(side) if is_gate else _verdict(side) for side in (flip.base, flip.challenger))
-    return FlipText(f"{flip.session_id}  {subject}", change, flip.base.rationale, flip.challenger.rationale)
+    return FlipText(
+        flip.session_id, f"{flip.session_id}  {subject}", change, flip.base.rationale, flip.challenger.rationale
+    )
 
 
 def _decision(side: FlipSide) -> str:

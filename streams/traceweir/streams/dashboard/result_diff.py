@@ -1,0 +1,30 @@
+"""Compares two selections result by result, with texts as the dashboard may show them."""
+
+from __future__ import annotations
+
+from traceweir.streams.comparison.compare import NoOverlapError
+from traceweir.streams.comparison.document import Diff
+from traceweir.streams.dashboard.content import Content, shown
+from traceweir.streams.store.diff import TooManyResultsError, diff
+from traceweir.streams.store.selection import Readable, Selection
+
+
+class NoDiffError(Exception):
+    """Two selections cannot be compared result by result; the message says why, and what to do."""
+
+
+def shown_diff(store: Readable, first: Selection, second: Selection, content: Content) -> Diff:
+    """Returns what differs between two selections, as `traceweir diff` prints it; the base is the first.
+
+    Raises:
+        NoDiffError: the selections have nothing in common or too many results, or SciPy is not installed.
+        StoreError: the store cannot answer.
+    """
+    try:
+        return Diff.model_validate(shown(diff(store, first, second), content))
+    except (NoOverlapError, TooManyResultsError) as error:
+        raise NoDiffError(str(error)) from None
+    except ImportError as error:
+        raise NoDiffError(
+            f"results are compared with SciPy ({error}); run `pip install '.[diff]'` in a clone of Traceweir"
+        ) from None

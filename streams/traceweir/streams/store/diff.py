@@ -1,0 +1,70 @@
+"""Answers how two selections of results differ, as `traceweir diff` does: by pairs where both have the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from traceweir.schemas.score import Score
+from traceweir.streams.comparison.compare import compare
+from traceweir.streams.comparison.document import Diff
+from traceweir.streams.comparison.rows import Kinds, SideRows, UncomparableScoreError
+from traceweir.streams.comparison.texts import Texts
+from traceweir.streams.store.selection import Readable, Selection, in_utc
+
+MAX_RESULTS = 50_000
+"""Maximum number of results of a side: the answer keeps a page waiting."""
+FLIPS = 10
+"""Number of flips that are listed for each metric."""
+_COST = {"input_tokens": "cost_input_tokens", "output_tokens": "cost_output_tokens", "usd": "cost_usd"}
+_FIELDS = (
+    *("result_id", "session_id", "segment", "revision", "attempt", "level", "invocation_id", "trace_id", "metric"),
+    *("value", "threshold", "status", "not_evaluated_because", "rationale", "scorer_version", "config_digest"),
+)
+
+
+class TooManyResultsError(ValueError):
+    """A selection has more results than can be compared while a page waits; the message says what to do."""
+
+
+def diff(store: Readable, first: Selection, second: Selection) -> Diff:
+    """Returns what differs between two selections, without bounds: second minus first.
+
+    Raises:
+        NoOverlapError: the selections have no metric at the same level in common.
+        TooManyResultsError: a selection has more than `MAX_RESULTS` results.
+        ImportError: SciPy is not installed.
+        StoreError: the store cannot answer.
+    """
+    kinds = Kinds()
+    with Texts() as texts:
+        before, after = SideRows("first", kinds, texts), SideRows("second", kinds, texts)
+        unusable = _read(store, first, before), _read(store, second, after)
+        return compare(before.counting(), after.counting(), kinds, texts, flips=FLIPS, unusable=unusable)
+
+
+def _read(store: Readable, selection: Selection, side: SideRows) -> int:
+    """Adds the selected results to a side; returns how many of them cannot be compared."""
+    where, parameters = selection.where("occurred_at")
+    columns = ", ".join((*_FIELDS, *_COST.values(), "cost_cached", "occurred_at", "evaluated_at"))
+    rows = store.query(
+        f"SELECT {columns} FROM results WHERE {where} ORDER BY written_at LIMIT {MAX_RESULTS + 1}", parameters
+    )
+    if len(rows) > MAX_RESULTS:
+        raise TooManyResultsError(
+            f"the {side.name} side has more than {MAX_RESULTS} results: select a shorter span, an agent or a metric, or "
+            "compare the topic with `traceweir diff`"
+        )
+    unusable = 0
+    for row in rows:
+        try:
+            side.add(_score(row))
+        except UncomparableScoreError:
+            unusable += 1
+    return unusable
+
+
+def _score(row: Mapping[str, Any]) -> Score:
+    cost = {"cached": row["cost_cached"], **{name: row[column] for name, column in _COST.items()}}
+    times = {name: in_utc(row[name]) for name in ("occurred_at", "evaluated_at")}
+    return Score.model_validate({**{name: row[name] for name in _FIELDS}, **times, "cost": cost})
