@@ -246,6 +246,12 @@ def test_hostile_text_is_escaped(hostile: tuple[str, str], run: Run) -> None:
     assert r"[red]\x1b[31m\u202e<img src=x>" in ended.out
 
 
+def test_hostile_text_is_escaped_in_json_and_means_the_same(hostile: tuple[str, str], run: Run) -> None:
+    ended = run("diff", *hostile, "--json")
+    assert ended.out.removesuffix("\n").isprintable()
+    assert json.loads(ended.out)["metrics"][0]["verdicts"]["flips"][0]["base"]["rationale"] == HOSTILE
+
+
 def test_hostile_text_is_escaped_on_a_terminal(
     hostile: tuple[str, str], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
