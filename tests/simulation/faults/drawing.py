@@ -106,7 +106,7 @@ class Faults:
         return 0
 
     def _stumble(self, stage: str, method: str, records: Sequence[Any]) -> None:
-        if any(each.value in self.world.poison for each in records):
+        if self.world.poison and any(each.value in self.world.poison for each in records):
             raise ValueError("simulated poison")
         if not self.stumbles or self.world.isolates():
             return  # a second exception on the same record would rightly make it a dead letter
