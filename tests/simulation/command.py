@@ -143,12 +143,16 @@ def _search_bugs(options: argparse.Namespace) -> int:
     """Searches the seeds from 1 on for each bug that the file does not have, or that its seed does not show any more."""
     seeds: dict[str, int] = json.loads(FOUND.read_text())
     jobs = [(seed, bug, frozenset[int]()) for bug, seed in seeds.items() if bug in BUGS]
-    still = {bug: seed for (seed, bug, _), outcome in _outcomes(jobs, options) if outcome.found}
-    for bug in sorted(BUGS.keys() - still.keys()):
-        seed = _first_seed(bug, options)
-        print(f"{bug}: {seed}", flush=True)
-        if seed is not None:
+    still = {}
+    for (seed, bug, _), outcome in _outcomes(jobs, options):
+        print(f"{bug}: seed {seed} {'finds' if outcome.found else 'does not find'} it", flush=True)
+        if outcome.found:
             still[bug] = seed
+    for bug in sorted(BUGS.keys() - still.keys()):
+        first = _first_seed(bug, options)
+        print(f"{bug}: seed {first}", flush=True)
+        if first is not None:
+            still[bug] = first
         FOUND.write_text(json.dumps(dict(sorted(still.items())), indent=2) + "\n")
     return bool(BUGS.keys() - still.keys())
 

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from tests.simulation.bugs.registry import bug
+from tests.simulation.scorer import SimulatedScoringProcess
 from tests.simulation.seams import put
 from tests.simulation.world import World
 
@@ -149,8 +150,13 @@ def sessions_of_a_dead_scorer_are_lost(world: World) -> None:
 
 @bug
 def nobody_notices_that_the_scoring_process_is_not_watched(world: World) -> None:
-    """The watch over the scoring process is not among the duties of the worker."""
+    """The watch over the scoring process is not among the duties of the worker. It is cancelled at its first look."""
     put(WorkerApp, "duties", lambda self: self.checkpoints.duties())
+
+    def cancelled(self: Any, limits: Any) -> None:
+        raise asyncio.CancelledError
+
+    put(SimulatedScoringProcess, "kill_if_stuck", cancelled)
 
 
 # Memory

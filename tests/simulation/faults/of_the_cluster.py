@@ -18,7 +18,7 @@ REFUSALS: dict[int, tuple[int, ...]] = {
     14: (14, 15),
 }
 """Errors that a node can answer by the key of the request: the coordinator loads (14), is not available (15), is another
-node (16), or ends another transaction (51); the producer is unknown (59), which brokers before Kafka 2.5 answer."""
+node (16), or ends another transaction (51); the producer is unknown (59), which older brokers answer."""
 
 
 @fault(1.0)
