@@ -63,11 +63,12 @@ def with_content(candidates: Iterable[list[Message]]) -> list[Message]:
 
 def _inputs(span: Span) -> Iterator[list[Message]]:
     # A span has one or two of these attributes: each is looked for before a reader is called.
-    attributes, spread = span.attributes, spread_attributes(span)
+    attributes = span.attributes
     if "gen_ai.input.messages" in attributes:
         yield read_messages(attributes["gen_ai.input.messages"])
     for event in named_events(span, DETAILS):
         yield read_messages(_field(event, "gen_ai.input.messages"))
+    spread = spread_attributes(span)
     if spread:
         yield with_failures(openinference(span, spread, "llm.input_messages.", "user"), attributes.get("input.value"))
         yield indexed(spread, "gen_ai.prompt.")
@@ -94,11 +95,12 @@ def _inputs(span: Span) -> Iterator[list[Message]]:
 
 
 def _outputs(span: Span) -> Iterator[list[Message]]:
-    attributes, spread = span.attributes, spread_attributes(span)
+    attributes = span.attributes
     if "gen_ai.output.messages" in attributes:
         yield _choices(attributes["gen_ai.output.messages"])
     for event in named_events(span, DETAILS):
         yield _choices(_field(event, "gen_ai.output.messages"))
+    spread = spread_attributes(span)
     if spread:
         yield openinference(span, spread, "llm.output_messages.", "assistant")
         yield indexed(spread, "gen_ai.completion.", "assistant")

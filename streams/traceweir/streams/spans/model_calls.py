@@ -89,8 +89,6 @@ class ModelCall:
     """The calls that were on the same span before this one, the oldest first."""
     rounds: Sequence[Message] = ()
     """The tool calls and the results of the rounds that the client played by itself before the answer."""
-    is_google: bool = False
-    """Whether the provider is Google, whose API differs from the others in small things."""
     response_id: str = ""
     """Id that the provider gave to the answer; empty if unknown."""
 
@@ -108,6 +106,11 @@ class ModelCall:
     def calls(self) -> list[Call]:
         """The tool calls that the model asked for."""
         return [call for message in self.outputs if message.role == "assistant" for call in message.calls]
+
+    @property
+    def is_google(self) -> bool:
+        """Whether the provider is Google, whose API differs from the others in small things."""
+        return any(_is_google(node.span.attributes) for node in self.nodes)
 
     @property
     def all_calls(self) -> list[Call]:
@@ -187,8 +190,7 @@ def _read(nodes: list[Node]) -> ModelCall:
     input_tokens, output_tokens = _tokens(merged, usage)
     inputs = with_content(map(input_messages, spans))
     rounds = next((found for span in spans if (found := played_rounds(span))), [])
-    is_google = first_text(merged, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system") in _GOOGLE
-    if is_google:
+    if any(message.results for message in inputs) and _is_google(merged):
         for message in inputs:
             message.results = [result._replace(framed=True) for result in message.results]
     return ModelCall(
@@ -201,9 +203,12 @@ def _read(nodes: list[Node]) -> ModelCall:
         agent=agent_name(nodes[0]),
         earlier=_earlier(spans[0], input_tokens, output_tokens),
         rounds=rounds,
-        is_google=is_google,
         response_id=first_text(merged, "gen_ai.response.id"),
     )
+
+
+def _is_google(attributes: Attributes) -> bool:
+    return first_text(attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system") in _GOOGLE
 
 
 def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) -> list[EarlierCall]:
