@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
@@ -10,6 +12,9 @@ from traceweir.scorers.evaluation.decision import network_record
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.redaction.entities import EntityFinder, NotSearchedError
 from traceweir.scorers.redaction.trace_document import is_publishable_id
+
+Publish = Callable[[Plan, ReasoningTrace, float, int, EntityFinder | None], tuple[bytes, list[str]]]
+"""Has the parameters of `publication`, and its result."""
 
 
 def publication(

@@ -17,7 +17,7 @@ from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.evaluation.decision import decide
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.publication import publication
+from traceweir.scorers.evaluation.publication import Publish, publication
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
 from traceweir.scorers.metrics.novelty import Novelty
 from traceweir.scorers.redaction.entities import EntityFinder
@@ -48,12 +48,14 @@ class GateStage:
         *,
         clock: Callable[[], datetime],
         encode_score: Callable[[Score], bytes],
+        publish: Publish = publication,
         entities: EntityFinder | None = None,
         spans: GateSpans | None = None,
     ) -> None:
         self._spans = spans
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._plan, self._clock, self._encode_score, self._entities = plan, clock, encode_score, entities
+        self._publish = publish
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes)
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
@@ -162,7 +164,7 @@ class GateStage:
         published = b""
         if not reasons:
             max_bytes = MAX_OUTPUT_BYTES - KEPT_BYTES
-            published, reasons = publication(self._plan, trace, measured.value, max_bytes, self._entities)
+            published, reasons = self._publish(self._plan, trace, measured.value, max_bytes, self._entities)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:

@@ -14,6 +14,7 @@ import sys
 from contextlib import suppress
 
 from traceweir.streams.offline.chunk_process import answer_of, framed, receive, sessions_of
+from traceweir.streams.offline.publication_checks import PublicationChecks
 from traceweir.streams.offline.session_chunks import ChunkScoring, ProcessSetup
 from traceweir.streams.process_log import LogOptions, log_to_stderr
 from traceweir.streams.process_setup import tune_gc
@@ -24,15 +25,25 @@ from traceweir.streams.scoring.user_ids import UserIds
 
 async def _serve(connection: socket.socket, setup: ProcessSetup) -> None:
     settings, plan, clock = setup.settings, setup.plan, setup.clock
+    checks = PublicationChecks(plan)
     scoring = SessionScoring(
-        plan, setup.embedder, clock, timeout_s=settings.score_timeout_s, user_ids=UserIds.of(settings)
+        plan,
+        setup.embedder,
+        clock,
+        timeout_s=settings.score_timeout_s,
+        user_ids=UserIds.of(settings),
+        offered=checks.add,
     )
     chunks = ChunkScoring(settings, plan, score_bytes(scoring), clock)
     connection.sendall(framed(b""))
     while True:
         # The loop has nothing else to do, so it can be blocked until the next chunk arrives.
         sessions = sessions_of(receive(connection))
-        connection.sendall(answer_of(await chunks(sessions)))
+        outputs = await chunks(sessions)
+        for each in outputs:
+            each.checks += checks.take(each.candidates)
+        checks.clear()
+        connection.sendall(answer_of(outputs))
 
 
 def main() -> None:

@@ -107,7 +107,7 @@ class ScoringProcesses:
                 self._quarantine = None
                 if process.ready and fresh:
                     detail = f"the process that scored this session ended ({how}), and had served no other session"
-                    return SessionOutputs([], [], Unscored("poison", detail))
+                    return SessionOutputs([], [], [], Unscored("poison", detail))
                 failed_starts += not process.ready
                 if failed_starts == _STARTS:
                     raise ScoringProcessDiedError(f"a scoring process ended before it was ready ({how})") from None

@@ -228,7 +228,9 @@ class ScoringRun:
     def _decided(
         self, chunk: Sequence[InputSession], outputs: Sequence[SessionOutputs], gating: Gating
     ) -> Iterator[ScoredSession]:
-        decisions = iter(gating.decide([value for found in outputs for value in found.candidates]))
+        candidates = [value for found in outputs for value in found.candidates]
+        checks = [check for found in outputs for check in found.checks]
+        decisions = iter(gating.decide(candidates, checks))
         for session, found in zip(chunk, outputs, strict=True):
             if found.unscored is not None:
                 self.problems.add(Problem(session.document, found.unscored.detail, found.unscored.reason))

@@ -37,6 +37,14 @@ class Unscored(NamedTuple):
     detail: str
 
 
+class PublicationCheck(NamedTuple):
+    """Why the gate would refuse to publish a trace, whatever its value."""
+
+    trace_id: str
+    reasons: list[str] | None
+    """As `publication` returns them: empty if the trace can be published. None if the trace was not checked."""
+
+
 class SessionOutputs(msgspec.Struct, array_like=True, gc=False):
     """What the score stage sends for a session."""
 
@@ -44,6 +52,8 @@ class SessionOutputs(msgspec.Struct, array_like=True, gc=False):
     """The scores of the criteria, as on the topic `results`."""
     candidates: list[bytes]
     """The traces for the gate, as on the topic `candidates`."""
+    checks: list[PublicationCheck]
+    """A check of each candidate, or nothing if nobody has checked them."""
     unscored: Unscored | None = None
     """Why the session has neither scores nor candidates; None if it was scored."""
 
@@ -88,7 +98,7 @@ class ChunkScoring:
         Raises:
             BaseException: an error that would end a worker.
         """
-        found = [SessionOutputs([], []) for _ in sessions]
+        found = [SessionOutputs([], [], []) for _ in sessions]
         places = {id(session.value): place for place, session in enumerate(sessions)}
         left, done = len(sessions), asyncio.get_running_loop().create_future()
 

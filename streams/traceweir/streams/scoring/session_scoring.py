@@ -71,11 +71,6 @@ def score_bytes(measure: Measure) -> Scoring:
     return score
 
 
-def _offered(candidate: Candidate) -> OfferedCandidate:
-    value = candidate.wire()
-    return OfferedCandidate(candidate.scope, _digest(candidate.trace.id.encode()), _digest(changing_part(value)), value)
-
-
 def _digest(content: bytes) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
@@ -103,7 +98,9 @@ class SessionScoring:
         spans: SessionSpans | None = None,
         embedded: Callable[[int, float], object] = lambda texts, seconds: None,
         reused: Callable[[int], object] = lambda texts: None,
+        offered: Callable[[Candidate, bytes], object] = lambda candidate, value: None,
     ) -> None:
+        self._offered = offered
         self._spans = spans
         self._user_ids = user_ids
         self._encode_score = encode_score
@@ -161,12 +158,18 @@ class SessionScoring:
             attempt,
             int(session.last_record_at.timestamp() * 1000),
             [self._encode_score(each) for each in scores],
-            [_offered(each) for each in await self._candidates(session, turns, scores, attempt)],
+            [self._offer(each) for each in await self._candidates(session, turns, scores, attempt)],
             dict(Counter(map(_outcome, scores))),
             judged,
             unanswered,
             judge is not None and not judge.failed,
         )
+
+    def _offer(self, candidate: Candidate) -> OfferedCandidate:
+        value = candidate.wire()
+        self._offered(candidate, value)
+        trace = _digest(candidate.trace.id.encode())
+        return OfferedCandidate(candidate.scope, trace, _digest(changing_part(value)), value)
 
     async def _candidates(
         self, session: Session, turns: Sequence[Turn], scores: Sequence[Score], attempt: int

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import orjson
 import pytest
+from pydantic import JsonValue
 from tests.support.deadly import deadly_plan
-from tests.support.offline_inputs import CASES, CLOCK, RECORDED, of_documents, summary
+from tests.support.offline_inputs import CASES, CLOCK, RECORDED, generated_traces, of_documents, summary
+from tests.support.scoring import trace_document
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement, Scorer, Subject
@@ -116,3 +118,27 @@ def test_one_process_scores_where_a_judge_or_a_model_is_asked() -> None:
     assert "ask a judge" in (why_one_job(judged, None) or "")
     assert "model" in (why_one_job(read_plan({}), Model()) or "")
     assert why_one_job(read_plan({}), HashingEmbedder()) is None
+
+
+REDACTS: dict[str, JsonValue] = {"gate": {"threshold": 0.0, "redact": {"word": "word7"}}}
+
+
+@pytest.mark.parametrize("embedder", ["none", "hashing"])
+async def test_traces_that_are_accepted_and_refused_are_the_same_with_two_processes(embedder: str) -> None:
+    secret = trace_document(id="kp:trace:jane.doe@example.com", metadata={"session_id": "secret"})
+    same = [trace_document(id="kp:trace:same", metadata={"session_id": name}) for name in ("one", "two")]
+    large = trace_document(id="kp:trace:large", task={"objective": "x" * 940_000})
+    hidden = trace_document(id="kp:trace:private", metadata={"visibility": "private"})
+    documents = [*generated_traces(150), *(orjson.dumps(each) for each in (secret, *same, large, hidden))]
+
+    decisions = []
+    for jobs in (1, 2):
+        with ScoringRun(read_plan(REDACTS), load_embedder(embedder), Settings(), clock=clock, jobs=jobs) as run:
+            run.read(of_documents(documents))
+            found = [value async for session in run.sessions() for value in session.scores]
+            decisions.append((found, list(run.problems)))
+
+    assert decisions[0] == decisions[1]
+    reasons = {str(Score.model_validate_json(value).details.get("reasons")) for value in decisions[0][0]}
+    assert {"[]", "['id_not_publishable']", "['visibility']"} <= reasons
+    assert [problem.reason for problem in decisions[0][1]] == ["trace_id_conflict", "too_large"]
