@@ -22,6 +22,9 @@ STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in ALL_STAGES}
 BUILDERS = {"streams/traceweir/streams/topology.py"}
 # These modules import the classes to inspect them, and build no stage.
 READERS = {
+    "tests/simulation/bounds.py",
+    "tests/simulation/bugs/of_collect.py",
+    "tests/simulation/bugs/of_replays_and_judges.py",
     "tests/simulation/bugs/of_stages.py",
     "benchmarks/hot_scope.py",
     "benchmarks/timed_worker.py",
