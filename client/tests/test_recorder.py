@@ -366,6 +366,26 @@ def test_a_session_with_an_id_ends_when_the_agent_says_so(agent: Agent) -> None:
     assert agent.events()[-1]["type"] == "session.ended"
 
 
+@pytest.mark.parametrize(("options", "traces"), [({}, 0), ({"task_domain": "shop"}, 2)])
+def test_the_end_of_a_session_says_how_many_records_it_has(options: dict[str, str], traces: int) -> None:
+    agent = Agent(**options)
+    with agent.recorder.session():
+        for _ in range(2):
+            with agent.recorder.invocation("q") as turn, agent.recorder.tool("find"):
+                turn.answer = "a"
+    events = agent.events()
+    assert len(agent.transport.documents("traceweir.traces")) == traces
+    assert events[-1]["expects"] == {"events": len(events), "traces": traces}
+    agent.recorder.close(10)
+
+
+def test_a_session_that_ends_within_a_turn_does_not_say_how_many_records_it_has(agent: Agent) -> None:
+    with agent.recorder.session("s") as session, agent.recorder.invocation("q"):
+        session.end()
+    (end,) = [each for each in agent.events() if each.get("type") == "session.ended"]
+    assert "expects" not in end
+
+
 def test_a_tool_outside_of_an_invocation_is_logged_and_runs(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     with agent.recorder.tool("find") as call:
         call.result = 1

@@ -16,6 +16,7 @@ from traceweir.client.dimensions import Dimensions
 from traceweir.client.invocation_record import MAX_ERROR_CHARS, UNSET, InvocationRecord, identifier
 from traceweir.client.json_values import short_text
 from traceweir.client.problems import Problems
+from traceweir.client.sent_records import SentRecords
 from traceweir.client.sink import Sink
 
 P = ParamSpec("P")
@@ -126,6 +127,8 @@ class Session(_Context):
         self.dimensions = dimensions
         """The dimensions of invocations in this session."""
         self._is_generated = not session_id
+        self.sent = SentRecords()
+        """Counts what this session has sent."""
 
     def end(self) -> None:
         """Records that the session ended, so that it is scored now and not when it has been idle for some time."""
@@ -138,7 +141,9 @@ class Session(_Context):
         )
 
     def _put_end(self) -> None:
-        self._recording.new_record(self.id, "", self.dimensions, "").session_ended()
+        record = self._recording.new_record(self.id, "", self.dimensions, "")
+        record.sent = self.sent
+        record.session_ended()
 
     def _begin(self) -> None:
         if self._is_generated:
@@ -234,6 +239,8 @@ class Invocation(_Context):
                 self._own = session
         dimensions = session.dimensions.with_known(self._dimensions)
         record = self._recording.new_record(session.id, self._invocation_id, dimensions, self._reference_id)
+        record.sent = session.sent
+        session.sent.began()
         self._record = record
         self._stand(Place(session, record))
         record.started(self._question)
@@ -248,7 +255,11 @@ class Invocation(_Context):
             if self.answer is not UNSET:
                 self._record.said(self.answer, self._dimensions.agent_name)
             return
-        self._record.completed(self.answer, failed=error is not None)
+        try:
+            self._record.completed(self.answer, failed=error is not None)
+        finally:
+            if self._record.sent is not None:
+                self._record.sent.ended()
         if self._own is not None:
             self._own.end()
 

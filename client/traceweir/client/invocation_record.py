@@ -9,6 +9,7 @@ from traceweir.client.clock import Clock, RisingClock
 from traceweir.client.dimensions import Dimensions, short
 from traceweir.client.json_values import encode, plain, short_text
 from traceweir.client.reasoning import Reasoning
+from traceweir.client.sent_records import SentRecords
 from traceweir.client.sink import Sink
 
 MAX_ID_CHARS = 1_024
@@ -65,6 +66,8 @@ class InvocationRecord:
         self._model = ""
         self._numbers = 0
         self._call_ids: set[str] = set()
+        self.sent: SentRecords | None = None
+        """Counts the records of the session; None if nobody says how many the session has."""
         self.is_ended = False
         """Whether the end is written. Steps that begin later belong to no invocation; results of earlier ones do."""
 
@@ -176,6 +179,8 @@ class InvocationRecord:
             fields["model"] = self._model
         self._put("invocation.completed", fields, missing)
         if self._reasoning is not None:
+            if self.sent is not None:
+                self.sent.add_trace()
             self._sink.put_trace(
                 self._key,
                 self._reasoning.document(
@@ -184,9 +189,16 @@ class InvocationRecord:
             )
 
     def session_ended(self) -> None:
-        """Writes that the session ended. The event belongs to the session alone."""
+        """Writes that the session ended. The event belongs to the session alone.
+
+        With the number of records that the session has, it is scored as soon as these are there. A session whose id other
+        processes use too has other numbers, and is scored some seconds later.
+        """
         envelope = encode({"session_id": self.session_id})[:-1]
-        self._sink.put_event(self._key, envelope, b'"type":"session.ended"', self._clock.text())
+        event = b'"type":"session.ended"'
+        if self.sent is not None and (numbers := self.sent.at_the_end()) is not None:
+            event += b',"expects":{"events":%d,"traces":%d}' % numbers
+        self._sink.put_event(self._key, envelope, event, self._clock.text())
 
     def _put(self, kind: str, fields: dict[str, Any] | bytes, missing: str = "") -> None:
         """Writes an event.
@@ -200,6 +212,8 @@ class InvocationRecord:
         told = fields if isinstance(fields, bytes) else encode(fields)[1:-1]
         said = b',"missing":[%b]' % encode(missing) if missing else b""
         event = b'"type":"%b"%b%b%b' % (kind.encode(), b"," if told else b"", told, said)
+        if self.sent is not None:
+            self.sent.add_event()
         self._sink.put_event(self._key, self._envelope, event, self._clock.text())
 
     def _next_call_id(self) -> str:
