@@ -45,8 +45,10 @@ chaos: $(VENV)/.installed ## Play a few rounds of faults under load (KAFKA_HOME;
 	$(BIN)/pytest -n 2 --maxschedchunk 1 -m chaos tests/chaos
 
 SEEDS ?= --seconds 60
-simulate: $(VENV)/.installed ## Play faults in virtual time, 60 s of drawn seeds (SEEDS="--from 1 --count 100"); then find seeded bugs
+simulate-seeds: $(VENV)/.installed ## Play faults in virtual time, 60 s of drawn seeds (SEEDS="--from 1 --count 100")
 	$(BIN)/python -m tests.simulation $(SEEDS)
+
+simulate: simulate-seeds ## Play faults in virtual time as `make simulate-seeds` does; then find seeded bugs
 	$(BIN)/python -m tests.simulation --bugs
 
 $(VENV)/.embeddings: $(VENV)/.installed
@@ -167,4 +169,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo up test test-fast test-kafka chaos simulate test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-kafka chaos simulate simulate-seeds test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean
