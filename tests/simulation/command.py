@@ -131,11 +131,13 @@ def _check_bugs(options: argparse.Namespace) -> int:
     seeds: dict[str, int] = json.loads(FOUND.read_text())
     jobs = [(seed, bug, frozenset[int]()) for bug, seed in seeds.items()]
     found = {bug: outcome for (_, bug, _), outcome in _outcomes(jobs, options)}
-    missed = [bug for bug in BUGS if bug not in found or not found[bug].found]
+    missed = [bug for bug, outcome in found.items() if not outcome.found]
     for bug in [*missed]:  # a change of the worker changes what happens at a seed
         if _first_seed(bug, options) is not None:
             missed.remove(bug)
-    print(f"{len(BUGS)} bugs played, not found: {', '.join(missed) or 'none'}")
+    print(f"{len(found)} bugs played, not found: {', '.join(missed) or 'none'}")
+    if unknown := sorted(BUGS.keys() - seeds.keys()):
+        print(f"not played, because no seed is known: {', '.join(unknown)}; search one with --search")
     return bool(missed)
 
 
