@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from traceweir.streams.spans.attributes import ABSENT, decoded, first, first_tex
 from traceweir.streams.spans.dialects import event_fields, named_events
 from traceweir.streams.spans.message import Message, is_hidden
 from traceweir.streams.spans.messages import read_content
+from traceweir.streams.spans.python_text import python_value
 from traceweir.streams.spans.span import Attributes, Span
 
 MERGED = "(merged tools)"
@@ -22,7 +22,6 @@ _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
 _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
-_MAX_LITERAL = 65_536
 _JSON = "application/json"
 
 
@@ -135,7 +134,7 @@ def unwrapped_args(value: Any) -> Any:
     """
     if value is ABSENT or is_hidden(value) or value == "N/A":
         return ABSENT
-    value = _literal(structure(value))
+    value = python_value(structure(value))
     if not isinstance(value, dict):
         return value
     if "inputs" in value and set(value) <= {"inputs", "tags", "metadata", "kwargs", "input_str"}:
@@ -147,16 +146,6 @@ def unwrapped_args(value: Any) -> Any:
     if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
         return value["args"]
     return value
-
-
-def _literal(value: Any) -> Any:
-    """Returns the object or the list of objects in a text of Python; any other value unchanged."""
-    if not isinstance(value, str) or not value.startswith(("{'", "[{'")) or len(value) > _MAX_LITERAL:
-        return value
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return value
 
 
 def _is_object(value: Any) -> bool:
@@ -200,11 +189,11 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         block = value[0]
         if set(block) == {"text"} or (block.get("type") == "text" and "text" in block):
-            return _literal(structure(block["text"])), "", False
+            return python_value(structure(block["text"])), "", False
         if set(block) == {"json"}:
             return block["json"], "", False
     if not isinstance(value, dict):
-        return _literal(structure(value)), "", False
+        return python_value(structure(value)), "", False
     if isinstance(value.get("kwargs"), dict) and "lc" in value:
         return unwrapped_result(value["kwargs"], adk=adk, depth=depth + 1)
     if isinstance(value.get("data"), dict) and "content" in value["data"]:
@@ -215,7 +204,7 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
             message = Message("tool")
             read_content(content, message, 0)
             content = message.text
-        return _literal(structure(content)), call, value.get("status") == "error"
+        return python_value(structure(content)), call, value.get("status") == "error"
     if "raw_output" in value and ("tool_name" in value or "blocks" in value):
         return structure(value["raw_output"]), "", value.get("is_error") is True
     if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(
