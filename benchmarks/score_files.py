@@ -1,7 +1,7 @@
 """Measures `traceweir score` on files of traces: traces per second, and the peak memory of all its processes.
 
-Each file is scored with one and with several processes, in turns. `TRACEWEIR_BENCH_BASELINE=FOLDER` adds the code of another
-checkout to the turns, and the ratio of its rate. `TRACEWEIR_BENCH_TRACES=10000,80000,1000000` changes the sizes.
+Each file is scored with one and with several processes, in turns. `BENCH_BASELINE=FOLDER` adds the code of another
+checkout to the turns, and the ratio of its rate. `BENCH_TRACES=10000,80000,1000000` changes the sizes.
 """
 
 import os
@@ -40,8 +40,8 @@ class Scored(NamedTuple):
 
 def run() -> None:
     """Prints a line per size and kind of run."""
-    sizes = [int(size) for size in os.environ.get("TRACEWEIR_BENCH_TRACES", SIZES).split(",")]
-    baseline = os.environ.get("TRACEWEIR_BENCH_BASELINE")
+    sizes = [int(size) for size in os.environ.get("BENCH_TRACES", SIZES).split(",")]
+    baseline = os.environ.get("BENCH_BASELINE")
     jobs = max(2, usable_cores())
     kinds: dict[str, tuple[Path | None, list[str]]] = {"1 job": (None, ["--jobs", "1"])}
     kinds[f"{jobs} jobs"] = (None, ["--jobs", f"{jobs}"])
