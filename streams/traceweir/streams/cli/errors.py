@@ -20,6 +20,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.comparison.bounds import UnknownMetricError
     from traceweir.streams.comparison.compare import NoOverlapError
     from traceweir.streams.dead_letters.reader import DeadLettersError
+    from traceweir.streams.embedder_models.errors import ModelMakingError
     from traceweir.streams.emit import EmitError
     from traceweir.streams.endpoint.errors import EndpointError
     from traceweir.streams.errors import WorkerError
@@ -47,6 +48,7 @@ def exit_code(error: Exception) -> int | None:
         ExportError,
         JudgeUnavailableError,
         KafkaUnreachableError,
+        ModelMakingError,
         NoOverlapError,
         NotReadyError,
         PresidioUnavailableError,

@@ -12,6 +12,7 @@ import typer
 from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.diff import diff
 from traceweir.streams.cli.dlq import dlq_app
+from traceweir.streams.cli.embedder import embedder_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
 from traceweir.streams.cli.export import export_app
@@ -39,6 +40,7 @@ app = CommandApp(
 topics_app = CommandApp(help="Create and check the topics on a cluster.", no_args_is_help=True)
 app.add_typer(topics_app, name="topics")
 app.add_typer(dlq_app, name="dlq")
+app.add_typer(embedder_app, name="embedder")
 app.add_typer(evalset_app, name="evalset")
 app.add_typer(results_app, name="results")
 app.add_typer(export_app, name="export")
@@ -279,7 +281,7 @@ def score(
     format: FormatName = DEFAULT_FORMAT,  # noqa: A002
     embedder: Annotated[
         str | None,
-        typer.Option(help="`none`, `hashing`, `auto`, or a model's name or path. [default: TRACEWEIR_EMBEDDER]"),
+        typer.Option(help="`none`, `hashing`, `auto`, or a model's name or folder. [default: TRACEWEIR_EMBEDDER]"),
     ] = None,
     task_domain: TaskDomain = "general",
     output_format: Annotated[

@@ -25,6 +25,8 @@ COMMANDS = [
     "doctor",
     "canary",
     "diff",
+    "embedder optimize",
+    "embedder distill",
 ]
 
 

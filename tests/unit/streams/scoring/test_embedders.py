@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Self
 
@@ -113,14 +114,19 @@ def test_a_named_model_can_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert embedder.embed(["a", "b"]).dtype == np.float32
 
 
-def test_the_id_of_a_model_depends_on_its_weights_and_not_on_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_id_of_a_model_depends_on_its_weights_and_not_on_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bge-m3").mkdir()
+    (tmp_path / "bge-m3" / "modules.json").write_text("[]")
+
     def id_of(path: str, weights: Sequence[float]) -> str:
         install(monkeypatch, FakeLibrary(weights))
         embedder = load_embedder(path)
         assert embedder is not None
         return embedder.id
 
-    assert id_of("/home/kim/models/bge-m3", [1.0]) == id_of("BAAI/bge-m3", [1.0])
+    assert id_of(str(tmp_path / "bge-m3"), [1.0]) == id_of("BAAI/bge-m3", [1.0])
     assert id_of("BAAI/bge-m3", [1.0]) != id_of("BAAI/bge-m3", [2.0])
     assert id_of("BAAI/bge-m3", [1.0]).startswith("bge-m3@")
 

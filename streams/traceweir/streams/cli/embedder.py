@@ -1,0 +1,62 @@
+"""`traceweir embedder`: makes faster embedders from a model on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceweir.streams.cli.command_app import CommandApp
+
+embedder_app = CommandApp(help="Make faster embedders from a model on this machine.", no_args_is_help=True)
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Folder of a sentence-transformers model, or the name of one that this machine has.",
+        show_default=False,
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The new folder.", show_default=False)]
+
+
+@embedder_app.command()
+def optimize(model: Model, out: Out) -> None:
+    """Write a model as a graph for ONNX Runtime: the same vectors with less CPU, and without PyTorch.
+
+    The vectors are compared with those of the model; a graph whose vectors differ by more than 1e-5 is not written.
+    `TRACEWEIR_EMBEDDER=DIR` uses it. Nothing is downloaded. Exit code 1: the model cannot be used, or the folder cannot
+    be written.
+
+    Example: `traceweir embedder optimize models/all-MiniLM-L6-v2 --out models/minilm-onnx`
+    """
+    from traceweir.streams.cli.terminal import complain
+    from traceweir.streams.embedder_models.optimize import optimize as made_by
+
+    made = made_by(model, out)
+    complain(
+        f"{out}: embedder {made.id}, made from {made.made_from}; {made.megabytes:.0f} MB; values of vectors differ by "
+        f"at most {made.difference:.1g}. Use it with TRACEWEIR_EMBEDDER={out}"
+    )
+
+
+@embedder_app.command()
+def distill(model: Model, out: Out) -> None:
+    """Distil a static model: a vector for each token of the vocabulary, so that no model runs for a text.
+
+    Its vectors are other ones than those of the model, so that novelty changes: measure it on your own traces before
+    you use it. `TRACEWEIR_EMBEDDER=DIR` uses it. Nothing is downloaded. Exit code 1: the model cannot be used, or the
+    folder cannot be written.
+
+    Example: `traceweir embedder distill models/all-MiniLM-L6-v2 --out models/minilm-static`
+    """
+    from traceweir.streams.cli.terminal import complain
+    from traceweir.streams.embedder_models.distill import distill as made_by
+
+    made = made_by(model, out)
+    complain(
+        f"{out}: embedder {made.id}, made from {made.made_from}; {made.tokens} tokens of {made.dimensions} dimensions, "
+        f"{made.megabytes:.0f} MB. Use it with TRACEWEIR_EMBEDDER={out}"
+    )
