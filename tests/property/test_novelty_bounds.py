@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, COMPONENTS, CosineBounds
 from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
+from traceweir.scorers.metrics.vector_store import CodedVectors
 
 DIMENSIONS, TOPICS, COUNT, BOUNDS_FROM = 64, 6, 250, 80
 seeds = st.integers(0, 2**32 - 1)
@@ -53,28 +54,59 @@ def measure(cache: NoveltyCache, traces: Traces, replace: bool) -> list[Novelty]
     )
 
 
-def restored(cache: NoveltyCache, kept: dict[int, tuple[int, str]], capacity: int) -> NoveltyCache:
-    again = NoveltyCache(capacity, DIMENSIONS, bounds_from=BOUNDS_FROM)
-    for slot, (sequence, name) in kept.items():
-        again.restore(slot, sequence, name, cache.vector(slot))
-    return again
+class Rows:
+    """A cache with bounds, and the rows of its vectors, which can be read some time after they were added."""
+
+    def __init__(self, capacity: int, coded: bool) -> None:
+        self._capacity, self._coded = capacity, coded
+        self._table: dict[int, tuple[int, str, Vectors]] = {}
+        self._added: dict[int, tuple[int, str, Vectors]] = {}
+        self.cache = self._new_cache()
+
+    def _new_cache(self) -> NoveltyCache:
+        read = (lambda slot: self._table[slot][2]) if self._coded else None
+        return NoveltyCache(self._capacity, DIMENSIONS, read=read, bounds_from=BOUNDS_FROM)
+
+    def measure(self, traces: Traces, replace: bool) -> list[Novelty]:
+        measured = measure(self.cache, traces, replace)
+        for novelty, (name, _) in zip(measured, traces, strict=True):
+            self._added[novelty.slot] = novelty.sequence, name, self.cache.vector(novelty.slot)
+        return measured
+
+    def write(self) -> None:
+        self._table |= self._added
+        self.cache.release(self._added)
+        self._added = {}
+
+    def restart(self) -> None:
+        self.write()
+        self.cache = self._new_cache()
+        for slot, (sequence, name, vector) in self._table.items():
+            self.cache.restore(slot, sequence, name, vector)
 
 
-@settings(max_examples=40)
-@given(seed=seeds, capacity=st.integers(BOUNDS_FROM, COUNT), replace=st.booleans(), restart=st.booleans())
-def test_bounds_change_no_bit_of_any_novelty(seed: int, capacity: int, replace: bool, restart: bool) -> None:
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    capacity=st.integers(BOUNDS_FROM, COUNT),
+    replace=st.booleans(),
+    restart=st.booleans(),
+    coded=st.booleans(),
+)
+def test_neither_bounds_nor_codes_change_a_bit_of_any_novelty(
+    seed: int, capacity: int, replace: bool, restart: bool, coded: bool
+) -> None:
     rng = np.random.default_rng(seed)
     traces = all_kinds(rng)
     plain = measure(NoveltyCache(capacity, DIMENSIONS, bounds_from=COUNT + 1), traces, replace)
-    cache = NoveltyCache(capacity, DIMENSIONS, bounds_from=BOUNDS_FROM)
+    rows = Rows(capacity, coded)
     measured: list[Novelty] = []
-    kept: dict[int, tuple[int, str]] = {}
     for cut in in_cuts(traces, rng):
-        measured += measure(cache, cut, replace)
-        for novelty, (name, _) in zip(measured[-len(cut) :], cut, strict=True):
-            kept[novelty.slot] = novelty.sequence, name
+        measured += rows.measure(cut, replace)
+        if rng.random() < 0.5:
+            rows.write()
         if restart and rng.random() < 0.2:
-            cache = restored(cache, kept, capacity)
+            rows.restart()
     assert measured == plain
 
 
@@ -115,6 +147,19 @@ def test_no_cosine_is_above_its_bound(seed: int, components: int, noise: float) 
     bounds.put(slice(0, 50), bounds.components(vectors))
     cosines = vectors.astype(np.float64) @ vectors.T.astype(np.float64)
     assert (bounds.of(bounds.components(vectors), 50) >= cosines - BOUND_ERROR).all()
+
+
+@given(seed=seeds, dimensions=st.integers(1, 400), power=st.integers(0, 4))
+def test_no_product_with_a_coded_vector_is_off_by_more_than_the_error(seed: int, dimensions: int, power: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = unit((rng.standard_normal((20, dimensions)) ** (2 * power + 1)).astype(np.float32))
+    coded = CodedVectors(dimensions, lambda slot: vectors[slot])
+    coded.reserve(20)
+    coded.put_back(np.arange(20), vectors)
+    differences = coded[np.arange(20)].astype(np.float64) - vectors
+    worst = differences / np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-300)
+    assert (np.abs((differences * worst).sum(axis=1)) <= coded.error).all()
+    assert coded.error < 3.1e-4
 
 
 @pytest.mark.parametrize(("noise", "pays"), [(0.1, True), (30.0, False)])

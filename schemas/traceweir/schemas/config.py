@@ -48,8 +48,12 @@ class GateConfig(ConfigModel):
 
     With `global`, a single partition decides all traces.
     """
-    cache_size: Annotated[int, Field(ge=1, le=100_000)] = 1_000
-    """Number of vectors stored per scope, first in, first out."""
+    cache_size: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+    """Number of vectors stored per scope, first in, first out.
+
+    Above 100,000, a worker has vectors in memory in about half of their size, and reads some of them from its state
+    directory.
+    """
     max_scopes: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """Number of scopes stored per partition.
 

@@ -217,6 +217,7 @@ def _gate(topology: Topology) -> NewStage:
             publish=resources.publish,
             entities=resources.entities,
             spans=spans,
+            read=read,
         )
 
     return new

@@ -9,6 +9,7 @@ vector and all directions; the choice of the directions changes the time only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +25,9 @@ COMPONENTS = (16, 32, 48, 64, 96)
 
 Slots = slice | npt.NDArray[np.intp]
 
-_SAMPLE, _QUERIES, _PIECE = 4_096, 32, 4_096
+_QUERIES, _SAMPLE, _COMPARED, _PIECE = 64, 4_096, 65_536, 4_096
+"""Numbers of vectors: the latest, for which costs are estimated; those from which directions are learned, and whose bounds
+are counted; those among which the largest cosine of the latest is sought; and those that are read at once."""
 _VECTOR_COST = 8
 """Selecting, reading and comparing one vector takes as long as a scan over so many vectors of the same size."""
 _GAIN = 2
@@ -78,7 +81,7 @@ class CosineBounds:
 
 
 def learn_bounds(
-    vectors: StoredVectors, used: npt.NDArray[np.intp], rows: int, components: tuple[int, ...] = COMPONENTS
+    vectors: StoredVectors, used: npt.NDArray[np.intp], rows: int, components: Sequence[int] = COMPONENTS
 ) -> CosineBounds | None:
     """Returns bounds with the number of components that takes the least time; None if no number is expected to pay.
 
@@ -88,14 +91,19 @@ def learn_bounds(
         rows: The number of slots to reserve.
         components: The numbers of components to choose from.
     """
-    queries, others = used[-_QUERIES:], used[:-_QUERIES]
-    sample = vectors[np.sort(others[:: max(1, len(others) // _SAMPLE)])]
+    latest = min(_QUERIES, len(used) // 4)
+    queries, others = vectors[used[-latest:]], used[:-latest]
+    sample = vectors[_evenly(others, _SAMPLE)]
     wide = sample.astype(np.float64)
     # In ascending order of the eigenvalues. Without subtracting the mean, which is a part of every cosine.
     directions = np.linalg.eigh(wide.T @ wide)[1][:, ::-1]
     dimensions = sample.shape[1]
-    shares = _survivors(directions, sample, vectors[queries], components)
-    costs = {k: k + 1 + _VECTOR_COST * dimensions * share for k, share in shares.items()}
+    largest = _largest_cosines(queries, vectors, _evenly(others, _COMPARED))
+    costs = {}
+    for k in components:
+        if k < dimensions:
+            shares = _survivors(directions[:, :k], sample, queries, largest)
+            costs[k] = k + 1 + dimensions * float(np.minimum(_VECTOR_COST * shares, 1.0).mean())
     best = min(costs, key=lambda k: costs[k], default=0)
     if not best or costs[best] * _GAIN > dimensions:
         return None
@@ -107,18 +115,24 @@ def learn_bounds(
     return bounds
 
 
+def _evenly(slots: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
+    return np.sort(slots[:: max(1, len(slots) // count)])
+
+
+def _largest_cosines(queries: Vectors, vectors: StoredVectors, slots: npt.NDArray[np.intp]) -> Vectors:
+    largest = np.full(len(queries), -1.0, np.float32)
+    for start in range(0, len(slots), _PIECE):
+        np.maximum(largest, (queries @ vectors[slots[start : start + _PIECE]].T).max(axis=1), out=largest)
+    return largest
+
+
 def _survivors(
-    directions: npt.NDArray[np.float64], sample: Vectors, queries: Vectors, components: tuple[int, ...]
-) -> dict[int, float]:
-    """Returns, by number of components, the share of the sample whose bound is above the largest cosine of the sample."""
-    largest = (queries @ sample.T).max(axis=1)
-    queries, largest = queries[largest < 1.0 - BOUND_ERROR], largest[largest < 1.0 - BOUND_ERROR]
-    shares = {}
-    for k in components:
-        if k >= sample.shape[1]:
-            break
-        bounds = CosineBounds(directions[:, :k], len(sample))
-        bounds.put(slice(0, len(sample)), bounds.components(sample))
-        above = bounds.of(bounds.components(queries), len(sample)) >= largest[:, None]
-        shares[k] = float(above.mean()) if len(queries) else 0.0  # a copy of a vector is found without the others
+    directions: npt.NDArray[np.float64], sample: Vectors, queries: Vectors, largest: Vectors
+) -> npt.NDArray[np.float64]:
+    """Returns, for each query, the share of the sample whose bound is above the largest cosine."""
+    bounds = CosineBounds(directions, len(sample))
+    bounds.put(slice(0, len(sample)), bounds.components(sample))
+    above = bounds.of(bounds.components(queries), len(sample)) >= largest[:, None]
+    shares: npt.NDArray[np.float64] = above.mean(axis=1)
+    shares[largest >= 1.0 - BOUND_ERROR] = 0.0  # a copy of a vector is found without the others
     return shares

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
-from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, CosineBounds, learn_bounds
+from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, COMPONENTS, CosineBounds, learn_bounds
 from traceweir.scorers.metrics.vector_store import VectorStore
 
 ABSENT = -2.0
@@ -61,7 +61,8 @@ class NearestSearch:
     def learn(self, slots: npt.NDArray[np.intp], added: int) -> None:
         """Learns bounds from the vectors in these slots, the oldest first."""
         self._learn_at = added + max(slots.size, _LEARN_AFTER * self._bounds_from)
-        self._bounds = learn_bounds(self.store, slots, self.store.rows)
+        components = tuple(k for k in COMPONENTS if k <= self.store.most_components)
+        self._bounds = learn_bounds(self.store, slots, self.store.rows, components)
 
     def forget(self) -> None:
         """Drops the bounds, which `learn` computes again."""

@@ -5,7 +5,8 @@ of a vector. The formula is that of KnowledgePulse's `evaluateValue` (packages/s
 computed here for a batch at once. `nearest_search` finds the nearest vector.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +14,12 @@ import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.nearest_search import ABSENT, PIECE_ROWS, NearestSearch
-from traceweir.scorers.metrics.vector_store import VectorMatrix
+from traceweir.scorers.metrics.vector_store import CodedVectors, ReadVector, VectorMatrix
 
 UNKNOWN_NOVELTY = 0.5
 """Novelty of a trace that cannot be compared: the first trace of its scope, or a trace without an embedding."""
 
-MAX_CAPACITY = 100_000
+MAX_CAPACITY = 1_000_000
 
 _PIECE_CELLS = 8_000_000
 """Maximum number of float32 similarities computed at once (32 MB)."""
@@ -58,12 +59,21 @@ class NoveltyCache:
     b 0.2
     """
 
-    def __init__(self, capacity: int = 1000, dimensions: int = 384, *, bounds_from: int = BOUNDS_FROM) -> None:
+    def __init__(
+        self,
+        capacity: int = 1000,
+        dimensions: int = 384,
+        *,
+        read: ReadVector | None = None,
+        bounds_from: int = BOUNDS_FROM,
+    ) -> None:
         """Creates an empty cache.
 
         Args:
-            capacity: Maximum number of vectors, from 1 to 100,000.
+            capacity: Maximum number of vectors, from 1 to 1,000,000.
             dimensions: The length of every vector.
+            read: Returns the vector of a slot. With it, the cache keeps a vector of 384 dimensions in 0.8 kB in place of
+                1.5 kB, and reads those that can be the nearest. None: the cache keeps the vectors.
             bounds_from: Number of vectors from which bounds select the vectors to compare. It changes the time, and no
                 result.
         """
@@ -71,8 +81,9 @@ class NoveltyCache:
             raise ValueError(f"novelty capacity must lie between 1 and {MAX_CAPACITY}, not {capacity}")
         self.capacity = capacity
         self.dimensions = dimensions
-        self._search = NearestSearch(VectorMatrix(dimensions), bounds_from)
-        self._sequences: list[int] = []  # by slot; -1 for a slot that `restore` has not filled
+        store = VectorMatrix(dimensions) if read is None else CodedVectors(dimensions, read)
+        self._search = NearestSearch(store, bounds_from)
+        self._sequences = array("q")  # by slot; -1 for a slot that `restore` has not filled
         self._ids: list[str] = []
         self._slot_of: dict[str, int] = {}
         self._gaps = 0
@@ -125,23 +136,37 @@ class NoveltyCache:
         Raises:
             ValueError: Wrong number of dimensions, or a slot beyond the capacity, which has been reduced since.
         """
-        if not 0 <= slot < self.capacity:
-            raise ValueError(
-                f"slot {slot} of trace {trace_id!r} does not fit a novelty cache of {self.capacity} vectors"
-            )
         row = np.asarray(vector, np.float32)
         self._expect_dimensions(row.shape[-1] if row.ndim == 1 else row.size)
-        self._make_room(slot + 1)
-        for _ in range(len(self._ids), slot + 1):
-            self._ids.append("")
-            self._sequences.append(-1)
-            self._gaps += 1
-        self._name(slot, sequence, trace_id)
-        self._search.store.put(slot, row)
+        self.restore_all([slot], [sequence], [trace_id], row[None])
+
+    def restore_all(
+        self, slots: Sequence[int], sequences: Sequence[int], trace_ids: Sequence[str], vectors: Vectors
+    ) -> None:
+        """Restores many vectors, like `restore`; `vectors` has a row for each."""
+        for slot, trace_id in zip(slots, trace_ids, strict=True):
+            if not 0 <= slot < self.capacity:
+                raise ValueError(
+                    f"slot {slot} of trace {trace_id!r} does not fit a novelty cache of {self.capacity} vectors"
+                )
+        self._expect_dimensions(vectors.shape[1])
+        end = max(slots) + 1
+        self._make_room(end)
+        missing = max(0, end - len(self._ids))
+        self._ids += [""] * missing
+        self._sequences.extend([-1] * missing)
+        self._gaps += missing
+        for slot, sequence, trace_id in zip(slots, sequences, trace_ids, strict=True):
+            self._name(slot, sequence, trace_id)
+            if sequence >= self._next_sequence:
+                self._next_sequence = sequence + 1
+                self._next_slot = (slot + 1) % self.capacity
+        self._search.store.put_back(np.array(slots, np.intp), vectors)
         self._search.forget()
-        if sequence >= self._next_sequence:
-            self._next_sequence = sequence + 1
-            self._next_slot = (slot + 1) % self.capacity
+
+    def release(self, slots: Iterable[int]) -> None:
+        """Says that `read` now returns the vectors of these slots, as they are in the cache."""
+        self._search.store.release(slots)
 
     def _measure_piece(self, unit: Vectors, ids: Sequence[str], replace: bool) -> list[Novelty]:
         """Compares rows with all vectors at once, then each row with the rows before it; returns at least one novelty.
@@ -182,7 +207,7 @@ class NoveltyCache:
         return measured
 
     def _slots_by_age(self) -> npt.NDArray[np.intp]:
-        slots = np.flatnonzero(np.array(self._sequences) >= 0)
+        slots = np.flatnonzero(np.asarray(self._sequences) >= 0)
         return np.roll(slots, -int(np.searchsorted(slots, self._next_slot)))
 
     def _name(self, slot: int, sequence: int, trace_id: str) -> None:

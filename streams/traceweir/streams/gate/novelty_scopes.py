@@ -6,10 +6,11 @@ recently used first: an agent that invents task domains drops its own. The order
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
 from heapq import heappush, heapreplace
 
+import numpy as np
 import orjson
 
 from traceweir.scorers.embedding import Vectors
@@ -26,7 +27,7 @@ from traceweir.streams.gate.novelty_scope_rows import (
     split_slot_key,
     unpack_vector,
 )
-from traceweir.streams.stages.base import Rows
+from traceweir.streams.stages.base import Read, Rows
 
 ESTABLISHED_AT = 10
 """Candidates of a scope. A scope on trial asks for an established place at each multiple of this number."""
@@ -38,11 +39,17 @@ COUNTED = 1_000
 """Candidates of a scope that lengthen its stay; more do not, so that a domain that has ended leaves at last."""
 
 
+EXACT_UP_TO = 100_000
+"""Capacity up to which the vectors of a scope are in memory as they are. Larger scopes read some of them from rows."""
+_RESTORED_TOGETHER = 1_024
+
+
 class NoveltyScope:
     """Holds the vectors and decisions of one scope, and the rows that changed since the last call of `rows`."""
 
-    def __init__(self, name: str, capacity: int) -> None:
-        self.name, self.digest, self.capacity = name, scope_digest(name), capacity
+    def __init__(self, name: str, capacity: int, read: Read | None = None) -> None:
+        """Creates an empty scope. With `read`, memory has codes of the vectors, and rows are read."""
+        self.name, self.digest, self.capacity, self._read = name, scope_digest(name), capacity, read
         self.vectors: NoveltyCache | None = None
         self.decided: OrderedDict[str, Decided] = OrderedDict()
         self.numbers = 0
@@ -51,6 +58,8 @@ class NoveltyScope:
         self.candidates = 0
         """Number of candidates of this scope since its creation."""
         self._rows: dict[bytes, bytes | None] = {}
+        self._unreadable: set[int] = set()
+        """Slots of the vectors in the last cut. Their rows can be read at the next cut."""
 
     def measure_and_add(self, vectors: Vectors, trace_ids: list[str]) -> list[Novelty]:
         """Returns the novelty of each vector, in order. A known trace is a revision and replaces its own vector.
@@ -58,7 +67,7 @@ class NoveltyScope:
         Raises:
             ValueError: The vectors' length differs from the scope's, or a value is not finite. No vector is then added.
         """
-        cache = self.vectors or NoveltyCache(self.capacity, vectors.shape[1])
+        cache = self.vectors or self._new_cache(vectors.shape[1])
         measured = cache.measure_and_add(vectors, trace_ids, replace=True)
         self.vectors = cache
         for trace_id, novelty in zip(trace_ids, measured, strict=True):
@@ -87,18 +96,19 @@ class NoveltyScope:
         while len(self.decided) > self.capacity:
             self.decided.popitem(last=False)
 
-    def restore(self, key: bytes, row: bytes) -> None:
-        """Restores a row of a vector or a decision."""
-        _, slot = split_slot_key(key)
-        if key.startswith(VECTOR):
-            sequence, trace_id, vector = unpack_vector(row)
-            if slot < self.capacity:
-                self.vectors = self.vectors or NoveltyCache(self.capacity, len(vector))
-                self.vectors.restore(slot, sequence, trace_id, vector)
-        else:
-            decided = Decided.unpack(row)
-            self.decided[decided.trace_id] = decided
-            self.numbers = max(self.numbers, decided.number + 1)
+    def restore_vectors(self, rows: Mapping[int, bytes]) -> None:
+        """Restores vectors from their rows, by slot. A slot beyond the capacity, which was reduced, is left out."""
+        kept = {slot: unpack_vector(row) for slot, row in rows.items() if slot < self.capacity}
+        if kept:
+            sequences, trace_ids, vectors = zip(*kept.values(), strict=True)
+            self.vectors = self.vectors or self._new_cache(len(vectors[0]))
+            self.vectors.restore_all(list(kept), sequences, trace_ids, np.stack(vectors))
+
+    def restore_decision(self, row: bytes) -> None:
+        """Restores a decision from its row."""
+        decided = Decided.unpack(row)
+        self.decided[decided.trace_id] = decided
+        self.numbers = max(self.numbers, decided.number + 1)
 
     def settle(self) -> None:
         """Orders the decisions by age, after rows were restored in any order."""
@@ -114,6 +124,10 @@ class NoveltyScope:
         about = orjson.dumps(
             {"name": self.name, "used": self.used, "candidates": self.candidates, "established": established}
         )
+        if self.vectors is not None:
+            slots = {split_slot_key(key)[1] for key in self._rows if key.startswith(VECTOR)}
+            self.vectors.release(self._unreadable - slots)
+            self._unreadable = slots
         rows, self._rows = [(SCOPE + self.digest, about), *self._rows.items()], {}
         return rows
 
@@ -123,12 +137,30 @@ class NoveltyScope:
         keys = [slot_key(kind, self.digest, slot) for kind in (VECTOR, DECISION) for slot in slots]
         return [(key, None) for key in (SCOPE + self.digest, *keys)]
 
+    def _new_cache(self, dimensions: int) -> NoveltyCache:
+        return NoveltyCache(self.capacity, dimensions, read=None if self._read is None else self._read_vector)
+
+    def _read_vector(self, slot: int) -> Vectors:
+        row = self._read(slot_key(VECTOR, self.digest, slot)) if self._read is not None else None
+        if row is None:
+            raise LookupError(f"the vector in slot {slot} of the novelty scope {self.name!r} has no row")
+        return unpack_vector(row)[2]
+
 
 class NoveltyScopes:
     """Holds the scopes of a partition; at most `limit`."""
 
-    def __init__(self, capacity: int, limit: int) -> None:
+    def __init__(self, capacity: int, limit: int, read: Read | None = None, *, exact_up_to: int = EXACT_UP_TO) -> None:
+        """Creates an empty partition.
+
+        Args:
+            capacity: Maximum number of vectors, and of decisions, of a scope.
+            limit: Maximum number of scopes.
+            read: Returns a row as of the last finished checkpoint. None: all vectors are in memory.
+            exact_up_to: The capacity above which vectors are read.
+        """
         self._capacity, self._limit = capacity, limit
+        self._read = read if capacity > exact_up_to else None
         self._established_limit = limit - max(1, limit // TRIAL_SHARE)
         self._established: dict[str, NoveltyScope] = {}
         self._ranking: list[tuple[tuple[int, int], str]] = []
@@ -145,10 +177,18 @@ class NoveltyScopes:
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the scopes from the rows of the last finished checkpoint."""
         about = {key[1:]: orjson.loads(row) for key, row in rows.items() if key.startswith(SCOPE)}
-        scopes = {digest: NoveltyScope(found["name"], self._capacity) for digest, found in about.items()}
+        scopes = {digest: NoveltyScope(found["name"], self._capacity, self._read) for digest, found in about.items()}
+        vectors: defaultdict[bytes, dict[int, bytes]] = defaultdict(dict)
         for key, row in rows.items():
-            if key[:1] in (VECTOR, DECISION):
-                scopes[key[1:17]].restore(key, row)
+            if key.startswith(DECISION):
+                scopes[key[1:17]].restore_decision(row)
+            elif key.startswith(VECTOR):
+                digest, slot = split_slot_key(key)
+                vectors[digest][slot] = row
+                if len(vectors[digest]) == _RESTORED_TOGETHER:
+                    scopes[digest].restore_vectors(vectors.pop(digest))
+        for digest, some in vectors.items():
+            scopes[digest].restore_vectors(some)
         established = []
         for digest, scope in scopes.items():
             found = about[digest]
@@ -175,7 +215,7 @@ class NoveltyScopes:
 
     def get(self, name: str) -> NoveltyScope:
         """Returns the scope of a candidate, created if new, and counts the candidate."""
-        scope = self._known(name) or NoveltyScope(name, self._capacity)
+        scope = self._known(name) or NoveltyScope(name, self._capacity, self._read)
         self._uses += 1
         scope.used = self._uses
         scope.candidates += 1

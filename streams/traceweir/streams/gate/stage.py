@@ -23,7 +23,7 @@ from traceweir.scorers.metrics.novelty import Novelty
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.gate.novelty_scope_rows import Version
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
-from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Record, dead_letter
+from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Read, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
@@ -51,12 +51,13 @@ class GateStage:
         publish: Publish = publication,
         entities: EntityFinder | None = None,
         spans: GateSpans | None = None,
+        read: Read | None = None,
     ) -> None:
         self._spans = spans
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._plan, self._clock, self._encode_score, self._entities = plan, clock, encode_score, entities
         self._publish = publish
-        self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes)
+        self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes, read)
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
         self._next: dict[str, int] = {}

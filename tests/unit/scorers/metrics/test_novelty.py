@@ -155,9 +155,9 @@ def test_a_row_that_does_not_fit_is_not_restored() -> None:
     assert len(cache) == 0
 
 
-@pytest.mark.parametrize("capacity", [0, 100_001])
+@pytest.mark.parametrize("capacity", [0, 1_000_001])
 def test_a_capacity_out_of_range_is_rejected(capacity: int) -> None:
-    with pytest.raises(ValueError, match=f"between 1 and 100000, not {capacity}"):
+    with pytest.raises(ValueError, match=f"between 1 and 1000000, not {capacity}"):
         NoveltyCache(capacity)
 
 
@@ -168,7 +168,7 @@ def test_an_empty_batch_results_in_an_empty_list() -> None:
 def test_a_thousand_small_scopes_stay_small() -> None:
     vector = np.ones((1, 384), np.float32)
     tracemalloc.start()
-    caches = [NoveltyCache(100_000) for _ in range(1000)]
+    caches = [NoveltyCache(1_000_000) for _ in range(1000)]
     for cache in caches:
         cache.measure_and_add(vector, ["a"])
     used, _ = tracemalloc.get_traced_memory()
