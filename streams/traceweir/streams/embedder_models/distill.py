@@ -55,7 +55,7 @@ def distill(model: str, out: Path) -> Distilled:
         vectors = static_vectors(_token_vectors(source, tokenizer.get_vocab_size()), _special(source))
         about = About("static", source.name, source.id, vectors.shape[1])
         np.save(folder / VECTORS, vectors)
-        tokenizer.save(str(folder / TOKENIZER))
+        (folder / TOKENIZER).write_text(tokenizer.to_str(), "utf-8")  # its own `save` hides the cause of a failure
         write_about(folder, about)
         made = StaticEmbedder(folder, about)
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6

@@ -57,7 +57,7 @@ def optimize(model: str, out: Path) -> Optimized:
         _write_graph(source, folder / MODEL)
         tokenizer = source.tokenizer
         tokenizer.enable_truncation(source.model.max_seq_length)
-        tokenizer.save(str(folder / TOKENIZER))
+        (folder / TOKENIZER).write_text(tokenizer.to_str(), "utf-8")  # its own `save` hides the cause of a failure
         write_about(folder, about)
         made = OnnxEmbedder(folder, about)
         difference = float(np.abs(made.embed(_CHECKED) - _vectors(source, _CHECKED)).max())
