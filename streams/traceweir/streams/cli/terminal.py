@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic
 
 from rich.console import Console
 from rich.progress import (
@@ -26,6 +27,8 @@ Advance = Callable[[int, int | None], None]
 """Called with the number of finished items, and with the total if it is known."""
 _LONGEST = 4_000
 """The most characters of a line: the message of a hostile record must not fill the terminal."""
+_UPDATE_S = 0.05
+"""Seconds between two updates of a bar with a rate."""
 _TAIL = 1_000
 """How many of these characters a line that is too long keeps of its end."""
 
@@ -111,7 +114,12 @@ def rate_bar(description: str, noun: str, *, hidden: bool = False) -> Iterator[A
         *columns, console=stderr, transient=True, disable=not shown, redirect_stdout=False, redirect_stderr=False
     ) as progress:
         task = progress.add_task(description, total=None)
-        if shown:
-            yield lambda done, total: progress.update(task, completed=done, total=total)
-        else:
-            yield lambda done, total: None
+        updated = monotonic()
+
+        def advance(done: int, total: int | None) -> None:
+            nonlocal updated
+            if shown and monotonic() > updated + _UPDATE_S:  # an update takes as long as reading a small document
+                updated = monotonic()
+                progress.update(task, completed=done, total=total)
+
+        yield advance

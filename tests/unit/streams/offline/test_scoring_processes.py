@@ -20,7 +20,7 @@ from traceweir.scorers.base import Measurement, Scorer, Subject
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.offline.problems import Problem
-from traceweir.streams.offline.scoring_run import ScoringRun, why_one_job
+from traceweir.streams.offline.scoring_run import MANY_DOCUMENTS, ScoringRun, usable_cores, why_one_job
 from traceweir.streams.scoring.embedders import load_embedder
 from traceweir.streams.settings import Settings
 from traceweir.streams.testing import plan_of
@@ -88,6 +88,14 @@ async def test_the_processes_end_with_the_run(tmp_path: Path) -> None:
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(("documents", "jobs"), [(MANY_DOCUMENTS - 1, 0), (MANY_DOCUMENTS, usable_cores())])
+def test_without_a_number_of_jobs_many_documents_are_scored_by_a_process_per_core(documents: int, jobs: int) -> None:
+    with ScoringRun(read_plan({}), None, Settings(), clock=clock, jobs=None) as run:
+        run.read(of_documents([b"{}"] * documents))
+
+        assert len(run.pids) == (jobs if jobs > 1 else 0)
 
 
 class Unsendable(Scorer):
