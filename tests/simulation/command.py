@@ -160,9 +160,14 @@ def _search_bugs(options: argparse.Namespace) -> int:
 
 
 def _first_seed(bug: str, options: argparse.Namespace) -> int | None:
-    """Returns the first seed that is found to show a bug; None if none of `SEARCHED` does."""
+    """Returns the first seed that shows a bug and is right without it; None if none of `SEARCHED` does."""
     jobs = [(seed, bug, frozenset[int]()) for seed in range(1, SEARCHED + 1)]
-    return next((seed for (seed, *_), outcome in _outcomes(jobs, options) if outcome.found), None)
+    for (seed, *_), outcome in _outcomes(jobs, options):
+        if outcome.found:
+            ((_, without),) = _outcomes([(seed, "", frozenset())], options)
+            if not without.found:
+                return seed
+    return None
 
 
 def _many(options: argparse.Namespace) -> int:

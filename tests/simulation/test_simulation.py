@@ -46,6 +46,7 @@ def test_a_seed_gives_the_same_records_in_every_run() -> None:
         pytest.param(
             5, id="a worker that stands still held sessions that another had closed: a fault of the simulation"
         ),
+        pytest.param(18, id="two processes shared the disk of a worker: a fault of the simulation"),
         pytest.param(27, id="a retry was published without a new value"),
     ],
 )

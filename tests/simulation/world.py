@@ -106,8 +106,13 @@ class World:
     # Workers
 
     def start(self, name: str) -> SimulatedWorker:
-        """Starts a worker, or starts it again with the disk that it had."""
+        """Starts a worker, or starts it again with the disk that it had; a living worker stays as it is.
+
+        Two processes never share a disk: the state directory has a lock.
+        """
         self.gone.discard(name)
+        if name in self.workers and self.workers[name].process.alive:
+            return self.workers[name]
         self.tell(f"{name} starts")
         instance = name.rstrip("'") if self.scenario.static_members else None
         settings = self.settings.model_copy(update={"state_dir": self._folder / name, "group_instance_id": instance})
@@ -135,7 +140,7 @@ class World:
             self.scorers.running.remove(scorer)
 
     def _restart(self, name: str) -> None:
-        if name not in self.gone:
+        if name not in self.gone and not self.workers[name].process.alive:
             self.start(name)
 
     def _forget(self, process: Process) -> None:
