@@ -25,11 +25,15 @@ COMPONENTS = (16, 32, 48, 64, 96)
 
 Slots = slice | npt.NDArray[np.intp]
 
-_QUERIES, _SAMPLE, _COMPARED, _PIECE = 64, 4_096, 65_536, 4_096
+_QUERIES, _SAMPLE, _COMPARED, _PIECE = 128, 4_096, 32_768, 4_096
 """Numbers of vectors: the latest, for which costs are estimated; those from which directions are learned, and whose bounds
 are counted; those among which the largest cosine of the latest is sought; and those that are read at once."""
+_COMPONENT_COST = 0.2
+"""A component of all vectors takes as long in a large batch as so many dimensions in a scan for a single vector."""
 _VECTOR_COST = 8
 """Selecting, reading and comparing one vector takes as long as a scan over so many vectors of the same size."""
+_SCAN_COST = 3
+"""A scan for one vector of a batch, which excludes too few, takes as long as so many scans for a whole batch, per vector."""
 _GAIN = 2
 """The bounds must be expected to save this factor, because later vectors can have less in common with the cache."""
 
@@ -103,7 +107,9 @@ def learn_bounds(
     for k in components:
         if k < dimensions:
             shares = _survivors(directions[:, :k], sample, queries, largest)
-            costs[k] = k + 1 + dimensions * float(np.minimum(_VECTOR_COST * shares, 1.0).mean())
+            costs[k] = _COMPONENT_COST * (k + 1) + dimensions * float(
+                np.minimum(_VECTOR_COST * shares, _SCAN_COST).mean()
+            )
     best = min(costs, key=lambda k: costs[k], default=0)
     if not best or costs[best] * _GAIN > dimensions:
         return None

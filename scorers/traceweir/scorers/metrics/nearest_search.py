@@ -30,7 +30,7 @@ _VECTOR_COST = 3
 _LEARN_AFTER = 4
 """Bounds are learned again after as many vectors as are held, and at least this multiple of `bounds_from`."""
 
-_MOST_CREDIT, _SCAN_COST, _SCAN_COST_IN_BATCH = 16, 2, 10
+_MOST_CREDIT, _SCAN_COST, _SCAN_COST_IN_BATCH = 64, 2, 10
 """Credit of the bounds: a vector for which they save time gives 1, and a vector that needs a scan takes more."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 16, 1_024
@@ -53,6 +53,11 @@ class NearestSearch:
     def bounded(self) -> bool:
         """Whether there are bounds."""
         return self._bounds is not None
+
+    @property
+    def uses_bounds(self) -> bool:
+        """Whether there are bounds, and they do not pause."""
+        return self._bounds is not None and not self._without_bounds
 
     def learns(self, held: int, added: int) -> bool:
         """Returns whether `learn` is due, for the number of vectors held, and that of all vectors added so far."""
@@ -80,6 +85,8 @@ class NearestSearch:
         if self._without_bounds >= len(unit):
             self._without_bounds -= len(unit)
             self._used = None
+        else:
+            self._without_bounds = 0
         if self._used is None:
             self.store.multiply(unit, out)
         else:

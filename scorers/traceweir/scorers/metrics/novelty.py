@@ -21,8 +21,11 @@ UNKNOWN_NOVELTY = 0.5
 
 MAX_CAPACITY = 1_000_000
 
-_PIECE_CELLS = 8_000_000
-"""Maximum number of float32 similarities computed at once (32 MB)."""
+_PIECE_CELLS, _BOUNDED_PIECE_CELLS = 8_000_000, 1_600_000
+"""Maximum number of float32 similarities computed at once by a scan (32 MB), and of bounds (6.4 MB).
+
+A product of few numbers per vector gains less from more rows than it loses outside the processor's cache.
+"""
 
 BOUNDS_FROM = 8_192
 """Number of vectors in the cache from which bounds are faster than a scan."""
@@ -86,6 +89,7 @@ class NoveltyCache:
         self._sequences = array("q")  # by slot; -1 for a slot that `restore` has not filled
         self._ids: list[str] = []
         self._slot_of: dict[str, int] = {}
+        self._memory = np.empty(0, np.float32)
         self._gaps = 0
         self._next_slot = 0
         self._next_sequence = 0
@@ -112,9 +116,10 @@ class NoveltyCache:
             ValueError: Wrong number of dimensions or ids, or a value that is not finite. The cache is then unchanged.
         """
         unit = self._normalised(vectors, ids)
-        size = min(PIECE_ROWS, max(1, _PIECE_CELLS // max(1, len(self._ids))))
         measured: list[Novelty] = []
         while len(measured) < len(ids):
+            cells = _BOUNDED_PIECE_CELLS if self._search.uses_bounds else _PIECE_CELLS
+            size = min(PIECE_ROWS, max(1, cells // max(1, len(self._ids))))
             piece = slice(len(measured), len(measured) + size)
             measured += self._measure_piece(unit[piece], ids[piece], replace)
         return measured
@@ -178,7 +183,7 @@ class NoveltyCache:
             search.learn(self._slots_by_age(), self._next_sequence)
         room = min(self.capacity, used + len(ids))
         self._make_room(room)
-        similarities = np.empty((len(ids), room), np.float32)
+        similarities = self._matrix(len(ids), room)
         similarities[:, used:] = ABSENT
         search.compare(unit, similarities[:, :used])
         if self._gaps:
@@ -205,6 +210,14 @@ class NoveltyCache:
             if search.gives_up(len(ids)):
                 break
         return measured
+
+    def _matrix(self, rows: int, columns: int) -> Vectors:
+        """Returns a matrix with any content. Memory is kept for the next one, because new pages take longer than bounds."""
+        if not self._search.uses_bounds:
+            return np.empty((rows, columns), np.float32)
+        if rows * columns > self._memory.size:
+            self._memory = np.empty(rows * columns, np.float32)
+        return self._memory[: rows * columns].reshape(rows, columns)
 
     def _slots_by_age(self) -> npt.NDArray[np.intp]:
         slots = np.flatnonzero(np.asarray(self._sequences) >= 0)
