@@ -19,6 +19,8 @@ pytestmark = pytest.mark.broker
 
 ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export", "canary"}
 """Commands that run until Ctrl-C; other tests run them."""
+APART = {"diff", "embedder"}
+"""Commands that need files or models; tests/unit/docs and the suite of embeddings run them."""
 FIRST = ["topics", "emit"]
 """Commands that run before the worker has joined sessions; all other commands read what the worker wrote."""
 EXIT_CODES = {
@@ -34,7 +36,7 @@ def ending_commands() -> list[Shown]:
     shown = [
         command for command in documented_commands() if command.needs_kafka and "--follow" not in command.arguments
     ]
-    return [command for command in shown if command.arguments[0] not in ENDLESS]
+    return [command for command in shown if command.arguments[0] not in ENDLESS | APART]
 
 
 def test_the_commands_run_in_the_order_of_their_needs(
