@@ -20,7 +20,7 @@ pytestmark = pytest.mark.broker
 ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export", "canary"}
 """Commands that run until Ctrl-C; other tests run them."""
 APART = {"diff", "embedder"}
-"""Commands that need files or models; tests/unit/docs and the suite of embeddings run them."""
+"""Commands that need files or models that this test does not have; tests/unit/docs parses them."""
 FIRST = ["topics", "emit"]
 """Commands that run before the worker has joined sessions; all other commands read what the worker wrote."""
 EXIT_CODES = {

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import cast
 
 import msgspec
 
 from traceweir.streams.offline.session_chunks import ChunkSession, SessionOutputs
+from traceweir.streams.scoring.launch import LaunchedProcess
 
 _SIZE_BYTES = 4
 _encode = msgspec.msgpack.Encoder().encode
@@ -35,17 +33,9 @@ class ChunkProcess(asyncio.Protocol):
     """
 
     def __init__(self, setup: bytes) -> None:
-        self._socket, its_socket = socket.socketpair()
-        its_lifeline, self._lifeline = os.pipe()
-        ends = its_socket.fileno(), its_lifeline
-        # The child imports from the same places as this process, and not from the current folder.
-        command = [sys.executable, "-P", "-m", "traceweir.streams.offline.scoring_child", *map(str, ends)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-        self._process = subprocess.Popen(  # noqa: S603  # our own command
-            command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, stdout=2, process_group=0
-        )
-        its_socket.close()
-        os.close(its_lifeline)
+        # What scorers print goes to stderr, because stdout has the scores.
+        self._launched = LaunchedProcess("traceweir.streams.offline.scoring_child", stdout=2)
+        self._socket, self._process = self._launched.socket, self._launched.process
         self._setup: bytes | None = setup
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
@@ -82,16 +72,9 @@ class ChunkProcess(asyncio.Protocol):
 
     def close(self) -> None:
         """Ends the process, even if it is busy. Open requests fail."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
         if self._transport is not None:
             self._transport.abort()
-        else:
-            self._socket.close()
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        self._launched.close()
 
     # Callbacks of asyncio
 

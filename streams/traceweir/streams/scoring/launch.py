@@ -1,4 +1,4 @@
-"""Launches the Python process that scores sessions.
+"""Launches a Python process that scores sessions.
 
 A worker launches it first of all, so that the process imports its modules while the worker imports its own.
 """
@@ -14,21 +14,25 @@ from contextlib import suppress
 
 
 class LaunchedProcess:
-    """A Python process that imports the scorers, and then waits for its `Setup` on a socket.
+    """A Python process that imports the scorers, and then waits for its setup on a socket.
 
     It ends with this process, however this process ends: the kernel closes the other end of its lifeline.
+
+    Args:
+        module: The module that runs, with the numbers of the socket and of the lifeline's read end as arguments.
+        stdout: The file descriptor of its standard output; None: that of this process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "traceweir.streams.scoring.child", stdout: int | None = None) -> None:
         self.socket, its_socket = socket.socketpair()
-        """Carries the messages of `protocol`."""
+        """Carries the messages between the two processes."""
         its_lifeline, self._lifeline = os.pipe()
         ends = its_socket.fileno(), its_lifeline
         # The child imports from the same places as this process, and not from the current folder.
-        command = [sys.executable, "-P", "-m", "traceweir.streams.scoring.child", *map(str, ends)]
+        command = [sys.executable, "-P", "-m", module, *map(str, ends)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         self.process = subprocess.Popen(  # noqa: S603  # our own command
-            command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, process_group=0
+            command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, stdout=stdout, process_group=0
         )
         its_socket.close()
         os.close(its_lifeline)
