@@ -117,6 +117,20 @@ async def test_the_late_record_that_completes_a_session_closes_it_again_at_once(
     assert closed(flow) == [(0, "session.ended", 3, 0), (1, "session.ended", 3, 1)]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("first", [None, {"events": 9, "traces": 0}])
+async def test_the_first_end_counts_also_after_a_restart(first: dict[str, int] | None, restart: bool) -> None:
+    flow = assemble_only()
+    flow.send(TOPICS.invocations, event("session.ended", event_id="first", expects=first))
+    flow.send(TOPICS.invocations, end(3, 0))
+    await flow.settle()
+    if restart:
+        flow.crash()
+    flow.send(TOPICS.invocations, event(event_id="1"))
+    await flow.settle()
+    assert closed(flow) == []
+
+
 async def test_a_later_segment_is_not_closed_by_its_numbers() -> None:
     flow = assemble_only()
     flow.send(TOPICS.invocations, event(event_id="before"))

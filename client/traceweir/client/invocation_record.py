@@ -191,8 +191,8 @@ class InvocationRecord:
     def session_ended(self) -> None:
         """Writes that the session ended. The event belongs to the session alone.
 
-        With the number of records that the session has, it is scored as soon as these are there. A session whose id other
-        processes use too has other numbers, and is scored some seconds later.
+        With the number of records that the session has, it is scored as soon as these are there. A session of which
+        other processes, or other `Session` objects, have recorded a part is scored some seconds later.
         """
         envelope = encode({"session_id": self.session_id})[:-1]
         event = b'"type":"session.ended"'

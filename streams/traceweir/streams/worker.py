@@ -69,15 +69,16 @@ def run_worker(
     log_to_stderr(settings.log_options)
     if plan.judged and "score" in stages:
         check_judge()
+    with paused_gc():
+        from traceweir.streams.telemetry.worker_metrics import check_metrics
+    check_metrics(os.environ)
+    spans = spans_of_environment()
     # Faust takes half a second to import, and the brokers some tenths to answer.
     checked = _in_thread(settings, stages)
     with paused_gc():
         from traceweir.streams.faust_worker import run_app
         from traceweir.streams.runtime.health import bind
         from traceweir.streams.runtime.state_directory import claimed, state_folder
-        from traceweir.streams.telemetry.worker_metrics import check_metrics
-    check_metrics(os.environ)
-    spans = spans_of_environment()
     cluster = checked.result()
     if "score" in stages:
         log.info("%s", criteria_text(plan, None if config is None else str(config)))

@@ -8,7 +8,7 @@ from operator import itemgetter
 import orjson
 
 from traceweir.schemas.session import Closed
-from traceweir.streams.assemble.parse import Expectation, expected_in
+from traceweir.streams.assemble.parse import Expectation, end_in
 from traceweir.streams.assemble.session_rows import (
     CHUNK,
     TRACE,
@@ -33,6 +33,7 @@ class OpenSession:
         "deadline",
         "dirty",
         "due",
+        "end_is_read",
         "ended",
         "expected",
         "first_record",
@@ -56,7 +57,7 @@ class OpenSession:
         self.identities = bytearray()
         self.tail = b""
         self.new: list[bytes] = []
-        self.ended = self.dirty = False
+        self.ended = self.end_is_read = self.dirty = False
         self.expected: Expectation | None = None
         self.why: Closed | None = None
         self.contexts: dict[bytes, None] | None = None
@@ -127,8 +128,10 @@ class OpenSession:
         for kind, _, raw in unpack(body):
             if kind == TRACE:
                 self.traces += 1
-            elif self.ended and b'"expects"' in raw:  # no row has it apart from its event
-                self.expected = expected_in(raw) or self.expected
+            elif self.ended and not self.end_is_read and (b"session.ended" in raw or b"\\u" in raw):
+                # No row has what the session expects apart from its first end, as while the session was open.
+                end = end_in(raw)
+                self.end_is_read, self.expected = bool(end), end if isinstance(end, tuple) else None
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""

@@ -83,12 +83,13 @@ def read_event(record: Record, value: bytes) -> JoinKey:
     )
 
 
-def expected_in(value: bytes) -> Expectation | None:
-    """Returns what a joined event says that its session expects; None if it is another event, or does not say."""
+def end_in(value: bytes) -> bool | Expectation:
+    """Returns `ends` of a joined event: what its session expects, True for an end that does not say, False otherwise."""
     event = _loaded(value)
-    if event.get("type") != "session.ended" or not (expects := event.get("expects")):
-        return None
-    return expects["events"], expects["traces"]
+    if event.get("type") != "session.ended":
+        return False
+    expects = event.get("expects")
+    return (expects["events"], expects["traces"]) if expects else True
 
 
 def read_trace(record: Record, value: bytes) -> JoinKey:

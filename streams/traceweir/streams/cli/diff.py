@@ -83,8 +83,6 @@ def diff(
         raise typer.BadParameter("--json and --markdown exclude each other; remove one of them")
     if bound_on not in BOUNDS_ON:
         raise typer.BadParameter(f"{bound_on!r:.80}: choose from {', '.join(BOUNDS_ON)}", param_hint="--bound-on")
-    if base == challenger == "-":
-        raise typer.BadParameter("standard input can be one side only; write the other side to a file")
     dimensions = where_option(where)
     from traceweir.scorers.databricks_names import full_name
     from traceweir.streams.cli.diff_run import Form, run_diff
@@ -102,9 +100,11 @@ def diff(
         *_bounds("max_rise", max_rise),
         *_bounds("max_flips", max_flips),
     ]
+    sides = _source(base, "BASE", options), _source(challenger, "CHALLENGER", options)
+    if all(side.path == "-" for side in sides):
+        raise typer.BadParameter("standard input can be one side only; write the other side to a file")
     code = run_diff(
-        _source(base, "BASE", options),
-        _source(challenger, "CHALLENGER", options),
+        *sides,
         bounds,
         on="interval" if bound_on == "interval" else "mean",
         flips=flips,

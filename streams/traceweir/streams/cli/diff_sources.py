@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from traceweir.schemas.invocation import Level
 from traceweir.scorers.databricks_names import full_name
 from traceweir.streams.cli.times import read_time
-from traceweir.streams.results.selection import DIMENSIONS, LABEL, is_dimension, wanted_dimensions
+from traceweir.streams.results.selection import DIMENSIONS, LABEL, is_dimension
 from traceweir.streams.results.sides import Selection, Source
 from traceweir.streams.topics import Topics
 
@@ -60,7 +60,7 @@ def read_source(text: str, now: datetime, *selections: Selection) -> Source:
         selections=(
             Selection(
                 frozenset(full_name(value) for name, value in parts if name == "metric"),
-                wanted_dimensions([f"{name}={value}" for name, value in parts if is_dimension(name)]),
+                _dimensions(parts),
                 wanted_levels([value for name, value in parts if name == "level"]),
             ),
             *selections,
@@ -92,6 +92,14 @@ def _parts(query: str) -> list[tuple[str, str]]:
         if name not in known and not is_dimension(name):
             raise ValueError(f"{name!r:.80}: select by {', '.join(known)} or {LABEL}NAME")
     return parts
+
+
+def _dimensions(parts: Sequence[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    wanted: dict[str, frozenset[str]] = {}
+    for name, value in parts:
+        if is_dimension(name):
+            wanted[name] = wanted.get(name, frozenset()) | {value}
+    return wanted
 
 
 def _times(parts: Sequence[tuple[str, str]], now: datetime) -> dict[str, int]:

@@ -184,8 +184,9 @@ def _check_size(score: Score) -> None:
 
 def _identity(score: Score) -> tuple[int, int]:
     subject = score.invocation_id or score.trace_id or ""
-    name = "\x1f".join((score.session_id, str(score.segment), score.level, subject, score.metric))
-    whole = _hashed(name, 16)
+    parts = score.session_id, str(score.segment), score.level, subject, score.metric
+    # With their lengths, because an id can have any character: two results must never look like one.
+    whole = _hashed("".join(f"{len(part)}:{part}" for part in parts), 16)
     return whole >> 64, whole & (2**64 - 1)
 
 

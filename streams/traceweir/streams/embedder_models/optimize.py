@@ -14,6 +14,7 @@ from traceweir.scorers.embedding import Vectors
 from traceweir.streams.embedder_models.errors import ModelMakingError
 from traceweir.streams.embedder_models.new_folder import new_folder, refuse_used
 from traceweir.streams.embedder_models.source import Source, load_source
+from traceweir.streams.scoring.embedders import WINDOW_TOKENS
 from traceweir.streams.scoring.model_folder import About, write_about
 from traceweir.streams.scoring.onnx_embedder import MODEL, TOKENIZER, OnnxEmbedder
 
@@ -56,11 +57,16 @@ def optimize(model: str, out: Path) -> Optimized:
         about = About("onnx", source.name, source.id, _vectors(source, [""]).shape[1], source.prompt)
         _write_graph(source, folder / MODEL)
         tokenizer = source.tokenizer
-        tokenizer.enable_truncation(source.model.max_seq_length)
+        tokenizer.enable_truncation(source.model.max_seq_length or WINDOW_TOKENS)
         (folder / TOKENIZER).write_text(tokenizer.to_str(), "utf-8")  # its own `save` hides the cause of a failure
         write_about(folder, about)
-        made = OnnxEmbedder(folder, about)
-        difference = float(np.abs(made.embed(_CHECKED) - _vectors(source, _CHECKED)).max())
+        try:
+            made = OnnxEmbedder(folder, about)
+            difference = float(np.abs(made.embed(_CHECKED) - _vectors(source, _CHECKED)).max())
+        except OSError:
+            raise
+        except Exception as error:  # each library has errors of its own
+            raise _no_graph(source, error) from error
         if not difference <= MAX_DIFFERENCE:
             raise ModelMakingError(
                 f"{source.name}: the vectors of its graph differ by {difference:.2g} from the model's; at most "
@@ -112,10 +118,14 @@ def _write_graph(source: Source, path: Path) -> None:
     except OSError:
         raise
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelMakingError(
-            f"{source.name}: no graph could be made: {reason}. Use the model as it is, or `traceweir embedder distill`"
-        ) from error
+        raise _no_graph(source, error) from error
+
+
+def _no_graph(source: Source, error: Exception) -> ModelMakingError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return ModelMakingError(
+        f"{source.name}: no graph could be made: {reason}. Use the model as it is, or `traceweir embedder distill`"
+    )
 
 
 @contextmanager

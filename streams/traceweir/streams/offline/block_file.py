@@ -123,5 +123,5 @@ class Items(Generic[T]):
 def _unusable(what: str, error: OSError) -> TemporaryFileError:
     return TemporaryFileError(
         f"a temporary file in {tempfile.gettempdir()} cannot be {what} ({error.strerror}). An input that is larger than "
-        "what is kept in memory needs about twice its size there: free space, or let TMPDIR name another folder"
+        "what is kept in memory needs two to three times its size there: free space, or let TMPDIR name another folder"
     )

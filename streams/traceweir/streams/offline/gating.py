@@ -12,6 +12,7 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.publication import publication
 from traceweir.scorers.redaction.entities import EntityFinder
+from traceweir.streams.gate.novelty_scopes import EXACT_UP_TO
 from traceweir.streams.offline.in_process_stages import TOPICS, StageRecord, new_stage
 from traceweir.streams.offline.session_chunks import PublicationCheck
 from traceweir.streams.topology import Topology
@@ -35,7 +36,10 @@ class Gating:
 
     def __init__(self, topology: Topology) -> None:
         resources = replace(topology.resources, publish=self._publish)
-        self._stage = new_stage(replace(topology, resources=resources), "gate")
+        self._rows: dict[bytes, bytes] = {}
+        # A smaller scope has its vectors in memory, and reads no row.
+        self._keeps_rows = topology.plan.gate.cache_size > EXACT_UP_TO
+        self._stage = new_stage(replace(topology, resources=resources), "gate", self._rows.get)
         self._offset = 0
         self._reasons: dict[str, list[str]] = {}
 
@@ -63,7 +67,14 @@ class Gating:
         )
         place = 0
         # The outputs are in the order of the candidates: two scores for each, or a dead letter.
-        for output in self._stage.cut().outputs:
+        cut = self._stage.cut()
+        if self._keeps_rows:
+            for key, row in cut.rows:
+                if row is None:
+                    self._rows.pop(key, None)
+                else:
+                    self._rows[key] = row
+        for output in cut.outputs:
             if output.topic == TOPICS.dead_letters:
                 letter = DeadLetter.read(output.key, output.value, output.headers)
                 decisions[letter.offset - first] = Decision([], letter)

@@ -11,16 +11,26 @@ import pickle
 import signal
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from traceweir.streams.offline.chunk_process import answer_of, framed, receive, sessions_of
 from traceweir.streams.offline.publication_checks import PublicationChecks
 from traceweir.streams.offline.session_chunks import ChunkScoring, ProcessSetup
 from traceweir.streams.process_log import LogOptions, log_to_stderr
 from traceweir.streams.process_setup import tune_gc
-from traceweir.streams.scoring.child import end_with
+from traceweir.streams.scoring.child import end_with, fail
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.scoring.user_ids import UserIds
+
+
+@contextmanager
+def _ending_with_the_command() -> Iterator[None]:
+    """Ends this process without a traceback if the command has ended: its end of the socket is closed."""
+    try:
+        yield
+    except (EOFError, OSError):
+        sys.exit(0)
 
 
 async def _serve(connection: socket.socket, setup: ProcessSetup) -> None:
@@ -35,15 +45,18 @@ async def _serve(connection: socket.socket, setup: ProcessSetup) -> None:
         offered=checks.add,
     )
     chunks = ChunkScoring(settings, plan, score_bytes(scoring), clock)
-    connection.sendall(framed(b""))
+    with _ending_with_the_command():
+        connection.sendall(framed(b""))
     while True:
         # The loop has nothing else to do, so it can be blocked until the next chunk arrives.
-        sessions = sessions_of(receive(connection))
+        with _ending_with_the_command():
+            sessions = sessions_of(receive(connection))
         outputs = await chunks(sessions)
         for each in outputs:
             each.checks += checks.take(each.candidates)
         checks.clear()
-        connection.sendall(answer_of(outputs))
+        with _ending_with_the_command():
+            connection.sendall(answer_of(outputs))
 
 
 def main() -> None:
@@ -53,10 +66,13 @@ def main() -> None:
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     end_with(lifeline)
     log_to_stderr(LogOptions())
-    with suppress(EOFError, OSError):  # the command has ended
+    with _ending_with_the_command():
         setup: ProcessSetup = pickle.loads(receive(connection))  # noqa: S301  # sent by the command, through a private socket
-        tune_gc()
+    tune_gc()
+    try:
         asyncio.run(_serve(connection, setup))
+    except Exception as error:  # noqa: BLE001  # an error outside any session; the command starts another process
+        fail(error)
 
 
 if __name__ == "__main__":

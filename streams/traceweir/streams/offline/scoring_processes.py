@@ -42,7 +42,7 @@ class ScoringProcesses:
         self._setup = _sendable(setup)
         self._processes = [ChunkProcess(self._setup) for _ in range(count)]
         self._free: asyncio.Queue[int] = asyncio.Queue()
-        self._one_suspect = asyncio.Lock()
+        self._one_suspect, self._replacing = asyncio.Lock(), asyncio.Lock()
         self._quarantine: ChunkProcess | None = None
 
     @property
@@ -85,9 +85,12 @@ class ScoringProcesses:
             return await process.ask(sessions)
         except ChunkProcessDied as how:
             log.warning("a scoring process ended (%s); its sessions are scored again, one at a time", how)
-            if self._processes[place] is process:  # otherwise the other chunk of the process has replaced it
-                self._processes[place] = another = ChunkProcess(self._setup)
-                await another.connect()
+            async with self._replacing:
+                if self._processes[place] is process:  # otherwise the other chunk of the process has replaced it
+                    process.close()  # what a scorer started in it ends too
+                    another = ChunkProcess(self._setup)
+                    await another.connect()
+                    self._processes[place] = another
         finally:
             self._free.put_nowait(place)
         async with self._one_suspect:

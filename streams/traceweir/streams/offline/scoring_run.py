@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -28,6 +27,7 @@ from traceweir.streams.offline.problems import Problem, Problems
 from traceweir.streams.offline.record_buckets import KEPT_BYTES
 from traceweir.streams.offline.scoring_processes import ScoringProcesses
 from traceweir.streams.offline.session_chunks import ChunkScoring, ChunkSession, ProcessSetup, SessionOutputs
+from traceweir.streams.process_setup import usable_cores
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
@@ -54,11 +54,6 @@ def why_one_job(plan: Plan, embedder: Embedder | None) -> str | None:
     if embedder is not None and not embedder.runs_inline:
         return "the embedding model uses all cores, and each process would load it"
     return None
-
-
-def usable_cores() -> int:
-    """Returns the number of cores that this process can use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ScoredSession(NamedTuple):

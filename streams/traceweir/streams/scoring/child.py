@@ -50,7 +50,7 @@ DETAIL = 4_000
 class _Child(asyncio.Protocol):
     def __init__(self, scoring: Scoring, references: References, budget: JudgeBudget | None, concurrency: int) -> None:
         self._scoring, self._references, self._budget, self._frames = scoring, references, budget, protocol.Frames()
-        self._pool: WorkPool = WorkPool(concurrency, _fail)
+        self._pool: WorkPool = WorkPool(concurrency, fail)
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -84,7 +84,8 @@ class _Child(asyncio.Protocol):
             self._transport.write(protocol.packed(answer))
 
 
-def _fail(error: BaseException) -> None:
+def fail(error: BaseException) -> None:
+    """Ends the process after an error that no session has caused."""
     log.error(
         "the scoring process stops after an unexpected error outside any session: %s: %s", type(error).__name__, error
     )

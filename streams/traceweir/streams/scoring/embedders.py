@@ -151,7 +151,7 @@ class SentenceTransformerEmbedder:
         """Returns one row per text: in small groups on a CPU, in batches of the library's default size elsewhere."""
         if self._groups is None:
             return self.encode_as_library(texts)
-        window = self._model.max_seq_length or _WINDOW
+        window = self._model.max_seq_length or WINDOW_TOKENS
         estimated = [min(window, len(text) // _CHARACTERS_OF_TOKEN + 2) for text in texts]
         return self._groups.embed(
             estimated, self.dimensions, lambda group: self.encode_as_library([texts[index] for index in group])
@@ -182,7 +182,7 @@ def without_credentials(name: str) -> str:
     return f"{scheme}{'[hidden]@' if userinfo else ''}{address[0]}{'?[hidden]' if len(address) > 1 else ''}"
 
 
-_WINDOW = 512
+WINDOW_TOKENS = 512
 """Tokens that a model reads if it does not say how many."""
 _CHARACTERS_OF_TOKEN = 4
 """Characters of a token, for an estimate."""

@@ -106,9 +106,9 @@ class Batching:
                             future.set_exception(error)
                 else:
                     for request, vector in zip(batch, vectors, strict=True):
-                        self._cache.put(request.digest, vector)
+                        kept = self._cache.put(request.digest, vector)
                         for future in self._taken(request):
-                            future.set_result(vector)
+                            future.set_result(kept)
                 self._embedded(len(batch), monotonic() - began)
         finally:
             self._runner = None

@@ -16,7 +16,7 @@ from contextlib import suppress
 class LaunchedProcess:
     """A Python process that imports the scorers, and then waits for its setup on a socket.
 
-    It ends with this process, however this process ends: the kernel closes the other end of its lifeline.
+    It ends when this process ends, even when this process is killed: the kernel then closes this end of its lifeline.
 
     Args:
         module: The module that runs, with the numbers of the socket and of the lifeline's read end as arguments.

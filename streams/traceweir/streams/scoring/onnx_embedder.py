@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
+from traceweir.streams.process_setup import usable_cores
 from traceweir.streams.scoring.length_groups import LengthGroups
 from traceweir.streams.scoring.model_folder import About, embedder_id
 
@@ -70,7 +71,7 @@ def thread_count() -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "")
     if limit.isdecimal() and int(limit):
         return int(limit)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_cores()
 
 
 def encodable(text: str) -> str:

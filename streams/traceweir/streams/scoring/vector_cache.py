@@ -31,16 +31,19 @@ class VectorCache:
             self._vectors.move_to_end(digest)
         return vector
 
-    def put(self, digest: bytes, vector: Vectors) -> None:
-        """Keeps a copy of a vector, because a row of a batch would keep the whole batch in memory."""
+    def put(self, digest: bytes, vector: Vectors) -> Vectors:
+        """Keeps a read-only copy of a vector and returns it; a row of a batch would keep the whole batch in memory."""
         kept = vector.copy()
         kept.setflags(write=False)
+        if _size(kept) > self._max_bytes:  # it would displace all others
+            return kept
         if (former := self._vectors.pop(digest, None)) is not None:
             self._bytes -= _size(former)
         self._vectors[digest] = kept
         self._bytes += _size(kept)
         while self._bytes > self._max_bytes:
             self._bytes -= _size(self._vectors.popitem(last=False)[1])
+        return kept
 
 
 def digest_of(text: str) -> bytes:

@@ -14,9 +14,10 @@ from traceweir.streams.spans.message import is_hidden
 from traceweir.streams.spans.span import Attributes, Span
 from traceweir.streams.spans.tree import Node
 
+_CONVERSATION = "gen_ai.conversation.id"
 _SESSION = (
     "session.id",
-    "gen_ai.conversation.id",
+    _CONVERSATION,
     "gcp.vertex.agent.session_id",
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
@@ -58,8 +59,11 @@ def session_of(nodes: Sequence[Node]) -> str:
     """
     for key in _SESSION[:3], _SESSION[3:]:
         for node in nodes:
-            found = _usable(first_text(node.span.attributes, *key))
-            if found and not found.startswith(_RESPONSE):
+            attributes = node.span.attributes
+            found = _usable(first_text(attributes, *key))
+            if found.startswith(_RESPONSE) and found == first_text(attributes, _CONVERSATION):
+                found = _usable(first_text(attributes, *(each for each in key if each != _CONVERSATION)))
+            if found:
                 return found
     for node in nodes:
         found = _in_metadata(node.span.attributes, "session_id", "thread_id")

@@ -250,9 +250,10 @@ def _without_doubles(calls: list[ModelCall]) -> list[ModelCall]:
                 other.output_tokens = call.output_tokens if other.output_tokens is None else other.output_tokens
                 other.agent = other.agent or call.agent
                 other.rounds = other.rounds or call.rounds
-                if call.response_id and call.end_ns <= end_ns and call.output_tokens is not None:
+                if call.response_id and call.end_ns <= end_ns:
                     # The inner span is nearer to the provider: traceloop adds up what Anthropic's streams repeat.
-                    other.input_tokens, other.output_tokens = call.input_tokens, call.output_tokens
+                    other.input_tokens = other.input_tokens if call.input_tokens is None else call.input_tokens
+                    other.output_tokens = other.output_tokens if call.output_tokens is None else call.output_tokens
                 break
         else:
             kept.append(call)

@@ -137,7 +137,8 @@ def test_a_side_that_cannot_be_read_is_refused_with_the_rule(side: str, said: st
 def test_standard_input_can_be_one_side_only(
     before: str, after: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "standard input can be one side only" in told(run("diff", "-", "-"))
+    for base in ("-", "-?metric=response_match_score"):
+        assert "standard input can be one side only" in told(run("diff", "--", base, "-"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(after).read_bytes())))
     assert "standard input" in run("diff", before, "-").out
 
@@ -317,3 +318,9 @@ def test_the_gate_and_values_that_are_missing_have_tables_of_their_own(write_inp
     assert "accepted 1 of 1 0 of 1 100.0% to 0.0% - 1 0 1.000" in rows
     assert "response_match_score session 0 1 missing_input 1 0" in rows
     assert "flips of gate (trace)" in rows
+
+
+def test_the_name_of_a_label_can_have_an_equals_sign(write_input: WriteInput, run: Run) -> None:
+    file = write_input("labels.jsonl", *lines(make_score("a", labels={"a=b": "c"})))
+    ended = run("diff", f"{file}?labels.a%3Db=c", f"{file}?labels.a%3Db=c", "--json")
+    assert [each["pairs"] for each in json.loads(ended.out)["metrics"]] == [1]

@@ -51,6 +51,12 @@ def test_results_of_different_subjects_both_count(changes: dict[str, object]) ->
     assert len(side(make_score(), other).rows) == 2
 
 
+def test_an_id_with_a_separator_is_not_the_identity_of_another_result() -> None:
+    one = make_score("a", invocation_id="x\x1f0\x1finvocation\x1fy", level="invocation")
+    other = make_score("a\x1f0\x1finvocation\x1fx", invocation_id="y", level="invocation")
+    assert len(side(one, other).rows) == 2
+
+
 def test_a_later_revision_that_is_not_selected_still_replaces_its_result() -> None:
     counting = side(make_score("a"), make_score("b"), unselected=(make_score("a", revision=1), make_score("c")))
     assert len(counting.rows) == 1

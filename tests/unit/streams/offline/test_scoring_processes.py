@@ -20,7 +20,8 @@ from traceweir.scorers.base import Measurement, Scorer, Subject
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.offline.problems import Problem
-from traceweir.streams.offline.scoring_run import MANY_DOCUMENTS, ScoringRun, usable_cores, why_one_job
+from traceweir.streams.offline.scoring_run import MANY_DOCUMENTS, ScoringRun, why_one_job
+from traceweir.streams.process_setup import usable_cores
 from traceweir.streams.scoring.embedders import load_embedder
 from traceweir.streams.settings import Settings
 from traceweir.streams.testing import plan_of

@@ -15,7 +15,9 @@ from tests.support.scoring import trace_document
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement, Scorer, Subject
+from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.gate.novelty_scopes import EXACT_UP_TO
 from traceweir.streams.offline.block_file import BlockFile, TemporaryFileError
 from traceweir.streams.offline.problems import Problem, Problems
 from traceweir.streams.offline.record_buckets import InputRecord, RecordBuckets
@@ -117,3 +119,20 @@ def test_many_problems_are_in_the_order_of_their_documents() -> None:
     file.close()
     assert found == [(1, "number 1"), (1, "number 3"), (2, "number 4"), (3, "number 2"), (5, "number 0")]
     assert len(problems) == 5
+
+
+@pytest.mark.slow
+async def test_scopes_whose_vectors_are_read_from_rows_decide_as_scopes_in_memory() -> None:
+    async def decided(cache_size: int) -> list[bytes]:
+        plan, clock = read_plan({"gate": {"cacheSize": cache_size}}), lambda: CLOCK
+        with ScoringRun(plan, HashingEmbedder(), Settings(), clock=clock, jobs=1) as run:
+            run.read(of_documents(list(generated_traces(400))))
+            return [value for found in [each async for each in run.sessions()] for value in found.scores]
+
+    def values(scores: list[bytes]) -> list[float]:
+        found = [orjson.loads(value) for value in scores]
+        return [each["value"] for each in found if each["metric"] == "trace_value"]
+
+    small, large = await decided(EXACT_UP_TO), await decided(EXACT_UP_TO + 1)
+    assert len(values(small)) > 300
+    assert values(large) == values(small)

@@ -33,6 +33,14 @@ def test_a_text_that_is_no_id_of_the_session_does_not_join_the_sessions(key: str
     assert read_trace(spans).session_ids == (TRACE,)
 
 
+@pytest.mark.parametrize("key", ["session.id", "gcp.vertex.agent.session_id", "langfuse.session.id"])
+def test_a_session_id_that_looks_like_that_of_a_response_counts_where_a_user_has_chosen_it(key: str) -> None:
+    told = {key: "resp_of_mine", "gen_ai.conversation.id": "resp_0123"}
+    assert read_trace([span(1, 0, "invoke_agent desk", {**AGENT, **told}), chat(2, [], ANSWER)]).session_ids == (
+        "resp_of_mine",
+    )
+
+
 def test_a_session_id_further_inside_counts_if_the_outer_one_is_scrubbed() -> None:
     spans = [
         span(1, 0, "invoke_agent desk", {**AGENT, "session.id": "[Scrubbed due to 'session']"}),
@@ -84,3 +92,15 @@ def test_tool_calls_are_unknown_if_a_client_alone_is_instrumented_and_hides_cont
     ]
     [completed] = [event for event in read_trace(spans).events if event["type"] == "invocation.completed"]
     assert any(each.startswith("the tool calls ") for each in completed["missing"]) is is_said
+
+
+def test_an_inner_span_without_input_tokens_keeps_those_of_the_span_around_it() -> None:
+    def told(**usage: int) -> dict[str, Any]:
+        names = {f"gen_ai.usage.{name}": number for name, number in usage.items()}
+        return {**CHAT, "gen_ai.response.id": "r1", **names}
+
+    outer = span(2, 1, "chat m", told(input_tokens=10, output_tokens=9), scope="one", end_ns=9 * 10**9)
+    inner = span(3, 1, "chat m", told(output_tokens=4), scope="other", end_ns=8 * 10**9)
+    found = read_trace([span(1, 0, "invoke_agent desk", AGENT), outer, inner])
+    [call] = [each for each in found.events if each["type"] == "model.called"]
+    assert (call["input_tokens"], call["output_tokens"]) == (10, 4)
