@@ -262,7 +262,16 @@ def test_the_metrics_at_rest_are_the_counts_of_the_committed_records(
     def measured() -> dict[tuple[str, ...], float]:
         return samples(running.worker.get("/metrics")[1])
 
+    def of(metric: str, field: str) -> set[str]:
+        return {row.document[field] for row in running.rows["results"] if row.document["metric"] == metric}
+
+    def is_at_rest() -> bool:
+        sessions = running.sessions()
+        traces = {trace["id"] for session in sessions.values() for trace in session["traces"]}
+        return of("response_match_score", "session_id") == sessions.keys() and of("gate", "trace_id") == traces
+
     topics = {"results": "traceweir.results", "dead-letters": "traceweir.dead-letters", "network": "traceweir.network"}
+    running.until(is_at_rest)
     running.until(
         lambda: all(
             measured().get(("records_produced_total", topic), 0) == len(running.rows[name])

@@ -40,7 +40,7 @@ def score_file(path: Path) -> Iterator[Write]:
         raise passed.error from None
 
 
-class _OfTheBlock(Exception):  # noqa: N818  # an outcome that is handled here
+class _OfTheBlock(Exception):  # noqa: N818  # an outcome that the caller handles
     """An error of the code that writes the scores, not of the file."""
 
     def __init__(self, error: OSError) -> None:

@@ -20,8 +20,8 @@ class CheckpointPace:
     the average rate.
 
     >>> pace = CheckpointPace(interval_s=1.0)
-    >>> pace.begin(100.0)
-    >>> pace.wait_s(100.0, urgent=True, behind=False), pace.wait_s(100.0, urgent=False, behind=False)
+    >>> pace.begin(0.0)
+    >>> pace.wait_s(0.0, urgent=True, behind=False), pace.wait_s(0.0, urgent=False, behind=False)
     (0.01, 4.0)
     """
 
