@@ -42,6 +42,23 @@ async def test_a_record_is_read_at_any_offset_and_none_is_returned_past_the_end(
         assert await read_all(reader, [7, 0, 19, 7, RECORDS]) == [b"7", b"0", b"19", b"7", None]
 
 
+async def test_reads_that_wait_together_are_one_range(
+    embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceweir.streams.kafka.record_reader.SKIPPED_AT_MOST", 3)
+    seeks, seek = [], AIOKafkaConsumer.seek
+
+    def noted_seek(self: AIOKafkaConsumer, place: Any, offset: int) -> Any:
+        seeks.append(offset)
+        return seek(self, place, offset)
+
+    monkeypatch.setattr(AIOKafkaConsumer, "seek", noted_seek)
+    async with filled(embedded_broker.bootstrap_servers) as reader:
+        offsets = [*range(RECORDS), RECORDS + 1]
+        assert await read_all(reader, offsets) == [*(b"%d" % number for number in range(RECORDS)), None]
+    assert seeks == [0, 1]  # the first read does not wait for others
+
+
 @pytest.mark.parametrize(("topic", "partition"), [("t", 9), ("nobody", 0)], ids=["partition", "topic"])
 async def test_an_unknown_place_is_refused_without_waiting_for_it_to_appear(
     topic: str, partition: int, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch

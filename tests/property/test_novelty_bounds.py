@@ -185,4 +185,5 @@ def names(count: int) -> Sequence[str]:
 
 def unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)  # the square of a float32 can be zero
-    return (vectors / lengths).astype(np.float32)
+    shortened: Vectors = (vectors / lengths).astype(np.float32)
+    return shortened

@@ -147,6 +147,11 @@ def _run(app: Any, checkpoints: Checkpoints, *services: Any) -> int:
             hard_exit.start()
             super()._schedule_shutdown(received)
 
+        async def _sentinel_task(self) -> None:
+            """Waits for tasks that were cancelled last; mode waits one second, in which no partition is read."""
+            if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others, timeout=1.0)
+
     worker = Worker(app, *services, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
     worker.spinner = None  # the spinner writes cursor control codes, also where stdout is a file
     try:

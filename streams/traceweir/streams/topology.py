@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from traceweir.schemas.score import Score
@@ -32,7 +33,10 @@ if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.session_spans import SessionSpans
 
 _CONCURRENCY_PER_RETRY = 8
-"""For each 8 sessions that can be scored at the same time, 1 retry (a session that is scored again) can run."""
+"""For each 8 sessions that can be scored at the same time, 1 retry (a session that is scored again) can always run.
+
+More retries run in the places that no new session needs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ class Topology:
         """
         scoring, retries = resources.scoring, None
         if scoring is not None:
-            retries = WorkPool(max(1, settings.score_concurrency // _CONCURRENCY_PER_RETRY), scoring.pool.failed)
+            retries = WorkPool(
+                partial(_places_for_retries, settings.score_concurrency, scoring.pool), scoring.pool.failed
+            )
         topics = settings.topics
         return cls(settings, plan, topics, ClosingRules.of(settings), resources, retries)
 
@@ -145,6 +151,10 @@ class Topology:
     def specs(self, stages: Sequence[StageName]) -> list[StageSpec]:
         """Returns the specs of several stages, in the order of `stages`."""
         return [self.spec(stage) for stage in stages]
+
+
+def _places_for_retries(concurrency: int, pool: WorkPool) -> int:
+    return max(1, concurrency // _CONCURRENCY_PER_RETRY, concurrency - pool.running)
 
 
 def _collect(topology: Topology) -> NewStage:

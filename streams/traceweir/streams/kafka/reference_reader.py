@@ -56,9 +56,13 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
 
     async def _read_to_the_end(self, consumer: AIOKafkaConsumer) -> None:
         partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
+        # Both are asked before the first fetch: a broker answers the requests of a connection one after the other, and a
+        # fetch from an empty partition waits half a second for a record.
+        begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
         consumer.assign(partitions)
-        await consumer.seek_to_beginning(*partitions)
-        for place, end in (await consumer.end_offsets(partitions)).items():
+        for place, begin in begins.items():
+            consumer.seek(place, begin)
+        for place, end in ends.items():
             while await consumer.position(place) < end:
                 self._take(await consumer.getmany(place, timeout_ms=100))
 

@@ -17,11 +17,15 @@ _TIME_SLICE_S = 0.003
 class WorkPool:
     """Runs at most `limit` work items at a time.
 
-    Work that never waits yields to the event loop every few milliseconds.
+    Work that never waits yields to the event loop every few milliseconds. The limit is a number, or a function that
+    returns the present limit, which is 1 or more.
     """
 
-    def __init__(self, limit: int = 64, failed: Callable[[BaseException], object] | None = None) -> None:
-        self._limit, self.failed = limit, failed
+    def __init__(
+        self, limit: int | Callable[[], int] = 64, failed: Callable[[BaseException], object] | None = None
+    ) -> None:
+        self._limit = limit if callable(limit) else lambda: limit
+        self.failed = failed
         self._queue: deque[tuple[Callable[[Any], Awaitable[None]], Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = (
@@ -31,22 +35,32 @@ class WorkPool:
     def add(self, work: Callable[[T], Awaitable[None]], item: T) -> None:
         """Queues `work(item)`."""
         self._queue.append((work, item))
-        if self._running < self._limit:
-            self._running += 1
-            task = asyncio.get_running_loop().create_task(self._run())
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+        self._start_task()
+
+    @property
+    def running(self) -> int:
+        """Number of work items that run now."""
+        return self._running
 
     async def idle(self) -> None:
         """Waits until all queued work has ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
+    def _start_task(self) -> None:
+        if self._running < self._limit():
+            self._running += 1
+            task = asyncio.get_running_loop().create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
     async def _run(self) -> None:
         deadline = time.monotonic() + _TIME_SLICE_S
         try:
-            while self._queue:
+            while self._queue and self._running <= self._limit():
                 work, item = self._queue.popleft()
+                if self._queue:
+                    self._start_task()  # the limit can have grown
                 await work(item)
                 if time.monotonic() > deadline:
                     await asyncio.sleep(0)

@@ -120,3 +120,33 @@ async def test_a_task_that_is_cancelled_from_outside_is_not_reported() -> None:
     await turns()
 
     assert failures == []
+
+
+async def test_a_limit_that_changes_holds_for_the_next_work() -> None:
+    limit, done, released = 1, 0, asyncio.Semaphore(0)
+    pool = WorkPool(limit=lambda: limit)
+
+    async def wait(_: object) -> None:
+        nonlocal done
+        await released.acquire()
+        done += 1
+
+    def release(count: int) -> None:
+        for _ in range(count):
+            released.release()
+
+    for _ in range(10):
+        pool.add(wait, Record())
+    await turns()
+    assert pool.running == 1
+    limit = 4
+    release(1)
+    await turns(10)
+    assert (pool.running, done) == (4, 1)
+    limit = 2
+    release(2)
+    await turns(10)
+    assert (pool.running, done) == (2, 3)
+    release(10)
+    await pool.idle()
+    assert (pool.running, done) == (0, 10)
