@@ -22,6 +22,7 @@ from benchmarks import (
     growth,
     hot_scope,
     judge,
+    judge_outage,
     latency,
     page,
     recorded,
@@ -36,7 +37,7 @@ from benchmarks import (
 from benchmarks.machine import description
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
-NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once", "spans", "tracing"}
+NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once", "spans", "tracing", "judge-outage"}
 
 
 def main(names: list[str]) -> None:
@@ -80,6 +81,7 @@ def main(names: list[str]) -> None:
             "response-match": response_match.main,
             "completeness": completeness.main,
             "judge": judge.run,
+            "judge-outage": lambda: judge_outage.run(servers),
             "recorded": recorded.run,
             "score-files": score_files.run,
             "store": store.run,
