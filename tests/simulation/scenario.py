@@ -122,6 +122,7 @@ def draw(seed: int) -> Scenario:
     variables = VARIABLES | {
         "score_window": rnd.choice((8, 40, 2_000)),
         "score_concurrency": rnd.choice((4, 32)),
+        "scoring_processes": 1 + seed % 2,  # a plan with a judge has one in every case
     }
     if kind == "spans":
         grace_s = rnd.choice((8.0, 20.0))

@@ -28,6 +28,7 @@ from tests.support.ledger import PARTITIONS, Refused, Sending
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams import app as worker_app
+from traceweir.streams.scoring import processes
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Read, Stage, StageSpec
@@ -54,7 +55,7 @@ class World:
         self.network.install()
         self.scorers = SimulatedScoringProcess.faults = ScorerFaults(random.Random(f"scorers {seed}"))
         start: Any = SimulatedScoringProcess
-        seams.put(worker_app, "ScoringSupervisor", partial(ScoringSupervisor, start=start))
+        seams.put(processes, "ScoringSupervisor", partial(ScoringSupervisor, start=start))
         seams.put(worker_app, "topic_id", lambda settings, topic: f"simulated/{topic}")
         seams.put(worker_app, "Topology", _stumbling(self))
         self.models = SimulatedModels(random.Random(f"models {seed}"))

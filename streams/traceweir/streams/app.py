@@ -27,8 +27,8 @@ from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Tr
 from traceweir.streams.runtime.state_directory import state_folder
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.scoring.launch import LaunchedProcess
+from traceweir.streams.scoring.processes import ScoringProcesses, number_of_processes
 from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, application_id
@@ -54,14 +54,14 @@ class WorkerApp(NamedTuple):
     checkpoints: Checkpoints
     embedder_id: str | None
     """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
-    scoring: ScoringSupervisor | None
+    scoring: ScoringProcesses | None
     """The scoring processes; None if this worker does not score."""
 
     def duties(self) -> Iterable[Duty]:
         """Returns the work that must make progress now."""
         yield from self.checkpoints.duties()
         if self.scoring is not None and self.scoring.started:
-            yield Duty("the watch over the scoring process", True, self.scoring.looks)
+            yield Duty("the watch over the scoring processes", True, self.scoring.looks)
 
 
 def create_app(
@@ -95,7 +95,9 @@ def create_app(
     scoring = None
     folder = state_folder(settings, stages)
     if "score" in stages:
-        scoring = ScoringSupervisor(Setup.of(settings, plan), folder / "scoring-attempts.json", launched=launched)
+        setup = Setup.of(settings, plan)
+        count = number_of_processes(settings.scoring_processes, setup)
+        scoring = ScoringProcesses(setup, folder / "scoring-attempts.json", count, launched=launched)
     options = aiokafka_options(settings)
     app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
     # RocksDB gets 16 MiB of block cache and 8 MiB of memtable per partition; Faust's default is 2 GiB.
@@ -111,16 +113,19 @@ def create_app(
         app.loop.create_task(checkpoints.fail(error))
 
     if scoring is not None:
-        app.add_dependency(scoring)
-        scoring.failed = fail
+        for supervisor in scoring.supervisors:
+            app.add_dependency(supervisor)
+        scoring.on_failure(fail)
         (references,) = topics_of("score", settings.topics).followed
         reader = ReferenceReader(scoring, references, settings.partitions, options, beacon=app.beacon)
         reader.failed = fail
         app.add_dependency(reader)
     records = RecordReader(options, beacon=app.beacon)
     app.add_dependency(records)
-    resources = scoring and ScoringResources(
-        scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, records.read
+    resources = (
+        None
+        if scoring is None
+        else ScoringResources(scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, records.read)
     )
     topology = Topology.of(settings, plan, Resources(utc_now, resources, entities=entities, spans=spans))
 
@@ -150,7 +155,7 @@ def create_app(
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
-    return WorkerApp(app, checkpoints, scoring and scoring.embedder_id, scoring)
+    return WorkerApp(app, checkpoints, None if scoring is None else scoring.embedder_id, scoring)
 
 
 def topic_id(settings: Settings, topic: str) -> str:

@@ -60,6 +60,13 @@ def load_embedder(name: str) -> Embedder | None:
             return SentenceTransformerEmbedder(name)
 
 
+def may_be_model(name: str) -> bool:
+    """Returns whether an embedder of this setting can be a model, without loading it."""
+    if name == "auto":
+        return importlib.util.find_spec("sentence_transformers") is not None
+    return name not in ("none", "hashing")
+
+
 def _folder_embedder(folder: Path) -> Embedder:
     """Returns the embedder of a folder that `traceweir embedder` has made.
 

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mode import Service
@@ -38,7 +37,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
 
     Args:
         setup: What the subprocess needs.
-        death_counts: File that counts the deaths of the process by session.
+        death_counts: Counts the deaths of scoring processes by session.
         limits: Silence after which a process counts as stuck.
         start: Starts a process and returns it when it is ready; called in a thread for each later process.
         launched: A Python process that was launched before, for the first scoring process.
@@ -52,7 +51,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
     def __init__(
         self,
         setup: Setup,
-        death_counts: Path,
+        death_counts: DeathCounts,
         *,
         limits: SilenceLimits = SilenceLimits(),  # noqa: B008  # immutable
         start: Callable[[Setup], ScoringProcess] = ScoringProcess,
@@ -60,7 +59,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._setup, self._death_counts, self._limits, self._start = setup, DeathCounts(death_counts), limits, start
+        self._setup, self._death_counts, self._limits, self._start = setup, death_counts, limits, start
         self._process = start(setup) if launched is None else ScoringProcess(setup, launched)
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
@@ -140,6 +139,10 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
             if not ended.done():
                 ended.cancel()
         return scored
+
+    def scores(self, raw: bytes, attempt: int) -> bool:
+        """Returns whether this attempt at the session is in flight here."""
+        return (raw, attempt) in self._asked
 
     async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int) -> ScoringResult:
         while not self._death_counts.of(raw):

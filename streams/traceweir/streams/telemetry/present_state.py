@@ -48,16 +48,19 @@ class Worker(Protocol):
 class Scoring(Protocol):
     """What the gauges read of the scoring processes."""
 
-    restarts: int
-    activity: ScoringActivity
-    active: Callable[[ScoringActivity], object]
-
+    @property
+    def restarts(self) -> int: ...
+    @property
+    def activity(self) -> ScoringActivity: ...
     @property
     def in_flight(self) -> int: ...
     @property
     def suspects(self) -> int: ...
     @property
-    def pid(self) -> int: ...
+    def pids(self) -> Sequence[int]: ...
+
+    def on_activity(self, active: Callable[[ScoringActivity], object]) -> None:
+        """Sets what is called with what any of the processes says each second."""
 
 
 class LoopLag(Service):  # type: ignore[misc]  # Faust's services are untyped
@@ -130,8 +133,8 @@ class PresentState:
             for limit, left in scoring.activity.budget_left.items():
                 yield Point(catalogue.JUDGE_BUDGET_LEFT, (limit,), left)
             try:
-                yield from _memory("scoring", psutil.Process(scoring.pid))
-            except psutil.Error:  # it has just ended, and another one replaces it
+                yield from _memory("scoring", *map(psutil.Process, scoring.pids))
+            except psutil.Error:  # one has just ended, and another one replaces it
                 return
 
     def _of_stages(self) -> Iterator[Point]:
@@ -147,5 +150,5 @@ class PresentState:
             yield Point(catalogue.SCOPES, (), sum(stage.scopes for stage in deciding))
 
 
-def _memory(name: str, process: psutil.Process) -> Iterator[Point]:
-    yield Point(catalogue.MEMORY, (name,), process.memory_info().rss)
+def _memory(name: str, *processes: psutil.Process) -> Iterator[Point]:
+    yield Point(catalogue.MEMORY, (name,), sum(process.memory_info().rss for process in processes))

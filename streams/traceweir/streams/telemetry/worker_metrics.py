@@ -47,7 +47,7 @@ class WorkerMetrics:
         """Returns the services that measure and send while the worker runs."""
         loop_lag = LoopLag()
         if scoring is not None:
-            scoring.active = ScoringWork(self._measured).record
+            scoring.on_activity(ScoringWork(self._measured).record)
         self._state = PresentState(worker, scoring, problems, self.times.age_s, loop_lag.longest_s)
         if not is_sent("METRICS", os.environ):
             return [loop_lag]

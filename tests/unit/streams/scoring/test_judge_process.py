@@ -27,6 +27,7 @@ from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import INSTALL, Access
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.quarantine import DeathCounts
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
@@ -55,7 +56,7 @@ async def test_the_worker_learns_what_judges_were_asked_and_what_is_left(tmp_pat
     replies = iter([Say(), Say(status=401)])
     async with openai_server(default=lambda body: next(replies)) as server:
         plan = judged_plan(budget={"tokens_per_day": 10_000}, breaker={"failures": 1, "open_s": 600})
-        supervisor = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json")
+        supervisor = ScoringSupervisor(setup(plan, server.url), DeathCounts(tmp_path / "attempts.json"))
         said, heard = list[ScoringActivity](), asyncio.Event()
 
         def hear(activity: ScoringActivity) -> None:
@@ -84,7 +85,9 @@ async def test_a_replacement_process_uses_the_stored_verdicts_and_the_recorded_s
     async with openai_server() as server:
         plan = judged_plan(budget={"tokens_per_day": 1_000})
         processes = Started()
-        supervisor = ScoringSupervisor(setup(plan, server.url), tmp_path / "attempts.json", start=processes)
+        supervisor = ScoringSupervisor(
+            setup(plan, server.url), DeathCounts(tmp_path / "attempts.json"), start=processes
+        )
         await supervisor.start()
         supervisor.set_budget_share(Share(1, 4))
         first = await supervisor(session("a"))

@@ -46,7 +46,7 @@ async def scoring(folder: Path, *suspects: str, **options: Any) -> AsyncIterator
     for name in suspects:
         attempts.add(session(name))
     attempts.save()
-    supervisor = ScoringSupervisor(setup, folder / "state" / "attempts.json", **options)
+    supervisor = ScoringSupervisor(setup, attempts, **options)
     await supervisor.start()
     yield supervisor
     await supervisor.stop()
@@ -212,7 +212,7 @@ async def test_a_reference_applies_in_every_process(tmp_path: Path) -> None:
     processes, attempts = Started(), DeathCounts(tmp_path / "attempts.json")
     attempts.add(session("suspect"))
     attempts.save()
-    supervisor = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
+    supervisor = ScoringSupervisor(setup, attempts, start=processes)
     supervisor.put("order", EXPECTED)
     await supervisor.start()
     os.kill(processes[0].pid, signal.SIGKILL)
@@ -226,7 +226,7 @@ async def test_a_reference_applies_in_every_process(tmp_path: Path) -> None:
 async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: Path) -> None:
     setup = Setup(deadly_plan(tmp_path / "notes"), "none", 60, 4)
     processes = Started()
-    supervisor = ScoringSupervisor(setup, tmp_path / "attempts.json", start=processes)
+    supervisor = ScoringSupervisor(setup, DeathCounts(tmp_path / "attempts.json"), start=processes)
     os.kill(processes[0].pid, signal.SIGKILL)
     await asyncio.to_thread(os.waitid, os.P_PID, processes[0].pid, os.WEXITED | os.WNOWAIT)
     await supervisor.start()

@@ -1,0 +1,167 @@
+"""Divides the sessions of a worker among its scoring processes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from traceweir.schemas.reference import Reference
+from traceweir.streams.judges.budget import Paid, Share
+from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.activity import ScoringActivity
+from traceweir.streams.scoring.embedders import may_be_model
+from traceweir.streams.scoring.launch import LaunchedProcess
+from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.quarantine import DeathCounts
+from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.supervisor import ScoringSupervisor
+
+log = logging.getLogger(__name__)
+
+MOST_BY_DEFAULT = 4
+"""Maximum of the default number of processes: beyond it, the worker's own process limits the rate."""
+
+
+def number_of_processes(wanted: int | None, setup: Setup, cores: int | None = None) -> int:
+    """Returns how many scoring processes a worker starts.
+
+    A plan that asks judges gets one process: limits, breakers and cached verdicts of judges hold for a process, and a
+    question is a wait and not work. An embedding model gets one process too: it uses all cores already.
+
+    Args:
+        wanted: The setting; None: one process for every two cores, at most `MOST_BY_DEFAULT`.
+        setup: What the processes need.
+        cores: Number of cores that this process can use; by default it is counted.
+    """
+    if setup.plan.judged:
+        why_one = "criteria ask a judge, whose limits hold for one process"
+    elif may_be_model(setup.embedder):
+        why_one = "an embedding model uses all cores already"
+    elif wanted is not None:
+        return wanted
+    else:
+        return max(1, min(MOST_BY_DEFAULT, (cores or _cores()) // 2))
+    if wanted is not None and wanted > 1:
+        log.warning("TRACEWEIR_SCORING_PROCESSES is %d, but one process scores: %s", wanted, why_one)
+    return 1
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class ScoringProcesses:
+    """Passes each session to the process with the fewest sessions in flight. Each process has a supervisor of its own.
+
+    Args:
+        setup: What each process needs. They divide its `concurrency`.
+        death_counts: File that counts the deaths of processes by session; all processes share it.
+        count: Number of processes, 1 or more.
+        launched: A Python process that was launched before, for the first scoring process; the others are then launched
+            here, so that all load at the same time.
+
+    Raises:
+        EmbedderUnavailableError: the embedder cannot be loaded.
+        JudgeUnavailableError: the packages that ask judges are not installed.
+        ScoringProcessDiedError: a process does not start.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        death_counts: Path,
+        count: int = 1,
+        *,
+        launched: LaunchedProcess | None = None,
+    ) -> None:
+        each, counts = replace(setup, concurrency=-(-setup.concurrency // count)), DeathCounts(death_counts)
+        others = [None if launched is None else LaunchedProcess() for _ in range(count - 1)]
+        self.supervisors: list[ScoringSupervisor] = []
+        try:
+            for process in (launched, *others):
+                self.supervisors.append(ScoringSupervisor(each, counts, launched=process))
+        except BaseException:
+            for process in others:
+                if process is not None:
+                    process.close()
+            raise
+
+    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
+        """Scores a session under an attempt number; `known` are the stored verdicts of judges on this session.
+
+        Raises:
+            SessionRejected: the session cannot be scored.
+        """
+        chosen = self.supervisors[0]
+        if len(self.supervisors) > 1:
+            same = (each for each in self.supervisors if each.scores(raw, attempt))
+            chosen = next(same, None) or min(self.supervisors, key=lambda each: each.in_flight)
+        return await chosen(raw, known, attempt)
+
+    def put(self, reference_id: str, reference: Reference | None) -> None:
+        """Stores a reference; None removes the reference with this id."""
+        for each in self.supervisors:
+            each.put(reference_id, reference)
+
+    def record_spend(self, paid: Paid) -> None:
+        """Adds spending on judges of a partition that this worker took over; negative for one that it gave up."""
+        for each in self.supervisors:
+            each.record_spend(paid)
+
+    def set_budget_share(self, share: Share) -> None:
+        """Sets this worker's share of the budget of judges."""
+        for each in self.supervisors:
+            each.set_budget_share(share)
+
+    def on_failure(self, failed: Callable[[BaseException], object]) -> None:
+        """Sets what is called when a process cannot be started any more."""
+        for each in self.supervisors:
+            each.failed = failed
+
+    def on_activity(self, active: Callable[[ScoringActivity], object]) -> None:
+        """Sets what is called with what any of the processes says each second."""
+        for each in self.supervisors:
+            each.active = active
+
+    @property
+    def embedder_id(self) -> str | None:
+        """Id of the embedder; None: there is none."""
+        return self.supervisors[0].embedder_id
+
+    @property
+    def started(self) -> bool:
+        """Whether all processes are connected."""
+        return all(each.started for each in self.supervisors)
+
+    @property
+    def looks(self) -> int:
+        """How often each process was checked for silence; it stands still if one of them is checked no more."""
+        return min(each.looks for each in self.supervisors)
+
+    @property
+    def restarts(self) -> int:
+        """How often a process ended unexpectedly."""
+        return sum(each.restarts for each in self.supervisors)
+
+    @property
+    def in_flight(self) -> int:
+        """Number of sessions that are scored or wait for it, suspects included."""
+        return sum(each.in_flight for each in self.supervisors)
+
+    @property
+    def suspects(self) -> int:
+        """Number of sessions that wait for a quarantine process."""
+        return sum(each.suspects for each in self.supervisors)
+
+    @property
+    def activity(self) -> ScoringActivity:
+        """What the first process said last; only one process asks judges."""
+        return self.supervisors[0].activity
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The process ids of the present processes."""
+        return [each.pid for each in self.supervisors]
