@@ -18,6 +18,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.errors import IllegalStateError
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from faust.stores.rocksdb import Store
@@ -234,6 +235,15 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
 
         async def _seek(self, partition: TP, offset: int) -> None:
             await self._thread.seek_in_thread(partition, offset)
+
+        async def perform_seek(self) -> None:
+            try:
+                await super().perform_seek()
+            except IllegalStateError:
+                if self.flow_active:
+                    raise
+                # During a rebalance Faust seeks in partitions that have just been revoked, and warns of each. Every lane
+                # names its own positions afterwards (`pending_seeks`).
 
         async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
             generation = self.app.consumer_generation_id
