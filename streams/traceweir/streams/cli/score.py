@@ -171,8 +171,6 @@ def read_config(path: Path | None) -> Plan:
     """
     from traceweir.scorers.evaluation.plan import ConfigError, read_plan
     from traceweir.streams.evals.json_text import MAX_BYTES
-    from traceweir.streams.formats.other_documents import CONFIG
-    from traceweir.streams.formats.recognition import misplaced
 
     if path is None:
         return read_plan(None)
@@ -183,6 +181,13 @@ def read_config(path: Path | None) -> Plan:
         raise ConfigError([f"{path}: cannot be read ({error.strerror}); name a readable JSON file"]) from None
     if len(text) > MAX_BYTES:
         raise ConfigError([f"{path}: is larger than the maximum of {MAX_BYTES // 1024**2} MiB; name a JSON file"])
-    if (what := misplaced(text, CONFIG)) is not None:
-        raise ConfigError([f"{path}: {what}"])
-    return read_plan(text)
+    try:
+        return read_plan(text)
+    except ConfigError:
+        # Imported here, because a worker with a config that it can use needs no input format.
+        from traceweir.streams.formats.other_documents import CONFIG
+        from traceweir.streams.formats.recognition import misplaced
+
+        if (what := misplaced(text, CONFIG)) is not None:
+            raise ConfigError([f"{path}: {what}"]) from None
+        raise
