@@ -114,6 +114,9 @@ def warm_up(folder: Path) -> None:
     completeness("Please book a hotel and cancel the flights", "It is booked")  # loads a dictionary
 
 
+LOW_SEEDS = 1_000
+
+
 def draw(seed: int) -> Scenario:
     """Returns the scenario of a seed."""
     rnd = random.Random(f"scenario {seed}")
@@ -122,7 +125,8 @@ def draw(seed: int) -> Scenario:
     variables = VARIABLES | {
         "score_window": rnd.choice((8, 40, 2_000)),
         "score_concurrency": rnd.choice((4, 32)),
-        "scoring_processes": 1 + seed % 2,  # a plan with a judge has one in every case
+        # A plan with a judge has one in every case. The low seeds have one, so that those of the bugs stay the same.
+        "scoring_processes": 1 + seed % 2 if seed > LOW_SEEDS else 1,
     }
     if kind == "spans":
         grace_s = rnd.choice((8.0, 20.0))
