@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from tests.simulation.worker import SimulatedWorker
@@ -11,6 +11,7 @@ from tests.simulation.world import World
 
 from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.collect.stage import CollectStage
+from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.score.stage import ScoreStage
 
 TASKS, TASKS_PER_PARTITION = 70, 8
@@ -44,6 +45,7 @@ def broken_bounds(world: World, sent_records: int, sent_bytes: int) -> Iterator[
         for number, lane in lanes.items():
             yield from (f"{name}, partition {number}: {line}" for line in _of_lane(lane))
             rows = worker.checkpoints._table.rows(number)
+            yield from (f"{name}, partition {number}: {line}" for line in _of_scopes(lane, rows))
             size = sum(len(key) + len(row) for key, row in rows.items())
             if len(rows) > (most_rows := ROWS + ROWS_PER_RECORD * sent_records):
                 yield f"{name}, partition {number}: {len(rows)} rows; at most {most_rows} are allowed"
@@ -58,6 +60,16 @@ def _of_scoring(worker: SimulatedWorker) -> Iterator[str]:
     scoring = worker.scoring
     if scoring is not None and (scoring.in_flight or scoring.suspects):
         yield f"{scoring.in_flight} sessions are in flight, {scoring.suspects} suspects"
+
+
+def _of_scopes(lane: Any, rows: Collection[bytes]) -> Iterator[str]:
+    """The gate has a row for each scope, vector and decision in memory, and one for its counters."""
+    for stage in lane.stages.values():
+        if isinstance(stage, GateStage):
+            scopes = [*stage._scopes._established.values(), *stage._scopes._on_trial.values()]
+            most = 1 + sum(1 + len(scope.vectors or ()) + len(scope.decided) for scope in scopes)
+            if (found := sum(key.startswith(b"gate/") for key in rows)) > most:
+                yield f"the gate has {found} rows; at most {most} are allowed"
 
 
 def _of_lane(lane: Any) -> Iterator[str]:

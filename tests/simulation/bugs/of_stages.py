@@ -188,8 +188,8 @@ def each_assignment_leaves_tasks_behind(world: World) -> None:
 
 
 @bug
-def closed_sessions_are_kept_in_the_table(world: World) -> None:
-    """Each revision of the gate's scopes gets a row of its own."""
+def changed_scopes_leave_rows_behind(world: World) -> None:
+    """Each change of a row of the gate's scopes leaves one more row in the table."""
     rows, numbers = NoveltyScopes.rows, count()
 
     def more(self: Any, *args: Any) -> Any:
