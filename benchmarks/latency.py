@@ -1,6 +1,6 @@
 """Measures the time from a session's last event to its scores, as read with `read_committed`, under a steady load.
 
-The settings have no linger.
+The settings have no linger, or the default linger with sessions whose end says how many records they have (`expects`).
 """
 
 import os
@@ -23,14 +23,23 @@ from traceweir.streams.topics import Topics
 
 def run(servers: str, rate: float, rounds: int = 3) -> None:
     """Prints p50 and p99 of every round in milliseconds, and the medians. The first round also warms up the broker."""
-    found = [one(servers, rate) for _ in range(rounds)]
-    for metric in found[0]:
-        p50, p99 = (statistics.median(each[metric][place] for each in found) for place in (0, 1))
-        print(f"MEDIAN {metric}: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+    for expects in (False, True):
+        found = [one(servers, rate, expects=expects) for _ in range(rounds)]
+        for metric in found[0]:
+            p50, p99 = (statistics.median(each[metric][place] for each in found) for place in (0, 1))
+            print(
+                f"MEDIAN {'default linger, expects' if expects else 'no linger'}, {metric}: p50 {p50:.0f} ms, p99 {p99:.0f} ms"
+            )
 
 
 def one(
-    servers: str, rate: float, seconds: float = 20.0, open_at_a_time: int = 2_000, *, transactions: bool = True
+    servers: str,
+    rate: float,
+    seconds: float = 20.0,
+    open_at_a_time: int = 2_000,
+    *,
+    transactions: bool = True,
+    expects: bool = False,
 ) -> dict[str, tuple[float, float]]:
     """Prints and returns p50 and p99 in milliseconds; sessions of the first five seconds are not counted."""
     prefix = f"latency{time.time_ns()}."
@@ -42,13 +51,13 @@ def one(
             "TRACEWEIR_TOPIC_PREFIX": prefix,
             "TRACEWEIR_STATE_DIR": folder,
             "TRACEWEIR_EMBEDDER": "none",
-            "TRACEWEIR_CLOSE_LINGER_S": "0",
             "TRACEWEIR_DELIVERY": "exactly_once" if transactions else "at_least_once",
+            **({} if expects else {"TRACEWEIR_CLOSE_LINGER_S": "0"}),
         }
         command = [sys.executable, "-m", "benchmarks.timed_worker", "assemble,score,gate", "1000000000", "1000000000"]
         worker = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            waits = _measure(servers, topics, rate, seconds, open_at_a_time)
+            waits = _measure(servers, topics, rate, seconds, open_at_a_time, expects)
         finally:
             worker.kill()
             worker.wait()
@@ -62,7 +71,9 @@ def one(
     return found
 
 
-def _measure(servers: str, topics: Topics, rate: float, seconds: float, open_at_a_time: int) -> dict[str, list[float]]:
+def _measure(
+    servers: str, topics: Topics, rate: float, seconds: float, open_at_a_time: int, expects: bool
+) -> dict[str, list[float]]:
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5})
     reader = Consumer(
         {
@@ -94,7 +105,8 @@ def _measure(servers: str, topics: Topics, rate: float, seconds: float, open_at_
         return len(messages)
 
     rnd = random.Random(1)
-    live, begun = [[index, rnd.randrange(3)] for index in range(open_at_a_time)], open_at_a_time
+    firsts = [rnd.randrange(3) for _ in range(open_at_a_time)]  # the first sessions begin with a later record
+    live, begun = [[index, first] for index, first in enumerate(firsts)], open_at_a_time
     # The scores of a first session show that the worker is ready.
     for number in range(RECORDS_A_SESSION):
         is_trace, value = record("first", number, utc_now())
@@ -111,6 +123,10 @@ def _measure(servers: str, topics: Topics, rate: float, seconds: float, open_at_
             session = live[place]
             session_id, number = f"latency-{session[0]}", session[1]
             is_trace, value = record(session_id, number, utc_now())
+            if expects and number == RECORDS_A_SESSION - 1:
+                left_out = firsts[session[0]] if session[0] < open_at_a_time else 0
+                counts = {"events": RECORDS_A_SESSION - 1 - left_out, "traces": 1}
+                value = orjson.dumps({**orjson.loads(value), "expects": counts})
             produce(producer, topics, session_id, is_trace, value, 4)
             if number == RECORDS_A_SESSION - 1:
                 ended[session_id] = time.time()
