@@ -48,6 +48,7 @@ def test_a_seed_gives_the_same_records_in_every_run() -> None:
         ),
         pytest.param(18, id="two processes shared the disk of a worker: a fault of the simulation"),
         pytest.param(27, id="a retry was published without a new value"),
+        pytest.param(978871467, id="the session of a cancelled task was never finished"),
     ],
 )
 def test_what_a_seed_has_found_stays_mended(seed: int) -> None:

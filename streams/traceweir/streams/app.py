@@ -110,7 +110,8 @@ def create_app(
     )
 
     def fail(error: BaseException) -> None:
-        app.loop.create_task(checkpoints.fail(error))
+        if not app.should_stop:  # the end of the event loop cancels all work
+            app.loop.create_task(checkpoints.fail(error))
 
     if scoring is not None:
         for supervisor in scoring.supervisors:

@@ -27,6 +27,7 @@ from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import SessionRejected
+from traceweir.streams.stages.work_pool import WorkPool
 
 # The stage assemble
 
@@ -185,6 +186,20 @@ def each_assignment_leaves_tasks_behind(world: World) -> None:
 
     left: list[Any] = []
     put(Lane, "__init__", leak)
+
+
+@bug
+def cancelled_work_is_forgotten(world: World) -> None:
+    """A task of the pool that is cancelled leaves its session unfinished, and says nothing."""
+    ended = WorkPool._ended
+
+    def silent(self: Any, task: Any) -> None:
+        if task.cancelled():
+            self._tasks.discard(task)
+        else:
+            ended(self, task)
+
+    put(WorkPool, "_ended", silent)
 
 
 @bug

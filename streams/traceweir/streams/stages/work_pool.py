@@ -72,13 +72,11 @@ class WorkPool:
         self._tasks.discard(task)
         error: BaseException | None
         if task.cancelled():
-            # If the task itself was not cancelled, a client cancelled a future that the work awaited, and the work is
-            # not done. A worker that fails with a CancelledError would end with a traceback, so the pool reports
-            # another error.
-            error = (
-                None
-                if task.cancelling()
-                else RuntimeError("work was cancelled because an awaited future was cancelled")
+            # Somebody cancelled the task, or a client cancelled a future that the work awaited. The work is not done,
+            # and nobody does it again: without a report, its session would never be finished. A worker that fails with
+            # a CancelledError would end with a traceback, so the pool reports another error.
+            error = RuntimeError(
+                "work was cancelled" + ("" if task.cancelling() else " because an awaited future was cancelled")
             )
         else:
             error = task.exception()
