@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
+from traceweir.streams.spans import haystack
 from traceweir.streams.spans.api_bodies import answered, requested
 from traceweir.streams.spans.attributes import ABSENT, structure
 from traceweir.streams.spans.message import Message, Role, newest_turn
@@ -87,6 +88,9 @@ def _inputs(span: Span) -> Iterator[list[Message]]:
         yield requested(_field(event, "gen_ai.prompt"))
     if "input.value" in attributes:
         yield requested(attributes["input.value"])
+    for key in haystack.INPUTS:
+        if key in attributes:
+            yield requested(attributes[key])
     if spread:
         yield indexed(spread, "llm.prompts.")
     for key in ("traceloop.entity.input", "langfuse.observation.input", "gen_ai.task.input", "gen_ai.request.messages"):
@@ -119,6 +123,8 @@ def _outputs(span: Span) -> Iterator[list[Message]]:
         yield [Message("assistant", [value.removeprefix("assistant: ")])]  # LlamaIndex's text of a message
     if value is not None:
         yield answered(value)
+    if haystack.is_of_haystack(attributes):
+        yield haystack.replies(attributes)
     if "traceloop.entity.output" in attributes:
         yield answered(attributes["traceloop.entity.output"])
     if "langfuse.observation.output" in attributes:

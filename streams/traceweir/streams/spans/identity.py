@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from traceweir.schemas.dimensions import MAX_SHORT_CHARS
+from traceweir.streams.spans import haystack
 from traceweir.streams.spans.attributes import decoded, first_text
 from traceweir.streams.spans.labels import labels_of
 from traceweir.streams.spans.message import is_hidden
@@ -132,6 +133,7 @@ def own_agent_name(node: Node) -> str:
         found = _EVENT_AGENT.search(step, max(len(step) - 512, 0)) if isinstance(step, str) else None
         name = found[1] if found else ""
     if not name and node.kind == "agent":
+        name = haystack.agent_of(attributes)
         text = node.span.name
         while text.startswith("invoke_agent "):
             text = text.removeprefix("invoke_agent ")

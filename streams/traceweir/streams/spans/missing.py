@@ -10,6 +10,7 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain_text
 from traceweir.streams.spans.identity import own_agent_name
+from traceweir.streams.spans.kinds import HAYSTACK, HAYSTACK_AGENT
 from traceweir.streams.spans.message import is_hidden, newest_turn
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
@@ -19,6 +20,8 @@ from traceweir.streams.spans.turns import TurnSpans
 
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
+_NAMELESS_AGENT = "an agent of Haystack has no name; run it in a pipeline, where it has the name of its component"
+_NODE = "invoke_node "
 _SMOLAGENTS = "openinference.instrumentation.smolagents"
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
@@ -143,13 +146,22 @@ class Missing:
         elif any(_lacks_tokens(model) for model in models):
             dropped = any(node.span.dropped_attributes for model in models for node in model.nodes)
             way_out = why() if dropped else f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
+            way_out = why() if _are_content(models) else way_out
             parts["tokens"] = f"the tokens of some model calls are not in the spans: {way_out}"
         if not any(model.model for model in models):
-            parts["model"] = f"the name of the model is not in the spans: {_CLIENT}"
+            way_out = why() if models and _are_content(models) else _CLIENT
+            parts["model"] = f"the name of the model is not in the spans: {way_out}"
         if not agent and any(n.kind == "chain" and is_hidden(n.span.attributes.get("input.value")) for n in turn.nodes):
             parts["agent"] = f"the name of the agent is not in the spans: {why()}"
         if not agent and turn.is_fragment:
             parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
+        if not agent and any(n.span.name == HAYSTACK_AGENT for n in turn.nodes):
+            parts["agent"] = f"the name of the agent is not in the spans: {_NAMELESS_AGENT}"
+        if nodes := _nameless_nodes(turn):
+            parts["tools"] = (
+                f"the tool calls of the workflow's nodes {nodes}, if there were any, are not in the spans: ADK tells the name "
+                "of a node alone, be it a tool or a function; record the agent with the plugin of traceweir-client"
+            )
         if managed := _untold_managed_agents(turn, calls):
             parts["tools"] = (
                 f"the calls of the managed agents {', '.join(managed)} are not in the spans: {_why_no_managed_calls(turn)}"
@@ -208,6 +220,17 @@ def _is_nameless_handoff(span: Span) -> bool:
     """Returns whether a span is a handoff of OpenAI's Agents SDK, of which traceloop does not tell the receiver."""
     attributes = span.attributes
     return attributes.get("traceloop.span.kind") == "handoff" and "gen_ai.handoff.to_agent" not in attributes
+
+
+def _nameless_nodes(turn: TurnSpans) -> str:
+    """Returns the names of the nodes of a workflow of ADK that can be tools: no other span tells of their work."""
+    nodes = [node.span.name for node in turn.nodes if node.kind == "workflow" and not node.children]
+    return ", ".join(sorted({name.removeprefix(_NODE) for name in nodes if name.startswith(_NODE)}))
+
+
+def _are_content(models: Sequence[ModelCall]) -> bool:
+    """Returns whether tokens and the name of the model are in the content, as in Haystack's spans."""
+    return all(node.span.name.startswith(HAYSTACK) for model in models for node in model.nodes)
 
 
 def _lacks_tokens(model: ModelCall) -> bool:

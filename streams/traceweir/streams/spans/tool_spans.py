@@ -110,7 +110,7 @@ def _args(span: Span) -> tuple[Any, str]:
     if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
         value = _of_langsmith(attributes, "gen_ai.prompt")
     if value is ABSENT:
-        value = first(attributes, "haystack.component.input", "haystack.tool.input", "gen_ai.tool.input")
+        value = first(attributes, "haystack.agent.step.tool.input", "gen_ai.tool.input")
     return unwrapped_args(value), call_id
 
 
@@ -174,7 +174,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
         if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
             value = _of_langsmith(attributes, "gen_ai.completion")
         if value is ABSENT:
-            value = first(attributes, "haystack.component.output", "haystack.tool.output", "gen_ai.tool.output")
+            value = first(attributes, "haystack.agent.step.tool.output", "gen_ai.tool.output")
         value = structure(value)
     if not isinstance(value, dict | list):  # a frame is an object, or a list with one
         return unwrapped_result(value)
@@ -278,6 +278,7 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
         "gen_ai.tool.call.status",
         "langfuse.observation.level",
     ).lower()
+    failed = failed or attributes.get("haystack.tool.error") is True
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
         return None
     text = result if isinstance(result, str) else ""
