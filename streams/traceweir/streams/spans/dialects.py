@@ -17,6 +17,8 @@ DETAILS = "gen_ai.client.inference.operation.details"
 """The event, of a span or in a log, with the whole content of a model call."""
 GENAI_EVENT = "gen_ai."
 """The beginning of the names of log records that belong to a model call."""
+_CALLING = {"tool_calls", "tool_call", "tool_use", "function_call"}
+"""The reasons with which the answer of a model ends if it asks for tools."""
 _CHOICES = {"gen_ai.choice", "gen_ai.assistant.choice"}
 _INPUT_EVENTS = {
     "gen_ai.system.message",
@@ -34,7 +36,13 @@ def input_messages(span: Span) -> list[Message]:
 
 def output_messages(span: Span) -> list[Message]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
-    return with_content(_outputs(span))
+    found = with_content(_outputs(span))
+    if found and found[-1].finish in _CALLING and not any(message.calls for message in found):
+        for others in _outputs(span):  # LiteLLM writes the text and the calls of an answer under different keys
+            if calls := [call for message in others for call in message.calls]:
+                found[-1].calls += calls
+                break
+    return found
 
 
 def played_rounds(span: Span) -> list[Message]:

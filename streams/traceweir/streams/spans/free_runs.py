@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 
 from traceweir.streams.spans.attributes import ABSENT, args_text
+from traceweir.streams.spans.kinds import is_mcp_call
 from traceweir.streams.spans.message import Call
 from traceweir.streams.spans.tool_spans import HANDOFF, ToolRun
 from traceweir.streams.spans.tree import Node
 from traceweir.streams.spans.waiting import Waiting
 
+_SERVER = re.compile(r"\A.*(?:__|[./:])")
+"""What clients put before the name of a server's tool: `mcp__shop__look`, `shop.look`."""
 _MAX_COMPARED = 64
 """Maximum number of runs with which a call is compared."""
 
@@ -65,7 +69,7 @@ class FreeRuns:
             # Several runs can have one id; one that ended before with other arguments is the run of a lost call.
             found = [i for i in islice(named, _MAX_COMPARED) if not self._is_earlier(i, call, since_ns)]
         else:
-            found = list(islice(self._by_name.get(call.name, ()), _MAX_COMPARED))
+            found = list(islice(self._by_name.get(call.name, ()), _MAX_COMPARED)) or self._of_server(call.name)
             is_other_id = bool(call.id) and call.id not in self._answered
             found = [
                 i
@@ -79,6 +83,12 @@ class FreeRuns:
         later = [i for i in found if self._free[i][1].span.end_ns >= at_ns] or found
         equal = (i for i in later if self._free[i][1].args == call.args)
         return self._taken(next(equal, later[0] if later else None))
+
+    def _of_server(self, name: str) -> list[int]:
+        """Returns the runs of an MCP server's tool, before whose name clients put that of the server."""
+        own = _SERVER.sub("", name)
+        runs = islice(self._by_name.get(own, ()), _MAX_COMPARED) if own != name else ()
+        return [index for index in runs if is_mcp_call(self._free[index][1].span.attributes)]
 
     def _is_earlier(self, index: int, call: Call, since_ns: int) -> bool:
         run = self._free[index][1]

@@ -51,6 +51,9 @@ _LANGFUSE: dict[str, Kind] = {
     "retriever": "retriever",
     "evaluator": "judge",
 }
+_SPRING_AI: dict[str, Kind] = {"chat_client": "workflow", "tool_call": "tool"}
+_AI_SERVICE = "langchain4j.aiservices."
+_MCP = "mcp.method.name"
 _AI_SDK: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
 HAYSTACK, HAYSTACK_AGENT = "haystack.", "haystack.agent.run"
 _HAYSTACK: dict[str, Kind] = {
@@ -74,6 +77,10 @@ def kind_of(span: Span) -> Kind:
     if found is not None:
         return found
     name = span.name
+    if _MCP in attributes:
+        return "tool" if is_mcp_call(attributes) else "other"
+    if name.startswith(_AI_SERVICE):
+        return "agent"
     if name.startswith(HAYSTACK):
         return _HAYSTACK.get(name) or _of_component(attributes)
     if name == "call_llm" or (name.endswith(".chat") and "llm.request.type" in attributes):
@@ -113,7 +120,7 @@ def _by_attribute(span: Span) -> Kind | None:
         traceloop = _TRACELOOP.get(first_text(attributes, "traceloop.span.kind").lower())
         if found == "agent" and traceloop == "workflow":
             return "workflow"
-        return found or traceloop or "other"
+        return found or traceloop or _SPRING_AI.get(first_text(attributes, "spring.ai.kind"), "other")
     word = first_text(attributes, "traceloop.span.kind").lower()
     if word:
         return _TRACELOOP.get(word, "other")
@@ -139,6 +146,11 @@ def _of_component(attributes: Attributes) -> Kind:
     if is_model or component.endswith("Generator"):
         return "llm"
     return "retriever" if component.endswith("Retriever") else "other"
+
+
+def is_mcp_call(attributes: Attributes) -> bool:
+    """Returns whether a span is the call of a tool of an MCP server, as its client or the server recorded it."""
+    return attributes.get(_MCP) == "tools/call"
 
 
 def is_own(span: Span) -> bool:

@@ -197,7 +197,9 @@ def _read_tool_message(value: dict[str, Any], content_key: str, message: Message
         message.results += inner.results
         if message.results:
             return
-        content = inner.text if inner.texts and not any(isinstance(each, str) for each in content) else content
+        is_text = content and all(isinstance(each, dict) and each.get("type") == "text" for each in content)
+        read = is_text or (inner.texts and not any(isinstance(each, str) for each in content))
+        content = inner.text if read else content
     keys = ("tool_call_id", "toolCallId", "call_id", "id")
     call = text_of(next((value[key] for key in keys if isinstance(value.get(key), str)), ""))
     name = text_of(value.get("name") or value.get("tool_name") or "")

@@ -123,10 +123,16 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
                 call = read[call.id] if call.id in read and not differs(read[call.id], call) else call
                 if not is_first(call, seen):
                     continue
+            elif ("error.type" in span.attributes or span.status == "ERROR") and _was_read(call, model):
+                continue  # a failed call wrote no answer: what is there is that of an earlier call on the same span
             at_ns = span.start_ns if index < in_rounds else model.end_ns
             found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}", span.start_ns))
         if found:
             yield found
+
+
+def _was_read(call: Call, model: ModelCall) -> bool:
+    return any(_told(call) == _told(each) for message in model.inputs for each in message.calls)
 
 
 def _told(call: Call) -> tuple[str, bytes | None]:

@@ -23,6 +23,8 @@ _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 
 _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _JSON = "application/json"
+_JSON_RESULTS = ("traceloop.entity.output", "langfuse.observation.output", "spring.ai.tool.call.result")
+_MCP_RESULT = {"content", "isError", "structuredContent", "_meta", "meta"}
 
 
 @dataclass(slots=True)
@@ -73,9 +75,11 @@ def tool_name(span: Span) -> str:
         "tool.name",
         "ai.toolCall.name",
         "haystack.tool.name",
+        "spring.ai.tool.definition.name",
         "traceloop.entity.name",
     )
     name = name or span.name.removeprefix("running tool: ").removesuffix(".tool").removesuffix(".__call__")
+    name = name.removeprefix("tools/call ")  # MCP
     while name.startswith("execute_tool "):
         name = name.removeprefix("execute_tool ")
     return name
@@ -89,6 +93,7 @@ def _args(span: Span) -> tuple[Any, str]:
         "gcp.vertex.agent.tool_call_args",
         "tool_arguments",
         "ai.toolCall.args",
+        "spring.ai.tool.call.arguments",
     )
     if value is ABSENT and "tool.parameters" in attributes:
         parameters = decoded(attributes["tool.parameters"])
@@ -166,7 +171,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
         if isinstance(value, str) and value.startswith('"') and attributes.get("output.mime_type") == _JSON:
             value = decoded(value)
         if value is ABSENT:
-            value = decoded(first(attributes, "traceloop.entity.output", "langfuse.observation.output"))
+            value = decoded(first(attributes, *_JSON_RESULTS))
         if value is ABSENT:
             for event in named_events(span, "gen_ai.choice"):
                 value = _told(span, event_fields(event), "message")
@@ -207,6 +212,11 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
             read_content(content, message, 0)
             content = message.text
         return python_value(structure(content)), call, value.get("status") == "error"
+    if isinstance(value.get("content"), list) and set(value) <= _MCP_RESULT:
+        message = Message("tool")
+        read_content(value["content"], message, 0)
+        told = structure(message.text) if message.texts else value.get("structuredContent", value["content"])
+        return told, "", value.get("isError") is True
     if "raw_output" in value and ("tool_name" in value or "blocks" in value):
         return structure(value["raw_output"]), "", value.get("is_error") is True
     if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(
@@ -279,6 +289,7 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
         "langfuse.observation.level",
     ).lower()
     failed = failed or attributes.get("haystack.tool.error") is True
+    failed = failed or (result is ABSENT and bool(named_events(span, "exception")))  # Quarkus sets no status
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
         return None
     text = result if isinstance(result, str) else ""
