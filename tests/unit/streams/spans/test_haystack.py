@@ -29,11 +29,11 @@ def events(*spans: Span) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-USER = {"role": "user", "meta": {}, "name": None, "content": [{"text": "Open on Sunday?"}]}
+USER: dict[str, Any] = {"role": "user", "meta": {}, "name": None, "content": [{"text": "Open on Sunday?"}]}
 CALL = {"tool_name": "look", "arguments": {"day": "Sunday"}, "id": "c1"}
 USAGE = {"model": "m", "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
-ASKED = {"role": "assistant", "meta": USAGE, "name": None, "content": [{"tool_call": CALL}]}
-ANSWER = {"role": "assistant", "meta": USAGE, "name": None, "content": [{"text": "No."}]}
+ASKED: dict[str, Any] = {"role": "assistant", "meta": USAGE, "name": None, "content": [{"tool_call": CALL}]}
+ANSWER: dict[str, Any] = {"role": "assistant", "meta": USAGE, "name": None, "content": [{"text": "No."}]}
 
 
 def told(result: str, *, error: bool) -> dict[str, Any]:
