@@ -8,6 +8,7 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
 from traceweir.streams.spans.dialects import event_fields, named_events
+from traceweir.streams.spans.kinds import is_mcp_call
 from traceweir.streams.spans.message import Message, is_hidden
 from traceweir.streams.spans.messages import read_content
 from traceweir.streams.spans.python_text import python_value
@@ -79,7 +80,7 @@ def tool_name(span: Span) -> str:
         "traceloop.entity.name",
     )
     name = name or span.name.removeprefix("running tool: ").removesuffix(".tool").removesuffix(".__call__")
-    name = name.removeprefix("tools/call ")  # MCP
+    name = name.rpartition("tools/call ")[2] if is_mcp_call(span.attributes) else name
     while name.startswith("execute_tool "):
         name = name.removeprefix("execute_tool ")
     return name

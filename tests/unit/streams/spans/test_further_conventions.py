@@ -55,6 +55,11 @@ def test_other_requests_of_mcp_are_no_calls_and_its_session_is_no_session() -> N
     assert found["tool.called"][0]["session_id"] == AGENT.trace_id
 
 
+def test_the_name_of_a_tool_that_only_the_name_of_an_mcp_span_tells_is_read() -> None:
+    sent = span(2, 1, "MCP send tools/call look", {"mcp.method.name": "tools/call"} | DAY)
+    assert [each["name"] for each in events(AGENT, sent)["tool.called"]] == ["look"]
+
+
 @pytest.mark.parametrize("is_error", [False, True])
 def test_the_result_of_mcp_is_read_without_its_frame(is_error: bool) -> None:
     result = {"content": [{"type": "text", "text": "closed"}], "isError": is_error}
