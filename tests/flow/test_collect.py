@@ -156,6 +156,22 @@ async def test_late_spans_add_their_events_to_the_session_of_the_first_publicati
     assert before != []
 
 
+async def test_a_late_run_with_the_id_of_another_is_a_call_of_its_own_after_a_restart() -> None:
+    flow = collect_only()
+    one_id = {"gen_ai.tool.call.id": "call_0"}
+    late, early, root = span(1, 1, 5, more=one_id), span(1, 2, 5, more=one_id), span(1, 5, session="s")
+    flow.send(TOPICS.otlp_spans, request(early, root), at=0)
+    await complete(flow)
+    flow.crash()
+    flow.send(TOPICS.otlp_spans, request(late))
+    await complete(flow)
+
+    events = [message.json for message in flow.read(TOPICS.invocations)]
+    assert len({each["event_id"] for each in events}) == len(events)
+    for kind in ("tool.called", "tool.returned"):
+        assert [each["name"] for each in events if each["type"] == kind] == ["tool_2", "tool_1"]
+
+
 async def test_a_trace_is_forgotten_after_the_grace_of_sessions() -> None:
     flow = collect_only(grace_s=100, guard_s=200)
     flow.send(TOPICS.otlp_spans, request(*agent_trace(1)), at=0)

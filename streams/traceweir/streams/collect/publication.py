@@ -38,7 +38,7 @@ class Published(NamedTuple):
     session_id: str = ""
     """The session of all its documents; empty if there is none, or if there are several."""
     identities: frozenset[bytes] = frozenset()
-    """Hashes of the ids of the documents, and of the spans that became dead letters."""
+    """Hashes of the ids of the documents, of the marks of tool calls, and of the spans that became dead letters."""
 
     def pack(self) -> bytes:
         """Returns the row."""
@@ -96,7 +96,11 @@ class Publication:
         """
         before = Published.unpack(read(published_key(trace.id)))
         spans, unusable = _decoded(list(trace.entries(read)))
-        found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id)
+
+        def is_published(text: str) -> bool:
+            return bool(before.identities) and identity_of(b"e" + text.encode()) in before.identities
+
+        found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id, is_published=is_published)
         documents: dict[bytes, tuple[bool, str, dict[str, Any]]] = {}
         for event in found.events:
             documents.setdefault(identity_of(b"e" + event["event_id"].encode()), (True, event["session_id"], event))
@@ -109,7 +113,10 @@ class Publication:
         encoded = (Document(is_event, name, orjson.dumps(each)) for is_event, name, each in new.values())
         chosen = list(islice(encoded, room))
         first_left_out = next(encoded, None)
+        marks = (identity_of(b"e" + mark.encode()) for mark in found.marks)
+        new_marks = [mark for mark in marks if mark not in before.identities]
         remembered = [*islice(new, room), *islice(damaged, room - len(chosen))]
+        remembered += new_marks[: room - len(remembered)]
         session = before.session_id
         if not session and not before.identities and len(found.session_ids) == 1:
             (session,) = found.session_ids

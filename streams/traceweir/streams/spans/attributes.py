@@ -8,6 +8,7 @@ import math
 from typing import Any, Final
 
 import msgspec
+import orjson
 
 from traceweir.streams.spans.span import Attributes
 
@@ -188,3 +189,13 @@ def text_of(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, sort_keys=True)
+
+
+def args_text(args: Any) -> bytes | None:
+    """Returns a text that is equal for equal arguments; None if there are none."""
+    if args is ABSENT:
+        return None
+    try:
+        return orjson.dumps(args, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # orjson.JSONEncodeError: bytes, large numbers, halves of surrogate pairs
+        return orjson.dumps(plain(args), option=orjson.OPT_SORT_KEYS)

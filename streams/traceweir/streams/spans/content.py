@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from traceweir.streams.spans import haystack
 from traceweir.streams.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.spans.attributes import ABSENT, decoded, first_text, structure
 from traceweir.streams.spans.dialects import event_fields, input_messages, named_events
@@ -17,8 +18,19 @@ from traceweir.streams.spans.turns import TurnSpans
 
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
 _NESTED_KEYS = ("inputs", "input", "kwargs", "input_args", "messages", "contents", "prompt", "data", "args")
-_ANSWER_KEYS = ("final_answer", "answer", "raw", "output", "outputs", "result", "response", "text", "final_output")
-_INPUTS = ("ai.prompt", "crew_inputs", "langfuse.observation.input")
+_ANSWER_KEYS = (
+    "final_answer",
+    "answer",
+    "raw",
+    "output",
+    "outputs",
+    "result",
+    "response",
+    "text",
+    "final_output",
+    "replies",
+)
+_INPUTS = ("ai.prompt", "crew_inputs", "langfuse.observation.input", "haystack.agent.input", "haystack.component.input")
 _ARGUMENTS = ("kwargs", "input_args")
 """Keys of the arguments of a function, whose names its author chose."""
 _TEXT_OUTPUTS = ("output.value", "langfuse.observation.output")
@@ -46,6 +58,12 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                     return found
             if "langsmith.span.kind" in node.span.attributes:
                 found = _question(structure(node.span.attributes.get("gen_ai.prompt")), 0)
+                if found:
+                    return found
+            if haystack.PIPELINE_INPUT in node.span.attributes:
+                told = node.span.attributes[haystack.PIPELINE_INPUT]
+                found = next((text for each in haystack.component_values(told) if (text := _question(each, 0))), "")
+                found = found or haystack.only_text(told)
                 if found:
                     return found
             if "gen_ai.input.messages" in node.span.attributes or (node.kind == "workflow" and node.span.events):
@@ -170,6 +188,8 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 "traceloop.entity.output",
                 "ai.response.text",
                 "langfuse.observation.output",
+                "haystack.agent.output",
+                "haystack.component.output",
             ):
                 found = _answer(structure(node.span.attributes.get(key, ABSENT)), 0)
                 if found:
@@ -180,6 +200,10 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                     return told
             if "langsmith.span.kind" in node.span.attributes:
                 found = _answer(structure(node.span.attributes.get("gen_ai.completion")), 0)
+                if found:
+                    return found
+            for outputs in haystack.component_values(node.span.attributes.get(haystack.PIPELINE_OUTPUT)):
+                found = _answer(outputs, 0)
                 if found:
                     return found
             if "gen_ai.output.messages" in node.span.attributes:

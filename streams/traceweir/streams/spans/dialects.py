@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
+from traceweir.streams.spans import haystack
 from traceweir.streams.spans.api_bodies import answered, requested
 from traceweir.streams.spans.attributes import ABSENT, structure
 from traceweir.streams.spans.message import Message, Role, newest_turn
@@ -16,6 +17,8 @@ DETAILS = "gen_ai.client.inference.operation.details"
 """The event, of a span or in a log, with the whole content of a model call."""
 GENAI_EVENT = "gen_ai."
 """The beginning of the names of log records that belong to a model call."""
+_CALLING = {"tool_calls", "tool_call", "tool_use", "function_call"}
+"""The reasons with which the answer of a model ends if it asks for tools."""
 _CHOICES = {"gen_ai.choice", "gen_ai.assistant.choice"}
 _INPUT_EVENTS = {
     "gen_ai.system.message",
@@ -33,7 +36,13 @@ def input_messages(span: Span) -> list[Message]:
 
 def output_messages(span: Span) -> list[Message]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
-    return with_content(_outputs(span))
+    found = with_content(_outputs(span))
+    if found and found[-1].finish in _CALLING and not any(message.calls for message in found):
+        for others in _outputs(span):  # LiteLLM writes the text and the calls of an answer under different keys
+            if calls := [call for message in others for call in message.calls]:
+                found[-1].calls += calls
+                break
+    return found
 
 
 def played_rounds(span: Span) -> list[Message]:
@@ -87,6 +96,9 @@ def _inputs(span: Span) -> Iterator[list[Message]]:
         yield requested(_field(event, "gen_ai.prompt"))
     if "input.value" in attributes:
         yield requested(attributes["input.value"])
+    for key in haystack.INPUTS:
+        if key in attributes:
+            yield requested(attributes[key])
     if spread:
         yield indexed(spread, "llm.prompts.")
     for key in ("traceloop.entity.input", "langfuse.observation.input", "gen_ai.task.input", "gen_ai.request.messages"):
@@ -119,6 +131,8 @@ def _outputs(span: Span) -> Iterator[list[Message]]:
         yield [Message("assistant", [value.removeprefix("assistant: ")])]  # LlamaIndex's text of a message
     if value is not None:
         yield answered(value)
+    if haystack.is_of_haystack(attributes):
+        yield haystack.replies(attributes)
     if "traceloop.entity.output" in attributes:
         yield answered(attributes["traceloop.entity.output"])
     if "langfuse.observation.output" in attributes:

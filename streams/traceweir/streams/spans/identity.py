@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from traceweir.schemas.dimensions import MAX_SHORT_CHARS
+from traceweir.streams.spans import haystack
 from traceweir.streams.spans.attributes import decoded, first_text
 from traceweir.streams.spans.labels import labels_of
 from traceweir.streams.spans.message import is_hidden
@@ -26,7 +27,10 @@ _SESSION = (
     "langfuse.session.id",
     "mlflow.trace.session",
     "ai.telemetry.metadata.sessionId",
+    "spring.ai.chat.client.conversation.id",
 )
+_NO_SESSION = "default"
+"""The conversation of Spring AI's clients that name none; many users share it."""
 _USER = (
     "user.id",
     "enduser.id",
@@ -94,7 +98,8 @@ def user_of(nodes: Sequence[Node]) -> str:
 
 
 def _usable(text: str) -> str:
-    return text if len(text) <= MAX_ID_CHARS and text.isprintable() and not is_hidden(text) else ""
+    usable = len(text) <= MAX_ID_CHARS and text.isprintable() and text != _NO_SESSION and not is_hidden(text)
+    return text if usable else ""
 
 
 def _in_metadata(attributes: Attributes, *keys: str) -> str:
@@ -132,12 +137,15 @@ def own_agent_name(node: Node) -> str:
         found = _EVENT_AGENT.search(step, max(len(step) - 512, 0)) if isinstance(step, str) else None
         name = found[1] if found else ""
     if not name and node.kind == "agent":
+        name = haystack.agent_of(attributes)
         text = node.span.name
         while text.startswith("invoke_agent "):
             text = text.removeprefix("invoke_agent ")
             name = text
         if text.startswith("agent_run [") and text.endswith("]"):
             name = text.removeprefix("agent_run [").removesuffix("]")
+        if text.startswith("langchain4j.aiservices."):  # Quarkus: the class and the method of the service
+            name = text.removeprefix("langchain4j.aiservices.")
         name = name or first_text(attributes, "traceloop.entity.name", "ai.telemetry.functionId")
         if not name and ("mlflow.spanType" in attributes or "langfuse.observation.type" in attributes):
             name = node.span.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from traceweir.streams.spans.attributes import first_text
-from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.span import Attributes, Span
 
 Kind = Literal["agent", "workflow", "chain", "llm", "tool", "retriever", "judge", "other"]
 
@@ -51,7 +51,19 @@ _LANGFUSE: dict[str, Kind] = {
     "retriever": "retriever",
     "evaluator": "judge",
 }
+_SPRING_AI: dict[str, Kind] = {"chat_client": "workflow", "tool_call": "tool"}
+_AI_SERVICE = "langchain4j.aiservices."
+_MCP = "mcp.method.name"
 _AI_SDK: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
+HAYSTACK, HAYSTACK_AGENT = "haystack.", "haystack.agent.run"
+_HAYSTACK: dict[str, Kind] = {
+    "haystack.pipeline.run": "workflow",
+    "haystack.async_pipeline.run": "workflow",
+    HAYSTACK_AGENT: "agent",
+    "haystack.agent.step.llm": "llm",
+    "haystack.agent.step.tool": "tool",
+}
+HAYSTACK_COMPONENT = "haystack.component.type"
 _LLM_REQUESTS = {"chat", "completion"}
 _OWN = "traceweir"
 JUDGE_MARK = "traceweir=judge"
@@ -65,6 +77,12 @@ def kind_of(span: Span) -> Kind:
     if found is not None:
         return found
     name = span.name
+    if _MCP in attributes:
+        return "tool" if is_mcp_call(attributes) else "other"
+    if name.startswith(_AI_SERVICE):
+        return "agent"
+    if name.startswith(HAYSTACK):
+        return _HAYSTACK.get(name) or _of_component(attributes)
     if name == "call_llm" or (name.endswith(".chat") and "llm.request.type" in attributes):
         return "llm"
     if name.startswith(("execute_tool ", "running tool:")) or name == "running tool":
@@ -77,8 +95,6 @@ def kind_of(span: Span) -> Kind:
         return "workflow"
     if str(attributes.get("llm.request.type", "")) in _LLM_REQUESTS:
         return "llm"
-    if "haystack.pipeline.input_data" in attributes or name == "haystack.pipeline.run":
-        return "workflow"
     usage = any(key.startswith(("gen_ai.usage.", "llm.token_count.", "llm.usage.")) for key in attributes)
     model = first_text(attributes, "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model_name")
     return "llm" if usage and model else "other"
@@ -104,7 +120,7 @@ def _by_attribute(span: Span) -> Kind | None:
         traceloop = _TRACELOOP.get(first_text(attributes, "traceloop.span.kind").lower())
         if found == "agent" and traceloop == "workflow":
             return "workflow"
-        return found or traceloop or "other"
+        return found or traceloop or _SPRING_AI.get(first_text(attributes, "spring.ai.kind"), "other")
     word = first_text(attributes, "traceloop.span.kind").lower()
     if word:
         return _TRACELOOP.get(word, "other")
@@ -118,6 +134,23 @@ def _by_attribute(span: Span) -> Kind | None:
     if word:
         return "llm" if word.endswith((".doGenerate", ".doStream")) else _AI_SDK.get(word, "other")
     return None
+
+
+def _of_component(attributes: Attributes) -> Kind:
+    """Returns the kind of a component of Haystack: its type tells it, and that a model replies."""
+    component = first_text(attributes, HAYSTACK_COMPONENT)
+    if component == "Agent":
+        return "agent"
+    is_model = first_text(attributes, "haystack.component.name") == "chat_generator"  # that of an agent of Haystack 2
+    is_model = is_model or first_text(attributes, "haystack.component.output").startswith('{"replies":')
+    if is_model or component.endswith("Generator"):
+        return "llm"
+    return "retriever" if component.endswith("Retriever") else "other"
+
+
+def is_mcp_call(attributes: Attributes) -> bool:
+    """Returns whether a span is the call of a tool of an MCP server, as its client or the server recorded it."""
+    return attributes.get(_MCP) == "tools/call"
 
 
 def is_own(span: Span) -> bool:

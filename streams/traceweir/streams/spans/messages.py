@@ -36,6 +36,10 @@ _ROLES: dict[str, Role] = {
 MAX_DEPTH = 12
 
 
+_RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result")
+"""The keys of blocks with a tool's result: of Bedrock, Gemini, and Haystack."""
+
+
 def read_messages(value: Any, role: Role = "user") -> list[Message]:
     """Returns the messages in a list, in a list of lists, or in an object with `messages`.
 
@@ -193,7 +197,9 @@ def _read_tool_message(value: dict[str, Any], content_key: str, message: Message
         message.results += inner.results
         if message.results:
             return
-        content = inner.text if inner.texts and not any(isinstance(each, str) for each in content) else content
+        is_text = content and all(isinstance(each, dict) and each.get("type") == "text" for each in content)
+        read = is_text or (inner.texts and not any(isinstance(each, str) for each in content))
+        content = inner.text if read else content
     keys = ("tool_call_id", "toolCallId", "call_id", "id")
     call = text_of(next((value[key] for key in keys if isinstance(value.get(key), str)), ""))
     name = text_of(value.get("name") or value.get("tool_name") or "")
@@ -239,14 +245,12 @@ def _read_block(block: dict[str, Any], message: Message, depth: int) -> None:
     call = next(
         (block[k] for k in ("toolUse", "functionCall", "function_call", "tool_call") if _is_map(block, k)), None
     )
-    result = next(
-        (block[k] for k in ("toolResult", "functionResponse", "function_response") if _is_map(block, k)), None
-    )
+    result = next((block[k] for k in _RESULT_BLOCKS if _is_map(block, k)), None)
     kind = str(block.get("type", ""))
     if call is not None:
         _read_call(call, message)
     elif result is not None:
-        _read_result(result, message, framed="toolResult" not in block)
+        _read_result(result, message, framed="functionResponse" in block or "function_response" in block)
     elif kind in ("tool_use", "tool-call", "tool_call", "function_call", "server_tool_use", "server_tool_call"):
         _read_call(block, message)
     elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
@@ -268,14 +272,16 @@ def _is_map(block: dict[str, Any], key: str) -> bool:
 
 def _read_result(value: dict[str, Any], message: Message, *, framed: bool = False) -> None:
     keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id")
-    call = text_of(next((value[key] for key in keys if isinstance(value.get(key), str)), ""))
-    name = text_of(value.get("name") or value.get("toolName") or "")
+    origin = value["origin"] if isinstance(value.get("origin"), dict) else {}  # Haystack: the call
+    told = {**origin, **value}
+    call = text_of(next((told[key] for key in keys if isinstance(told.get(key), str)), ""))
+    name = text_of(told.get("name") or told.get("toolName") or origin.get("tool_name") or "")
     found = next((value[key] for key in ("response", "result", "output", "content") if key in value), ABSENT)
     if isinstance(found, list) and found and all(isinstance(each, dict) and _known(each) for each in found):
         inner = Message("tool")
         read_content(found, inner, 1)
         found = inner.text if inner.texts else json_blocks(found)
-    failed = value.get("status") == "error" or value.get("is_error") is True
+    failed = value.get("status") == "error" or value.get("is_error") is True or value.get("error") is True
     message.hidden = message.hidden or found is ABSENT
     message.results.append(Result(call, name, found, failed, framed))
 

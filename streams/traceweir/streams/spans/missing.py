@@ -10,62 +10,24 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain_text
 from traceweir.streams.spans.identity import own_agent_name
+from traceweir.streams.spans.kinds import HAYSTACK, HAYSTACK_AGENT
 from traceweir.streams.spans.message import is_hidden, newest_turn
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.switches import switch_of
 from traceweir.streams.spans.tool_calls import ToolCall
 from traceweir.streams.spans.tool_spans import hides_error, tool_name
 from traceweir.streams.spans.turns import TurnSpans
 
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
+_NAMELESS_AGENT = "an agent of Haystack has no name; run it in a pipeline, where it has the name of its component"
+_NODE = "invoke_node "
 _SMOLAGENTS = "openinference.instrumentation.smolagents"
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
     "smolagents when a run raises"
 )
-_GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-
-
-def switch_of(spans: Sequence[Span]) -> str:
-    """Returns the setting that makes the instrumentation of these spans write content, with its value."""
-    keys = {key for span in spans for key in span.attributes}
-    scopes = {span.scope for span in spans}
-
-    def has(prefix: str) -> bool:
-        return any(key.startswith(prefix) for key in keys)
-
-    if "openinference.span.kind" in keys:
-        return "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false"
-    if has("gcp.vertex.agent.llm_re") or has("gcp.vertex.agent.tool_call_args"):
-        return "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"
-    if has("gcp.vertex.agent.") or "gcp.vertex.agent" in scopes:
-        return f"{_GENAI}=SPAN_AND_EVENT (with ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1: ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true)"
-    if (
-        any(scope.startswith("pydantic-ai") for scope in scopes)
-        or has("pydantic_ai.")
-        or "model_request_parameters" in keys
-    ):
-        return "InstrumentationSettings(include_content=True)"
-    if has("traceloop.") or "llm.request.type" in keys:
-        return "TRACELOOP_TRACE_CONTENT=true"
-    if has("langsmith.") or "langsmith" in scopes:
-        return "LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"
-    if has("langfuse.observation."):
-        return "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true"
-    if has("ai.operationId") or has("ai.telemetry."):
-        return "experimental_telemetry: {recordInputs: true, recordOutputs: true}"
-    if has("haystack.") or any(scope.startswith("haystack") for scope in scopes):
-        return "HAYSTACK_CONTENT_TRACING_ENABLED=true"
-    if any(scope.lower().startswith(("microsoft.semantic_kernel", "semantic_kernel")) for scope in scopes):
-        return "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"
-    if any(scope.startswith("agent_framework") for scope in scopes):
-        return "ENABLE_SENSITIVE_DATA=true"
-    if any(scope.startswith("strands.") for scope in scopes):
-        return "gen_ai_unredacted_attributes=gen_ai.* in OTEL_SEMCONV_STABILITY_OPT_IN, or leave that word out of it"
-    if any(scope.startswith("azure.") for scope in scopes):
-        return "AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"
-    return f"{_GENAI}=SPAN_AND_EVENT (instrumentations before util-genai 1.0: true)"
 
 
 @dataclass(slots=True)
@@ -130,6 +92,11 @@ class Missing:
                 "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
                 "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
             )
+        elif any(map(_is_of_litellm_alone, models)):
+            parts["tokens"] = (
+                "the tokens of some model calls are not in the spans: LiteLLM writes the model calls below a span on that span, "
+                "where the last call overwrites the others; set USE_OTEL_LITELLM_REQUEST_SPAN=true"
+            )
         elif any(model.rounds for model in models):
             parts["tokens"] = (
                 "the tokens of some model calls are not in the spans: Google's SDK called the tools by itself, and its "
@@ -143,13 +110,22 @@ class Missing:
         elif any(_lacks_tokens(model) for model in models):
             dropped = any(node.span.dropped_attributes for model in models for node in model.nodes)
             way_out = why() if dropped else f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
+            way_out = why() if _are_content(models) else way_out
             parts["tokens"] = f"the tokens of some model calls are not in the spans: {way_out}"
         if not any(model.model for model in models):
-            parts["model"] = f"the name of the model is not in the spans: {_CLIENT}"
+            way_out = why() if models and _are_content(models) else _CLIENT
+            parts["model"] = f"the name of the model is not in the spans: {way_out}"
         if not agent and any(n.kind == "chain" and is_hidden(n.span.attributes.get("input.value")) for n in turn.nodes):
             parts["agent"] = f"the name of the agent is not in the spans: {why()}"
         if not agent and turn.is_fragment:
             parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
+        if not agent and any(n.span.name == HAYSTACK_AGENT for n in turn.nodes):
+            parts["agent"] = f"the name of the agent is not in the spans: {_NAMELESS_AGENT}"
+        if nodes := _nameless_nodes(turn):
+            parts["tools"] = (
+                f"the tool calls of the workflow's nodes {nodes}, if there were any, are not in the spans: ADK tells the name "
+                "of a node alone, be it a tool or a function; record the agent with the plugin of traceweir-client"
+            )
         if managed := _untold_managed_agents(turn, calls):
             parts["tools"] = (
                 f"the calls of the managed agents {', '.join(managed)} are not in the spans: {_why_no_managed_calls(turn)}"
@@ -210,6 +186,17 @@ def _is_nameless_handoff(span: Span) -> bool:
     return attributes.get("traceloop.span.kind") == "handoff" and "gen_ai.handoff.to_agent" not in attributes
 
 
+def _nameless_nodes(turn: TurnSpans) -> str:
+    """Returns the names of the nodes of a workflow of ADK that can be tools: no other span tells of their work."""
+    nodes = [node.span.name for node in turn.nodes if node.kind == "workflow" and not node.children]
+    return ", ".join(sorted({name.removeprefix(_NODE) for name in nodes if name.startswith(_NODE)}))
+
+
+def _are_content(models: Sequence[ModelCall]) -> bool:
+    """Returns whether tokens and the name of the model are in the content, as in Haystack's spans."""
+    return all(node.span.name.startswith(HAYSTACK) for model in models for node in model.nodes)
+
+
 def _lacks_tokens(model: ModelCall) -> bool:
     """Returns whether a call that did not fail is without its tokens."""
     failed = any(node.span.status == "ERROR" for node in model.nodes)
@@ -241,6 +228,11 @@ def _is_overwritten(model: ModelCall) -> bool:
         return False
     answers = [message for message in newest_turn(model.inputs) if any(call.name in inside for call in message.calls)]
     return len(answers) > len(model.earlier)
+
+
+def _is_of_litellm_alone(model: ModelCall) -> bool:
+    """Returns whether several requests of LiteLLM are on one span."""
+    return sum(each.span.name == "raw_gen_ai_request" for each in model.nodes[0].children) > 1
 
 
 def _reason(spans: Sequence[Span]) -> str:

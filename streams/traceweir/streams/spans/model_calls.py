@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from traceweir.streams.spans.attributes import count, decoded, first, first_text
+from traceweir.streams.spans import haystack
+from traceweir.streams.spans.attributes import count, decoded, first, first_text, text_of
 from traceweir.streams.spans.dialects import (
     DETAILS,
     event_fields,
@@ -186,6 +187,10 @@ def _read(nodes: list[Node]) -> ModelCall:
         merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
     usage = decoded(first(merged, *_USAGE))
     usage = usage if isinstance(usage, dict) else {}
+    if haystack.is_of_haystack(merged):
+        told = haystack.metadata_of(merged)
+        usage = told["usage"] if isinstance(told.get("usage"), dict) else usage
+        merged = {"model_name": text_of(told.get("model")), **merged}
     models = (first_text(merged, key) for key in _MODEL if key in merged)
     input_tokens, output_tokens = _tokens(merged, usage)
     inputs = with_content(map(input_messages, spans))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -10,18 +9,19 @@ from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain, plain_text
+from traceweir.streams.spans.call_names import CallNames, IsPublished, nothing_published
 from traceweir.streams.spans.content import answer_of, is_protocol, question_of, without_thought
 from traceweir.streams.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
 from traceweir.streams.spans.model_calls import ModelCall, read_model_calls
 from traceweir.streams.spans.retrieval import Retrieval, read_retrievals
+from traceweir.streams.spans.span import Span
 from traceweir.streams.spans.tool_calls import ToolCall, read_tool_calls
 from traceweir.streams.spans.turns import TurnSpans
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_NS = 253_402_214_400 * 10**9
 """The last time that is written: the end of the year 9999, less a day for the events after it."""
-_MAX_ID_CHARS = 128
 
 
 @dataclass(slots=True)
@@ -80,14 +80,14 @@ class Reading:
         return not (self.models or self.calls or self.retrievals or self.question or self.answer or self.failed)
 
 
-def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
+def events_of(reading: Reading, names: CallNames, is_published: IsPublished) -> list[dict[str, Any]]:
     """Returns the events of an invocation in the order in which they happened; their times rise.
 
     Args:
         reading: The invocation.
-        call_ids: The ids of the tool calls of the earlier invocations of the trace; those of this one are added. If
-            the span above two invocations is missing, both can tell of one call: the model is in one, the tool in the
-            other. Only the events of the first one are named after the call's id.
+        names: The names of the tool calls of the trace. If the span above two invocations is missing, both can tell of
+            one call: the model is in one, the tool in the other. Only the first one is named after the call's id.
+        is_published: What earlier readings of the trace had.
     """
     # Every value is made plain where it enters a document: a walk through each finished event takes twice the time.
     turn, root = reading.turn, reading.turn.roots[0].span
@@ -100,7 +100,7 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
     started = {"type": "invocation.started", **content, **reading.missing.on("question")}
     found.append((begin, {"id": f"{reading.invocation_id}:started", **started}))
     for each in reading.models:
-        span = each.nodes[0].span
+        span = _named(each, reading.trace_id, is_published)
         where = (max(each.end_ns, turn.start_ns), 0, 0, span.span_id)
         called = {"type": "model.called", "model": plain_text(each.model[:MAX_NAME_CHARS]) or UNKNOWN_MODEL}
         for earlier in each.earlier:
@@ -123,16 +123,11 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
         found.append(
             ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
         )
-    used: set[str] = set()
     for place, call in enumerate(reading.calls):
-        source, call_id = call.source, call.call_id
-        while call_id and call_id in used:  # a result finds its call by the id, which models that count calls repeat
-            call_id = f"{call_id}#{place}"
-        used.add(call_id)
-        if call.call_id and call.call_id not in call_ids:
-            call_ids.add(call.call_id)
-            source = f"call:{call.call_id}"
-        found += _tool_events(reading, call, call_id, place, source)
+        name, call_id = names.names[id(call)], call.call_id
+        if call_id and name in call.places:  # a result finds its call by the id, which models that count calls repeat
+            call_id = f"{call_id}#{name}"
+        found += _tool_events(reading, call, call_id, place, name)
     found.sort(key=lambda each: each[0])
     last: dict[str, Any] = {
         "type": "invocation.completed",
@@ -143,27 +138,40 @@ def events_of(reading: Reading, call_ids: set[str]) -> list[dict[str, Any]]:
     found.append(((turn.end_ns, 9, 0, ""), {"id": f"{reading.invocation_id}:completed", **last}))
     events = []
     latest_us = -1
-    prefix = f"{reading.trace_id}:"
     for (at_ns, *_), document in found:
         latest_us = max(_microseconds(at_ns), latest_us + 1)
-        event_id = f"otel:{prefix}{document.pop('id').removeprefix(prefix)}"
+        event_id = event_id_of(reading.trace_id, document.pop("id"))
         occurred_at = _text(latest_us)
         events.append({"event_id": plain_text(event_id), **envelope, "occurred_at": occurred_at, **common, **document})
     return events
 
 
+def event_id_of(trace_id: str, name: str) -> str:
+    """Returns the id of an event, from its name in the trace."""
+    prefix = f"{trace_id}:"
+    return f"otel:{prefix}{name.removeprefix(prefix)}"
+
+
+def _named(model: ModelCall, trace_id: str, is_published: IsPublished) -> Span:
+    """Returns the span after which the events of a model call are named: one of two that tell of it can come late."""
+    spans = (node.span for node in model.nodes)
+    if is_published is not nothing_published:
+        for span in spans:
+            if is_published(event_id_of(trace_id, f"{span.span_id}:model")):
+                return span
+    return model.nodes[0].span
+
+
 def _tool_events(
-    reading: Reading, call: ToolCall, call_id: str, place: int, source: str
+    reading: Reading, call: ToolCall, call_id: str, place: int, name: str
 ) -> list[tuple[tuple[int, int, int, str], dict[str, Any]]]:
     """Returns the call and its result. Calls keep the order of the model, a result comes after its call."""
-    if len(source) > _MAX_ID_CHARS or not source.isprintable():
-        source = f"call:{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()}"
     known = {"name": plain_text(call.name), **({"call_id": plain_text(call_id)} if call_id else {})}
     args = arguments_of(call)
     document = {"type": "tool.called", **known, **({} if args is None else {"args": plain(args, 1)})}
     document |= reading.missing.on_call(place, "args")
     begin = max(call.order[0], reading.turn.start_ns)
-    found = [((begin, 3, place, ""), {"id": f"{source}:called", **document})]
+    found = [((begin, 3, place, ""), {"id": f"{name}:called", **document})]
     if call.result is ABSENT and call.error is None:
         note = reading.missing.on_call(place, "result")
         if not note:
@@ -180,7 +188,7 @@ def _tool_events(
         returned["error"] = plain_text(call.error) or "the tool failed; its span tells no message"
         returned |= reading.missing.on_call(place, "error")
     end = max(call.run.span.end_ns if call.run else begin, begin)
-    found.append(((end, 4, place, ""), {"id": f"{source}:returned", **returned}))
+    found.append(((end, 4, place, ""), {"id": f"{name}:returned", **returned}))
     return found
 
 

@@ -55,6 +55,7 @@ def _chunks(node: Node) -> list[dict[str, Any]] | None:
         "output.value",
         "traceloop.entity.output",
         "langfuse.observation.output",
+        "haystack.component.output",
         "gen_ai.completion",
     )
     value = structure(first(attributes, *keys))
@@ -70,7 +71,7 @@ def _chunk(document: dict[str, Any]) -> dict[str, Any]:
     for frame in ("document", "node", "kwargs"):
         if isinstance(document.get(frame), dict):
             document = document[frame]
-    metadata = structure(document.get("metadata"))
+    metadata = structure(document.get("metadata", document.get("meta")))
     metadata = metadata if isinstance(metadata, dict) else {}
     uri = next((metadata[key] for key in _URI if metadata.get(key)), None)
     uri = uri or next((document[key] for key in (*_URI, "id", "id_") if document.get(key)), None)

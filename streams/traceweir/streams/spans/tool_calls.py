@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-import orjson
-
-from traceweir.streams.spans.attributes import ABSENT, plain, structure
+from traceweir.streams.spans.attributes import ABSENT, args_text, plain, structure
+from traceweir.streams.spans.free_runs import FreeRuns, asked_name
 from traceweir.streams.spans.identity import agent_name
 from traceweir.streams.spans.message import Call, Message, Result, differs, is_first, newest_turn
 from traceweir.streams.spans.messages import arguments
@@ -23,8 +21,6 @@ from traceweir.streams.spans.waiting import Waiting
 
 _ANSWERING = ("final_answer", "final_result")
 """Tools with which smolagents and pydantic-ai let a model write the answer; they are no tools of the agent."""
-_MAX_COMPARED = 64
-"""Maximum number of spans of a tool with which a call without an id is compared."""
 
 
 @dataclass(slots=True)
@@ -45,8 +41,8 @@ class ToolCall:
     """What the tool's span tells; None if the call has no span."""
     asked_ns: int
     """When the model asked for the call; 0 if unknown."""
-    source: str
-    """Where the call was read first: a span id, and the place in it. Unique in the trace."""
+    places: tuple[str, ...]
+    """Where the call is told: the spans of the tool, and the place in the model's span. Unique in the trace."""
     order: tuple[int, int, str] = (0, 0, "")
 
 
@@ -59,31 +55,28 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         bare: Whether the history of the first model call belongs to the invocation too.
     """
     runs = read_runs(nodes)
-    free = dict(enumerate(runs))
-    by_id: dict[str, OrderedDict[int, None]] = {}
-    by_name: dict[str, OrderedDict[int, None]] = {}
-    for index, (_, run) in free.items():
-        by_name.setdefault(_handoff_name(run), OrderedDict())[index] = None
-        if run.call_id:
-            by_id.setdefault(run.call_id, OrderedDict())[index] = None
     asked_ids = {call.id for model in models for call in model.all_calls}
     answers = list(_asked(models, bare=bare))
-    known = (Counter(each.call.id for asked in answers for each in asked), Counter(run.call_id for _, run in runs))
-    results = _Results(models, {call_id for ids in known for call_id, times in ids.items() if times > 1})
+    times = Counter(each.call.id for asked in answers for each in asked if each.call.id)
+    repeated = {call_id for call_id, number in times.items() if number > 1}
+    of_runs = Counter(run.call_id for _, run in runs)
+    results = _Results(models, repeated | {call_id for call_id, number in of_runs.items() if number > 1})
+    free = FreeRuns(runs, asked_ids, results.answered, repeated)
+    same: dict[int, ToolRun | None] = {}
+    if repeated:  # of calls with one id, each takes the run with its arguments before another one takes it for its id
+        of_one_id = (each for asked in answers for each in asked if each.call.id in repeated)
+        same = {id(each): free.take_same(each.call) for each in of_one_id}
     calls: list[ToolCall] = []
     for asked in answers:
-        group = [
-            (each, _matching(each.call, each.at_ns, free, by_id, by_name, asked_ids, results.answered))
-            for each in asked
-        ]
+        group = [(each, same.get(id(each)) or free.take(each.call, each.at_ns, each.since_ns)) for each in asked]
         starts = [found.span.start_ns for _, found in group if found is not None and found.span.start_ns]
         at_ns = min(starts, default=asked[0].at_ns)
         around = at_ns < asked[0].at_ns  # one span has the calls of several answers: only the tools tell the order
         for place, (each, found) in enumerate(group):
             own_ns = found.span.start_ns if around and found is not None else at_ns
             calls.append(_joined(each, found, results, (own_ns, place, each.source)))
-    for node, left in free.values():
-        call = Call(left.call_id, _handoff_name(left), left.args)
+    for node, left in free:
+        call = Call(left.call_id, asked_name(left), left.args)
         if not isinstance(left.args, dict):
             told = results.args_of(call)
             call = call if told is ABSENT else call._replace(args=told)
@@ -100,6 +93,8 @@ class _Asked:
     at_ns: int
     agent: str
     source: str
+    since_ns: int = 0
+    """When the model began to answer; 0 if unknown."""
 
 
 def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]:
@@ -128,74 +123,25 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
                 call = read[call.id] if call.id in read and not differs(read[call.id], call) else call
                 if not is_first(call, seen):
                     continue
+            elif ("error.type" in span.attributes or span.status == "ERROR") and _was_read(call, model):
+                continue  # a failed call wrote no answer: what is there is that of an earlier call on the same span
             at_ns = span.start_ns if index < in_rounds else model.end_ns
-            found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}"))
+            found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}", span.start_ns))
         if found:
             yield found
 
 
+def _was_read(call: Call, model: ModelCall) -> bool:
+    return any(_told(call) == _told(each) for message in model.inputs for each in message.calls)
+
+
 def _told(call: Call) -> tuple[str, bytes | None]:
     """Returns the name and the arguments of a call, by which a call without an id is recognised."""
-    return call.name, _text(call.args)
-
-
-def _text(args: Any) -> bytes | None:
-    """Returns a text that is equal for equal arguments; None if there are none."""
-    if args is ABSENT:
-        return None
-    try:
-        return orjson.dumps(args, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # orjson.JSONEncodeError: bytes, large numbers, halves of surrogate pairs
-        return orjson.dumps(plain(args), option=orjson.OPT_SORT_KEYS)
+    return call.name, args_text(call.args)
 
 
 def _identified(call: Call) -> Call:
     return call._replace(id="") if has_made_up_id(call) else call
-
-
-def _handoff_name(run: ToolRun) -> str:
-    """Returns the name under which a model asks for a span's tool."""
-    if run.is_handoff:
-        agent = run.name.removeprefix("handoff to ").strip().replace(" ", "_").lower()
-        return f"transfer_to_{agent}"
-    return run.name
-
-
-def _matching(
-    call: Call,
-    at_ns: int,
-    free: dict[int, tuple[Node, ToolRun]],
-    by_id: dict[str, OrderedDict[int, None]],
-    by_name: dict[str, OrderedDict[int, None]],
-    asked_ids: set[str],
-    answered: Set[str],
-) -> ToolRun | None:
-    """Takes the tool's span of a call: by the id; else by name and arguments; else by name and order of start.
-
-    An id that neither a span nor a result has is another id of the call, such as that of an item of OpenAI's Responses.
-    """
-    named = by_id.get(call.id) if call.id else None
-    if named is None:
-        names = list(islice(by_name.get(call.name, ()), _MAX_COMPARED))
-        is_other_id = bool(call.id) and call.id not in answered
-        names = [
-            each
-            for each in names
-            if not (run := free[each][1]).call_id
-            or (run.call_id not in asked_ids and (not call.id or (is_other_id and run.args in (ABSENT, call.args))))
-        ]
-    else:
-        names = list(islice(named, _MAX_COMPARED))  # several runs can have one id
-    later = [each for each in names if free[each][1].span.end_ns >= at_ns] or names
-    equal = [each for each in later if free[each][1].args == call.args]
-    index = next(iter(equal or later), None)
-    if index is None:
-        return None
-    _, run = free.pop(index)
-    del by_name[_handoff_name(run)][index]
-    if run.call_id:
-        del by_id[run.call_id][index]
-    return run
 
 
 class _Results:
@@ -209,28 +155,37 @@ class _Results:
     def __init__(self, models: Sequence[ModelCall], repeated: Set[str]) -> None:
         self.answered: set[str] = set()
         """The ids of all results."""
-        self._by_id: dict[str, Result] = {}
+        self._by_id: dict[str, tuple[Result, Call | None]] = {}
         histories: dict[str, list[Message]] = {}
+        several: set[str] = set()
         for model in models:
             history = [*newest_turn(model.inputs), *model.rounds]
             if len(history) > len(histories.get(model.agent, ())):
                 histories[model.agent] = history
+            in_input: set[str] = set()
+            asked: dict[str, Call] = {}
             for message in (*model.inputs, *model.rounds):
+                asked |= {call.id: call for call in message.calls}
                 for result in message.results:
                     self.answered.add(result.id)
-                    if result.id and result.id not in repeated:
-                        self._by_id.setdefault(result.id, result)
+                    if result.id in in_input:
+                        several.add(result.id)
+                    elif result.id and result.id not in repeated:
+                        in_input.add(result.id)
+                        self._by_id.setdefault(result.id, (result, asked.get(result.id)))
+        for call_id in several:  # one history has results of several calls, of which only one is known here
+            self._by_id.pop(call_id, None)
         self._pairs: Waiting[Result] = Waiting()
         for history in histories.values():
             for call, result in _paired(history):
-                self._pairs.add(result, (call.name, None), (call.name, _text(arguments(call.args))))
+                self._pairs.add(result, (call.name, None), (call.name, args_text(arguments(call.args))))
                 if has_made_up_id(call):
                     self._by_id.pop(call.id, None)
         self._asked: Waiting[Call] = Waiting()
         for history in histories.values():
             for message in history:
                 for call in message.calls:
-                    values = (None, _text(_only(call.args)))
+                    values = (None, args_text(_only(call.args)))
                     self._asked.add(call, *((call.name, value, name) for value in values for name in (None, call.id)))
 
     def args_of(self, call: Call) -> Any:
@@ -238,15 +193,16 @@ class _Results:
 
         OpenInference's LangChain writes the only argument of a tool without its name; it tells equal names apart.
         """
-        value = _text(call.args)
+        value = args_text(call.args)
         asked = self._asked.take(*((call.name, value, name) for name in (("", call.id) if call.id else (None,))))
         return ABSENT if asked is None else asked.args
 
     def of(self, name: str, call_id: str, args: Any) -> Result | None:
         """Returns the result of a call: by the id; else of the first call with the same name and arguments."""
-        if call_id and call_id in self._by_id:
-            return self._by_id[call_id]
-        return self._pairs.take((name, _text(arguments(args)))) if self._pairs else None
+        result, asked = self._by_id.get(call_id, (None, None)) if call_id else (None, None)
+        if result is not None and (asked is None or not differs(asked, Call(call_id, name, args))):
+            return result
+        return self._pairs.take((name, args_text(arguments(args)))) if self._pairs else None
 
 
 def _only(args: Any) -> Any:
@@ -304,5 +260,6 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
         error = in_result or json.dumps(plain(value), ensure_ascii=False)
     elif error == "":
         error = in_result or (exception_type(run.span) if run is not None else "")
-    source = run.span.span_id if run is not None and not call_id else asked.source
-    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, source, order)
+    told_by = () if run is None else (run.span.span_id, *run.other_spans)
+    places = told_by if asked.source in told_by else (*told_by, asked.source)
+    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, places, order)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traceweir.streams.spans.attributes import ABSENT
+from traceweir.streams.spans.kinds import is_mcp_call
 from traceweir.streams.spans.tool_spans import MERGED, ToolRun, read_tool
 from traceweir.streams.spans.tree import Node
 
@@ -89,6 +90,8 @@ def _around(this: _Known, by_node: dict[int, _Known]) -> _Known | None:
     run, each = this.run, this.node.around
     while each is not None and each.kind in ("tool", "workflow"):
         outer = by_node.get(id(each))
+        if outer is not None and is_mcp_call(run.span.attributes):
+            return outer  # what the tool does; the server's name of the tool can be another one
         if outer is not None:
             if outer.run.call_id and run.call_id:
                 return outer if outer.run.call_id == run.call_id else None
@@ -134,6 +137,7 @@ def _complete(known: _Known, other: _Known) -> None:
     """Adds to a run what another span of the same run tells."""
     run, told = known.run, other.run
     known.scopes |= other.scopes
+    run.other_spans += (told.span.span_id, *told.other_spans)
     run.call_id = run.call_id or told.call_id
     if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(told.args, dict)):
         run.args = told.args

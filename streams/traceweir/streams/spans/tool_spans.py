@@ -8,6 +8,7 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
 from traceweir.streams.spans.dialects import event_fields, named_events
+from traceweir.streams.spans.kinds import is_mcp_call
 from traceweir.streams.spans.message import Message, is_hidden
 from traceweir.streams.spans.messages import read_content
 from traceweir.streams.spans.python_text import python_value
@@ -23,6 +24,8 @@ _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 
 _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _JSON = "application/json"
+_JSON_RESULTS = ("traceloop.entity.output", "langfuse.observation.output", "spring.ai.tool.call.result")
+_MCP_RESULT = {"content", "isError", "structuredContent", "_meta", "meta"}
 
 
 @dataclass(slots=True)
@@ -38,6 +41,8 @@ class ToolRun:
     """The result, or ABSENT."""
     error: str | None
     """The error message of a failed call, possibly empty; None if the call succeeded."""
+    other_spans: tuple[str, ...] = ()
+    """The ids of further spans that tell of the same call."""
 
     @property
     def is_handoff(self) -> bool:
@@ -71,9 +76,11 @@ def tool_name(span: Span) -> str:
         "tool.name",
         "ai.toolCall.name",
         "haystack.tool.name",
+        "spring.ai.tool.definition.name",
         "traceloop.entity.name",
     )
     name = name or span.name.removeprefix("running tool: ").removesuffix(".tool").removesuffix(".__call__")
+    name = name.rpartition("tools/call ")[2] if is_mcp_call(span.attributes) else name
     while name.startswith("execute_tool "):
         name = name.removeprefix("execute_tool ")
     return name
@@ -87,6 +94,7 @@ def _args(span: Span) -> tuple[Any, str]:
         "gcp.vertex.agent.tool_call_args",
         "tool_arguments",
         "ai.toolCall.args",
+        "spring.ai.tool.call.arguments",
     )
     if value is ABSENT and "tool.parameters" in attributes:
         parameters = decoded(attributes["tool.parameters"])
@@ -108,7 +116,7 @@ def _args(span: Span) -> tuple[Any, str]:
     if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
         value = _of_langsmith(attributes, "gen_ai.prompt")
     if value is ABSENT:
-        value = first(attributes, "haystack.component.input", "haystack.tool.input", "gen_ai.tool.input")
+        value = first(attributes, "haystack.agent.step.tool.input", "gen_ai.tool.input")
     return unwrapped_args(value), call_id
 
 
@@ -164,7 +172,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
         if isinstance(value, str) and value.startswith('"') and attributes.get("output.mime_type") == _JSON:
             value = decoded(value)
         if value is ABSENT:
-            value = decoded(first(attributes, "traceloop.entity.output", "langfuse.observation.output"))
+            value = decoded(first(attributes, *_JSON_RESULTS))
         if value is ABSENT:
             for event in named_events(span, "gen_ai.choice"):
                 value = _told(span, event_fields(event), "message")
@@ -172,7 +180,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
         if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
             value = _of_langsmith(attributes, "gen_ai.completion")
         if value is ABSENT:
-            value = first(attributes, "haystack.component.output", "haystack.tool.output", "gen_ai.tool.output")
+            value = first(attributes, "haystack.agent.step.tool.output", "gen_ai.tool.output")
         value = structure(value)
     if not isinstance(value, dict | list):  # a frame is an object, or a list with one
         return unwrapped_result(value)
@@ -205,6 +213,11 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
             read_content(content, message, 0)
             content = message.text
         return python_value(structure(content)), call, value.get("status") == "error"
+    if isinstance(value.get("content"), list) and set(value) <= _MCP_RESULT:
+        message = Message("tool")
+        read_content(value["content"], message, 0)
+        told = structure(message.text) if message.texts else value.get("structuredContent", value["content"])
+        return told, "", value.get("isError") is True
     if "raw_output" in value and ("tool_name" in value or "blocks" in value):
         return structure(value["raw_output"]), "", value.get("is_error") is True
     if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(
@@ -276,6 +289,8 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
         "gen_ai.tool.call.status",
         "langfuse.observation.level",
     ).lower()
+    failed = failed or attributes.get("haystack.tool.error") is True
+    failed = failed or (result is ABSENT and bool(named_events(span, "exception")))  # Quarkus sets no status
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
         return None
     text = result if isinstance(result, str) else ""

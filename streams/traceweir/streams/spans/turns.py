@@ -19,6 +19,7 @@ _CONTENT = (
     "traceloop.entity.output",
     "langfuse.observation.output",
     "crewai.crew.tasks",
+    "haystack.agent.output",
 )
 
 

@@ -34,6 +34,14 @@ def test_tokens_that_a_model_call_does_not_tell_are_said_to_be_missing() -> None
     assert "include_usage" in note
 
 
+def test_the_calls_of_a_workflows_nodes_without_other_spans_are_said_to_be_missing() -> None:
+    workflow = span(1, 0, "invoke_workflow desk", {"gen_ai.operation.name": "invoke_workflow"})
+    node = {"gen_ai.operation.name": "invoke_node"}
+    work = span(5, 4, "invoke_agent desk", AGENT), span(6, 5, "chat m", {**CHAT, **USAGE, **ANSWER})
+    [note] = notes(workflow, span(2, 1, "invoke_node look", node), span(4, 1, "invoke_node ask", node), *work)
+    assert note.startswith("the tool calls of the workflow's nodes look, if there were any, are not in the spans: ")
+
+
 def test_tokens_that_the_sdk_may_have_dropped_are_said_with_its_limit() -> None:
     agent = span(1, 0, "invoke_agent desk", AGENT)
     [note] = notes(agent, span(2, 1, "chat m", {**CHAT, **ANSWER}, dropped_attributes=4))
