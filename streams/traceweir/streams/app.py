@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,19 +16,24 @@ from yarl import URL
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
+from traceweir.streams.configs.log import ConfigLog
+from traceweir.streams.configs.selectors import Configs
+from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
 from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.record_reader import RecordReader
-from traceweir.streams.kafka.reference_reader import ReferenceReader
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
 from traceweir.streams.runtime.state_directory import state_folder
 from traceweir.streams.runtime.watchdog import Duty
+from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
 from traceweir.streams.stages.work_pool import WorkPool
@@ -56,6 +62,8 @@ class WorkerApp(NamedTuple):
     """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
     scoring: ScoringSupervisor | None
     """The scoring processes; None if this worker does not score."""
+    configs: ConfigLog | None = None
+    """What the worker has read of the topic `configs`; None if it does not score."""
 
     def duties(self) -> Iterable[Duty]:
         """Returns the work that must make progress now."""
@@ -110,18 +118,27 @@ def create_app(
     def fail(error: BaseException) -> None:
         app.loop.create_task(checkpoints.fail(error))
 
+    configs = None
     if scoring is not None:
         app.add_dependency(scoring)
         scoring.failed = fail
-        (references,) = topics_of("score", settings.topics).followed
-        reader = ReferenceReader(scoring, references, settings.partitions, options, beacon=app.beacon)
+        configs = ConfigLog(partial(usable_plan, file=plan))
+        references_topic, configs_topic = topics_of("score", settings.topics).followed
+        names = references_topic, configs_topic
+        reader = FollowedTopics(scoring, configs, names, settings.partitions, options, beacon=app.beacon)
         reader.failed = fail
         app.add_dependency(reader)
     records = RecordReader(options, beacon=app.beacon)
     app.add_dependency(records)
-    resources = scoring and ScoringResources(
-        scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, records.read
-    )
+    resources = None
+    if scoring is not None and configs is not None:
+        resources = ScoringResources(
+            scoring,
+            WorkPool(MAX_REQUESTED_SESSIONS, fail),
+            scoring.record_spend,
+            records.read,
+            FollowedConfigs(configs, partial(_scoring_by, scoring, configs)),
+        )
     topology = Topology.of(settings, plan, Resources(utc_now, resources, entities=entities, spans=spans))
 
     async def commit(offsets: Offsets) -> None:
@@ -150,7 +167,11 @@ def create_app(
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
-    return WorkerApp(app, checkpoints, scoring and scoring.embedder_id, scoring)
+    return WorkerApp(app, checkpoints, scoring and scoring.embedder_id, scoring, configs)
+
+
+def _scoring_by(scoring: ScoringSupervisor, log: ConfigLog, configs: Configs) -> Scoring:
+    return scoring.under(configs, log.documents(configs))
 
 
 def topic_id(settings: Settings, topic: str) -> str:
