@@ -169,13 +169,22 @@ def read_config(path: Path | None) -> Plan:
     Raises:
         ConfigError: the file cannot be read or used; the error lists every problem.
     """
-    from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+    from traceweir.scorers.evaluation.plan import read_plan
+
+    return read_plan(None if path is None else config_text(path))
+
+
+def config_text(path: Path) -> bytes:
+    """Returns the content of a config file.
+
+    Raises:
+        ConfigError: the file cannot be read, is too large, or is evidently another kind of document.
+    """
+    from traceweir.scorers.evaluation.plan import ConfigError
     from traceweir.streams.evals.json_text import MAX_BYTES
     from traceweir.streams.formats.other_documents import CONFIG
     from traceweir.streams.formats.recognition import misplaced
 
-    if path is None:
-        return read_plan(None)
     try:
         with path.open("rb") as stream:
             text = stream.read(MAX_BYTES + 1)
@@ -185,4 +194,4 @@ def read_config(path: Path | None) -> Plan:
         raise ConfigError([f"{path}: is larger than the maximum of {MAX_BYTES // 1024**2} MiB; name a JSON file"])
     if (what := misplaced(text, CONFIG)) is not None:
         raise ConfigError([f"{path}: {what}"])
-    return read_plan(text)
+    return text
