@@ -53,12 +53,16 @@ async def test_without_retry_later_in_the_config_a_score_stays_not_evaluated(pro
     assert flow.rows(b"score/r") == {}
 
 
-def safety_flow(provider: Provider) -> RereadFlow:
-    criteria: JsonObject = {
+SAFETY: JsonObject = {
+    "criteria": {
         "safety_v1": {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/stub", "num_samples": 1}}
-    }
-    judge: JsonObject = {"retries": {"attempts": 1}, "retry_later": {"after_s": AFTER_S}}
-    return retry_flow(provider, read_plan({"criteria": criteria, "judge": judge}))
+    },
+    "judge": {"retries": {"attempts": 1}, "retry_later": {"after_s": AFTER_S}},
+}
+
+
+def safety_flow(provider: Provider) -> RereadFlow:
+    return retry_flow(provider, read_plan(SAFETY))
 
 
 async def test_a_session_whose_judge_replied_without_a_verdict_is_not_scored_again(provider: Provider) -> None:
@@ -173,3 +177,17 @@ async def test_sessions_beyond_the_budget_are_scored_after_the_budget_resets(pro
     last = {each["session_id"]: each["value"] for each in flow.results("asks") if each["level"] == "session"}
     assert set(last.values()) == {1.0}
     assert len(provider.server.asked) == 4  # The judge gets one request per session.
+
+
+async def test_a_retry_has_the_config_of_the_first_attempt_although_another_is_in_effect(provider: Provider) -> None:
+    flow = retry_flow(provider, retry_plan())
+    digest = flow.push_config(SAFETY)
+    await send(flow, session("first"))
+    flow.push_config({}, version=2)
+    await send(flow, session("second"))
+    provider.up = True
+    provider.server.default = lambda body: Say(text="Verdict: yes")
+    await advance(flow, AFTER_S + 1)
+    scores = [each for each in flow.results("safety_v1") if each["level"] == "session"]
+    assert [(each["session_id"], each["attempt"]) for each in scores] == [("first", 0), ("first", 1)]
+    assert {each["config_digest"] for each in scores} == {digest}

@@ -10,6 +10,7 @@ from typing import Any
 from tests.simulation.loop import process_of_context
 
 from traceweir.streams.clock import utc_now
+from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeVerdict
@@ -115,8 +116,10 @@ class SimulatedScoringProcess:
         """Connects."""
         self._loop = asyncio.get_running_loop()
 
-    def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> asyncio.Future[ScoringResult]:
-        """Requests the score of a session."""
+    def ask(
+        self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, configs: Configs = NO_CONFIGS
+    ) -> asyncio.Future[ScoringResult]:
+        """Requests the score of a session; no config is pushed in the simulated world."""
         answer: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
         if self._closed:
             answer.set_exception(NotStarted())
@@ -153,6 +156,9 @@ class SimulatedScoringProcess:
 
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:
         """Does nothing: the load has its references in its events."""
+
+    def add_config(self, config_id: str, document: bytes) -> None:
+        """Does nothing: no config is pushed in the simulated world."""
 
     def record_spend(self, paid: Paid) -> None:
         """Adds spending that counts against the budget of judges."""

@@ -33,7 +33,7 @@ from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Read, Stage, StageSpec
 from traceweir.streams.topics import StageName, application_id
-from traceweir.streams.topology import Topology
+from traceweir.streams.topology import Topology, topics_of
 
 
 class World:
@@ -70,7 +70,7 @@ class World:
         self.committed = SimulatedCommitted(
             self.cluster, self.settings.topic_prefix, self.application, spans=scenario.kind == "spans"
         )
-        for name in (*self.committed.names, self.settings.topics.references):
+        for name in (*self.committed.names, *topics_of("score", self.settings.topics).followed):
             self.cluster.create_topic(name, PARTITIONS)
         self.workers: dict[str, SimulatedWorker] = {}
         self._disks: dict[str, Disk] = {}

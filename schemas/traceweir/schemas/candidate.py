@@ -95,6 +95,10 @@ class Candidate(Dimensions, _Question):
     dimensions become those of the gate's Scores, and do not influence its decision.
     """
 
+    # A text, because the names of its keys must not look like those of the candidate (`_cut`).
+    gate_rules: str | None = None
+    """The gate's rules of the config that scored the session, as JSON; null: those of the worker's config file."""
+
     def wire(self) -> bytes:
         """Returns the candidate as JSON, as on the topic `candidates`."""
         return _CANDIDATE.dump_json(self, by_alias=True, exclude_unset=True)

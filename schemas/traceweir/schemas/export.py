@@ -23,6 +23,7 @@ from traceweir.schemas.config import EvalConfig
 from traceweir.schemas.eval_set import EvalSet
 from traceweir.schemas.evaluation_row import EvaluationRow
 from traceweir.schemas.events import EVENT
+from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Score
 from traceweir.schemas.session import Session
@@ -37,6 +38,7 @@ DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     "Candidate": TypeAdapter(Candidate),
     "Score": TypeAdapter(Score),
     "EvalConfig": TypeAdapter(EvalConfig),
+    "PushedConfig": TypeAdapter(PushedConfig),
     "EvalSet": TypeAdapter(EvalSet),
     "EvaluationRow": TypeAdapter(EvaluationRow),
 }

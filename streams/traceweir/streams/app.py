@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,20 +16,25 @@ from yarl import URL
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
+from traceweir.streams.configs.log import ConfigLog
+from traceweir.streams.configs.selectors import Configs
+from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
 from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.record_reader import RecordReader
-from traceweir.streams.kafka.reference_reader import ReferenceReader
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
 from traceweir.streams.runtime.state_directory import state_folder
 from traceweir.streams.runtime.watchdog import Duty
+from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.processes import ScoringProcesses, number_of_processes
 from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, application_id
@@ -56,6 +62,8 @@ class WorkerApp(NamedTuple):
     """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
     scoring: ScoringProcesses | None
     """The scoring processes; None if this worker does not score."""
+    configs: ConfigLog | None = None
+    """What the worker has read of the topic `configs`; None if it does not score."""
 
     def duties(self) -> Iterable[Duty]:
         """Returns the work that must make progress now."""
@@ -113,21 +121,28 @@ def create_app(
         if not app.should_stop:  # the end of the event loop cancels all work
             app.loop.create_task(checkpoints.fail(error))
 
+    configs = None
     if scoring is not None:
         for supervisor in scoring.supervisors:
             app.add_dependency(supervisor)
         scoring.on_failure(fail)
-        (references,) = topics_of("score", settings.topics).followed
-        reader = ReferenceReader(scoring, references, settings.partitions, options, beacon=app.beacon)
+        configs = ConfigLog(partial(usable_plan, file=plan))
+        references_topic, configs_topic = topics_of("score", settings.topics).followed
+        names = references_topic, configs_topic
+        reader = FollowedTopics(scoring, configs, names, settings.partitions, options, beacon=app.beacon)
         reader.failed = fail
         app.add_dependency(reader)
     records = RecordReader(options, beacon=app.beacon)
     app.add_dependency(records)
-    resources = (
-        None
-        if scoring is None
-        else ScoringResources(scoring, WorkPool(MAX_REQUESTED_SESSIONS, fail), scoring.record_spend, records.read)
-    )
+    resources = None
+    if scoring is not None and configs is not None:
+        resources = ScoringResources(
+            scoring,
+            WorkPool(MAX_REQUESTED_SESSIONS, fail),
+            scoring.record_spend,
+            records.read,
+            FollowedConfigs(configs, partial(_scoring_by, scoring, configs)),
+        )
     topology = Topology.of(settings, plan, Resources(utc_now, resources, entities=entities, spans=spans))
 
     async def commit(offsets: Offsets) -> None:
@@ -156,7 +171,12 @@ def create_app(
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
-    return WorkerApp(app, checkpoints, None if scoring is None else scoring.embedder_id, scoring)
+    embedder_id = None if scoring is None else scoring.embedder_id
+    return WorkerApp(app, checkpoints, embedder_id, scoring, configs)
+
+
+def _scoring_by(scoring: ScoringProcesses, log: ConfigLog, configs: Configs) -> Scoring:
+    return scoring.under(configs, log.documents(configs), judged=log.ask_judges(configs))
 
 
 def topic_id(settings: Settings, topic: str) -> str:

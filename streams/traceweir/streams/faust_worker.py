@@ -76,7 +76,7 @@ def run_app(
         transactions=transactions,
         launched=launched,
     )
-    app, checkpoints, embedder_id, scoring = built
+    app, checkpoints, embedder_id, scoring, configs = built
     log.info(
         "worker %s: stages %s, %s%s",
         app.conf.id,
@@ -97,8 +97,16 @@ def run_app(
     def problems() -> list[str]:
         return [*watch.problems, *checkpoints.problems]
 
-    services = metrics.services(checkpoints, scoring, problems)
-    health = Health(port, problems, checkpoints.state, metrics.exposition)
+    def config_problems() -> list[str]:
+        return configs.problems if configs is not None else []
+
+    def state() -> dict[str, object]:
+        # Present only if there are any, so that the document stays as it was where nobody pushes configs.
+        unusable = config_problems()
+        return checkpoints.state() | ({"config_problems": unusable} if unusable else {})
+
+    services = metrics.services(checkpoints, scoring, problems, config_problems)
+    health = Health(port, problems, state, metrics.exposition)
     activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
     checkpoints.committed = (*checkpoints.committed, activity.committed, metrics.work.committed)
     tune_gc()

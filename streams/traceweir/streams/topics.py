@@ -50,6 +50,11 @@ class Topics:
 
     Compacted: the latest record of an id counts.
     """
+    configs: str
+    """Evaluation configs, pushed by operators; key: what the config is for. All records are on partition 0.
+
+    Compacted: the latest config of a key counts, and a tombstone withdraws it.
+    """
     sessions: str
     """Closed segments; key session id."""
     candidates: str
@@ -74,6 +79,7 @@ class Topics:
             invocations=f"{prefix}invocations",
             strays=f"{prefix}strays",
             references=f"{prefix}references",
+            configs=f"{prefix}configs",
             sessions=f"{prefix}sessions",
             candidates=f"{prefix}candidates",
             results=f"{prefix}results",
@@ -110,6 +116,7 @@ class Topics:
             self.invocations: "delete",
             self.strays: "delete",
             self.references: "compact",
+            self.configs: "compact",
             self.sessions: "delete",
             self.candidates: "delete",
             self.results: "delete",

@@ -20,6 +20,7 @@ from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.budget import Paid
+from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.score.judge_retries import ReadRecord, RetryPolicy
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.stage import ScoreStage
@@ -54,6 +55,8 @@ class ScoringResources:
     """Receives spending that counts against this process's judge budget; negative when a partition has moved away."""
     read_record: ReadRecord
     """Reads a session from its topic again, by topic, partition and offset."""
+    configs: FollowedConfigs | None = None
+    """The configs of the topic `configs`; None where no topic is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,7 @@ def _score(topology: Topology) -> NewStage:
             revised_within_ms=topology.closing.revised_within_ms,
             judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
             retry_policy=policy,
+            configs=scoring.configs,
         )
 
     return new
@@ -252,7 +256,7 @@ _TABLE: Mapping[StageName, _Stage] = {
         lambda topics: StageTopics(
             inputs=(topics.sessions,),
             outputs=(topics.results, topics.candidates, topics.dead_letters),
-            followed=(topics.references,),
+            followed=(topics.references, topics.configs),
         ),
         _score,
     ),

@@ -137,10 +137,10 @@ def gate_takes_a_part(world: World) -> None:
 def sessions_of_a_dead_scorer_are_lost(world: World) -> None:
     """The sessions that were in flight when a scoring process died are never answered."""
 
-    async def scored(self: Any, raw: bytes, known: Any, attempt: int) -> Any:
+    async def scored(self: Any, raw: bytes, known: Any, attempt: int, configs: Any) -> Any:
         await self._ready.wait()
         try:
-            return await self._process.ask(raw, known, attempt)
+            return await self._process.ask(raw, known, attempt, configs)
         except Exception as error:  # the bug
             if isinstance(error, SessionRejected):
                 raise

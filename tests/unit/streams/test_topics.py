@@ -18,6 +18,7 @@ def test_the_default_names_are_the_names_in_the_documentation() -> None:
         "traceweir.invocations",
         "traceweir.strays",
         "traceweir.references",
+        "traceweir.configs",
         "traceweir.sessions",
         "traceweir.candidates",
         "traceweir.results",
@@ -26,12 +27,16 @@ def test_the_default_names_are_the_names_in_the_documentation() -> None:
     )
 
 
-def test_every_topic_has_a_policy_and_two_are_compacted() -> None:
+def test_every_topic_has_a_policy_and_three_are_compacted() -> None:
     topics = Topics.of("acme-")
     policies = topics.cleanup_policies(ALL_STAGES)
 
     assert tuple(policies) == astuple(topics)
-    assert [name for name, policy in policies.items() if policy == "compact"] == ["acme-references", "acme-network"]
+    assert [name for name, policy in policies.items() if policy == "compact"] == [
+        "acme-references",
+        "acme-configs",
+        "acme-network",
+    ]
 
 
 def test_the_topics_of_spans_are_needed_only_if_the_stage_collect_runs() -> None:

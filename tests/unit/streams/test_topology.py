@@ -45,7 +45,7 @@ READERS = {
             (),
         ),
         ("assemble", ("t.traces", "t.invocations", "t.strays"), ("t.strays", "t.sessions", "t.dead-letters"), ()),
-        ("score", ("t.sessions",), ("t.results", "t.candidates", "t.dead-letters"), ("t.references",)),
+        ("score", ("t.sessions",), ("t.results", "t.candidates", "t.dead-letters"), ("t.references", "t.configs")),
         ("gate", ("t.candidates",), ("t.results", "t.network", "t.dead-letters"), ()),
     ],
 )

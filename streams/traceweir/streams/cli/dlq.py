@@ -210,7 +210,7 @@ def _topic(settings: Settings, name: str) -> str:
     from traceweir.streams.topology import topics_of
 
     topics = settings.topics
-    inputs = [each for stage in ALL_STAGES for each in topics_of(stage, topics).inputs]
+    inputs = [*(each for stage in ALL_STAGES for each in topics_of(stage, topics).inputs), topics.configs]
     for full in (name, settings.topic_prefix + name):
         if full in inputs:
             return full

@@ -19,6 +19,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.scorers.evaluation.plan import ConfigError
     from traceweir.streams.comparison.bounds import UnknownMetricError
     from traceweir.streams.comparison.compare import NoOverlapError
+    from traceweir.streams.config_topic import ConfigTopicError
     from traceweir.streams.dead_letters.reader import DeadLettersError
     from traceweir.streams.embedder_models.errors import ModelMakingError
     from traceweir.streams.emit import EmitError
@@ -41,6 +42,7 @@ def exit_code(error: Exception) -> int | None:
     if isinstance(error, ConfigError | InvalidSettingsError | InputError | UnknownMetricError):
         return UNUSABLE
     failures = (
+        ConfigTopicError,
         DeadLettersError,
         EmbedderUnavailableError,
         EmitError,

@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.config import config_app
 from traceweir.streams.cli.diff import diff
 from traceweir.streams.cli.dlq import dlq_app
 from traceweir.streams.cli.embedder import embedder_app
@@ -39,6 +40,7 @@ app = CommandApp(
 )
 topics_app = CommandApp(help="Create and check the topics on a cluster.", no_args_is_help=True)
 app.add_typer(topics_app, name="topics")
+app.add_typer(config_app, name="config")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(embedder_app, name="embedder")
 app.add_typer(evalset_app, name="evalset")

@@ -170,10 +170,26 @@ def read_config(path: Path | None) -> Plan:
         ConfigError: the file cannot be read or used; the error lists every problem.
     """
     from traceweir.scorers.evaluation.plan import ConfigError, read_plan
-    from traceweir.streams.evals.json_text import MAX_BYTES
 
     if path is None:
         return read_plan(None)
+    text = config_text(path)
+    try:
+        return read_plan(text)
+    except ConfigError:
+        refuse_other_document(path, text)
+        raise
+
+
+def config_text(path: Path) -> bytes:
+    """Returns the content of a config file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is too large.
+    """
+    from traceweir.scorers.evaluation.plan import ConfigError
+    from traceweir.streams.evals.json_text import MAX_BYTES
+
     try:
         with path.open("rb") as stream:
             text = stream.read(MAX_BYTES + 1)
@@ -181,13 +197,19 @@ def read_config(path: Path | None) -> Plan:
         raise ConfigError([f"{path}: cannot be read ({error.strerror}); name a readable JSON file"]) from None
     if len(text) > MAX_BYTES:
         raise ConfigError([f"{path}: is larger than the maximum of {MAX_BYTES // 1024**2} MiB; name a JSON file"])
-    try:
-        return read_plan(text)
-    except ConfigError:
-        # Imported here, because a worker with a config that it can use needs no input format.
-        from traceweir.streams.formats.other_documents import CONFIG
-        from traceweir.streams.formats.recognition import misplaced
+    return text
 
-        if (what := misplaced(text, CONFIG)) is not None:
-            raise ConfigError([f"{path}: {what}"]) from None
-        raise
+
+def refuse_other_document(path: Path, text: bytes) -> None:
+    """Names what a file is, if it is evidently another kind of document than a config.
+
+    Raises:
+        ConfigError: the file is another kind of document.
+    """
+    # Imported here, because a worker with a config that it can use needs no input format.
+    from traceweir.scorers.evaluation.plan import ConfigError
+    from traceweir.streams.formats.other_documents import CONFIG
+    from traceweir.streams.formats.recognition import misplaced
+
+    if (what := misplaced(text, CONFIG)) is not None:
+        raise ConfigError([f"{path}: {what}"]) from None

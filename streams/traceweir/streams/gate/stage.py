@@ -16,6 +16,7 @@ from traceweir.schemas.dead_letter import KEPT_BYTES, is_replay
 from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.evaluation.decision import decide
+from traceweir.scorers.evaluation.gate_rules import plan_of_rules
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.publication import Publish, publication
 from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
@@ -32,6 +33,8 @@ from traceweir.streams.topics import Topics
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.stage_spans import GateSpans
 
+MAX_PLANS = 1_000
+"""Maximum number of rules of candidates that are kept as read."""
 Waiting = dict[str, tuple[Record, Candidate]]
 """Candidates that are decided together, by trace id."""
 
@@ -58,6 +61,7 @@ class GateStage:
         self._plan, self._clock, self._encode_score, self._entities = plan, clock, encode_score, entities
         self._publish = publish
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes, read)
+        self._plans: dict[str, Plan] = {}
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
         self._next: dict[str, int] = {}
@@ -90,6 +94,11 @@ class GateStage:
                 candidate = Candidate.model_validate_json(record.value or b"")
             except ValidationError as error:
                 self._reject(record, RecordRejected("unreadable_candidate", explain(error)))
+                continue
+            try:
+                self._plan_of(candidate)
+            except RecordRejected as why:
+                self._reject(record, why)
                 continue
             if self._scopes.drops_one_for(candidate.scope):
                 self._decide_all(waiting)
@@ -161,11 +170,12 @@ class GateStage:
         """Decides on a candidate; returns its value, and why it is rejected."""
         trace = candidate.trace
         measured = self._measure(candidate, novelty)
-        reasons = decide(self._plan, candidate, measured.value)
+        plan = self._plan_of(candidate)
+        reasons = decide(plan, candidate, measured.value)
         published = b""
         if not reasons:
             max_bytes = MAX_OUTPUT_BYTES - KEPT_BYTES
-            published, reasons = self._publish(self._plan, trace, measured.value, max_bytes, self._entities)
+            published, reasons = self._publish(plan, trace, measured.value, max_bytes, self._entities)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:
@@ -177,27 +187,54 @@ class GateStage:
         return measured.value, reasons
 
     def _refuse_superseded(self, scope: NoveltyScope, record: Record, candidate: Candidate) -> None:
-        measured = self._plan.trace_value.measure(candidate.trace, novelty_missing="superseded")
+        scorer = self._plan_of(candidate).trace_value
+        measured = scorer.measure(candidate.trace, novelty_missing="superseded")
         self._record_decision(scope, record, candidate, measured, ["superseded"])
 
     def _record_decision(
         self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
     ) -> list[Output]:
         """Counts a decision, and returns the list of its outputs, to which the caller can append."""
-        now, accepted = self._clock(), not reasons
+        now, accepted, plan = self._clock(), not reasons, self._plan_of(candidate)
         self.counters["accepted" if accepted else "rejected"] += 1
         for reason in reasons:
             self.counters[f"rejected.{reason}"] += 1
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         details: JsonObject = {"value": measured.value, **place}
         outputs = self._decided[record.offset] = [
-            self._result(candidate, trace_value_score(self._plan, candidate, measured, now)),
-            self._result(candidate, decision_score(self._plan, candidate, accepted, reasons, details, now)),
+            self._result(candidate, trace_value_score(plan, candidate, measured, now)),
+            self._result(candidate, decision_score(plan, candidate, accepted, reasons, details, now)),
         ]
         return outputs
 
+    def _plan_of(self, candidate: Candidate) -> Plan:
+        """Returns the plan that decides on a candidate: that of the config which scored its session.
+
+        Raises:
+            RecordRejected: the candidate's rules cannot be read, or need another language model than this worker has.
+        """
+        text = candidate.gate_rules
+        if text is None:
+            return self._plan
+        if (found := self._plans.get(text)) is not None:
+            return found
+        try:
+            found = plan_of_rules(text)
+        except ValueError as error:
+            raise RecordRejected("unreadable_candidate", str(error)) from None
+        if found.gate.presidio != self._plan.gate.presidio:
+            raise RecordRejected(
+                "unreadable_candidate",
+                "gate_rules: gate.presidio differs from that of the config file of the gate's worker; start all workers "
+                "with the same section, then replay this dead letter",
+            )
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[text] = found
+        return found
+
     def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Measurement:
-        scorer = self._plan.trace_value
+        scorer = self._plan_of(candidate).trace_value
         if novelty is None:
             return scorer.measure(candidate.trace, novelty_missing=candidate.novelty_missing or "no_embedding")
         if novelty.nearest is None or novelty.similarity is None:

@@ -160,6 +160,11 @@ class JudgeRetries:
                 due.append(row_key)
         return due
 
+    @property
+    def first_offset(self) -> int | None:
+        """The lowest offset of a waiting session; None if no session waits."""
+        return next((pending.offset for pending in self._pending.values()), None)
+
     def get(self, row_key: bytes) -> PendingRetry | None:
         """Returns the waiting session of a row key; None if the session no longer waits."""
         return self._pending.get(row_key)

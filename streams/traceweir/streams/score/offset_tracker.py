@@ -68,6 +68,11 @@ class OffsetTracker:
         """Marks a record as done."""
         del self._open[offset]
 
+    def frontier(self, offset: int) -> int:
+        """Returns the first offset, from this one on, from which no record was begun; now or before the last load."""
+        begun = self._before[-1][1] if self._before else 0
+        return max(offset, self._next or 0, begun)
+
     @property
     def mark(self) -> int | None:
         """The offset below which all records are done; None before the first record."""

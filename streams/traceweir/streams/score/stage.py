@@ -2,7 +2,8 @@
 
 Sessions finish in any order (`offset_tracker`), so that a slow judge delays only its own session. The revisions of one
 session are scored one after the other (`revision_queue`). Sessions are retried later if a judge was unavailable
-(`judge_retries`).
+(`judge_retries`). With configs of the topic `configs`, the offset of a session decides by which one it is scored
+(`config_spans`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from traceweir.schemas.dead_letter import Reason, is_replay
+from traceweir.schemas.text import printable
 from traceweir.streams.score.candidate_changes import CandidateChanges
+from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.score.judge_retries import JudgeRetries, PendingRetry, RetryPolicy, segment_of, session_of
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
+from traceweir.streams.score.session_configs import SessionConfigs
 from traceweir.streams.score.session_header import read_header
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.stages.base import MAX_KEY_BYTES, Cut, Output, Record, dead_letter
@@ -25,6 +29,8 @@ from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import Topics
 
 _DONE = b"d"
+DETAIL_CHARS = 4_000
+"""Maximum number of characters in the detail of a bad config's dead letter."""
 WINDOW_BYTES = 64 << 20
 """Maximum number of bytes of sessions in flight; `window` sessions of the largest size would take gigabytes."""
 
@@ -45,6 +51,7 @@ class ScoreStage:
         revised_within_ms: int,
         judge_rows: JudgeRows,
         retry_policy: RetryPolicy | None,
+        configs: FollowedConfigs | None = None,
     ) -> None:
         """Starts without sessions.
 
@@ -60,9 +67,10 @@ class ScoreStage:
                 another revision.
             judge_rows: Stored verdicts and spending of judges.
             retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
+            configs: The configs of the topic `configs`; with None, `scoring` scores every session.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
-        self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
+        self._pool, self._changed, self._window = pool, changed, window
         self._offsets = OffsetTracker()
         self._bytes = 0
         self._revision_queue = RevisionQueue()
@@ -70,6 +78,7 @@ class ScoreStage:
         self._judge_rows = judge_rows
         self._retry_policy = retry_policy
         self._judge_retries = JudgeRetries(retry_policy and retry_policy.config)
+        self._configs = SessionConfigs(partition, scoring, configs)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []
@@ -85,9 +94,11 @@ class ScoreStage:
         self._candidate_changes.load(rows)
         self._judge_rows.load(rows)
         self._judge_retries.load(rows)
+        self._configs.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Starts to score the sessions that are not done yet."""
+        self._configs.take(self._offsets.frontier(records[0].offset))
         for record in records:
             if not self._offsets.begin(record.offset):
                 continue
@@ -114,7 +125,12 @@ class ScoreStage:
             self._finish(record)
 
     def tick(self, now: float, behind: Mapping[str, float]) -> None:
-        """Deletes expired verdicts, and retries the sessions whose retry is due."""
+        """Takes new configs, deletes expired verdicts, and retries the sessions whose retry is due."""
+        # Without a record so far, the offset of the next session is unknown. The row of new configs is written now, so that
+        # they do not wait for a session to be known.
+        if self._offsets.mark is not None and self._configs.take(self._offsets.frontier(0)):
+            self._changed()
+        self._report_bad_configs()
         self._judge_rows.tick(now)
         if self._retry_policy is not None:
             for row_key in self._judge_retries.take_due(now):
@@ -146,6 +162,8 @@ class ScoreStage:
             ],
         )
         mark = self._offsets.mark
+        waiting = self._judge_retries.first_offset
+        rows += self._configs.rows(mark if mark is None or waiting is None else min(mark, waiting))
         if mark is not None and mark != self._committed:
             offsets[self._topics.sessions] = self._committed = mark
         row = self._offsets.row()
@@ -166,7 +184,8 @@ class ScoreStage:
         key = record.key or b""
         result: ScoringResult | SessionRejected
         try:
-            result = await self._scoring(record.value or b"", self._judge_rows.known(key))
+            scoring = await self._configs.scoring_at(record.offset)
+            result = await scoring(record.value or b"", self._judge_rows.known(key))
         except SessionRejected as why:
             result = why
         if self._dropped:
@@ -209,14 +228,17 @@ class ScoreStage:
             retries.give_up(row_key)
         else:
             self._revision_queue.admit(record)
-            await self._score_again(row_key, pending, record, policy.regates)
+            # With the config of the first attempt, so that the attempts of a revision differ in nothing else.
+            configs = self._configs.at(pending.offset)
+            await self._score_again(row_key, pending, record, policy.regates or bool(configs))
         self._changed()
 
     async def _score_again(self, row_key: bytes, pending: PendingRetry, record: Record, regates: bool) -> None:
         """Scores a session again; publishes under the next attempt number if more scores than before have a value."""
         key, result = record.key or b"", None
         try:
-            result = await self._scoring(record.value or b"", self._judge_rows.known(key), pending.attempt + 1)
+            scoring = await self._configs.scoring_at(pending.offset)
+            result = await scoring(record.value or b"", self._judge_rows.known(key), pending.attempt + 1)
             judged = result.judged
         except SessionRejected as why:
             judged = why.judged
@@ -252,6 +274,12 @@ class ScoreStage:
             scope = candidate.scope.encode()
             home = partition_of(scope, self._partitions)
             self._outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
+
+    def _report_bad_configs(self) -> None:
+        for bad in self._configs.bad_records():
+            self.counters["configs.refused"] += 1
+            to, source, detail = self._topics.dead_letters, self._topics.configs, printable(bad.detail, DETAIL_CHARS)
+            self._outputs.append(dead_letter(to, source, self._partition, bad.record, "score", "invalid", detail))
 
     def _reject(self, record: Record, reason: Reason, detail: str) -> None:
         self.counters[f"dead_lettered.{reason}"] += 1

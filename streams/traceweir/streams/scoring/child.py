@@ -14,25 +14,33 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import cast
 
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
+from traceweir.scorers.embedding import Embedder
+from traceweir.scorers.evaluation.gate_rules import gate_rules
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
-from traceweir.streams.judges.budget import JudgeBudget
+from traceweir.streams.judges.budget import Paid
+from traceweir.streams.judges.budget_group import BudgetGroup
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.service import Judging
+from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.process_log import LogOptions, log_to_stderr
 from traceweir.streams.process_setup import event_loop, tune_gc
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.activity import ActivityNotes, ScoringActivity
+from traceweir.streams.scoring.config_scoring import ConfigScoring
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.embedding_batches import Batching
 from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.result import Scoring
-from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
+from traceweir.streams.scoring.result import Scoring, ScoringResult
+from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.tracing.switch import spans_of_environment
@@ -48,8 +56,16 @@ DETAIL = 4_000
 
 
 class _Child(asyncio.Protocol):
-    def __init__(self, scoring: Scoring, references: References, budget: JudgeBudget | None, concurrency: int) -> None:
-        self._scoring, self._references, self._budget, self._frames = scoring, references, budget, protocol.Frames()
+    def __init__(
+        self,
+        scoring: Scoring,
+        references: References,
+        budgets: BudgetGroup,
+        configs: ConfigScoring,
+        concurrency: int,
+    ) -> None:
+        self._scoring, self._references, self._budgets, self._frames = scoring, references, budgets, protocol.Frames()
+        self._configs = configs
         self._pool: WorkPool = WorkPool(concurrency, fail)
         self._transport: asyncio.Transport | None = None
 
@@ -63,25 +79,89 @@ class _Child(asyncio.Protocol):
             elif isinstance(frame, protocol.UpdateReference):
                 found = Reference.model_validate_json(frame.reference) if frame.reference else None
                 self._references.put(frame.reference_id, found)
-            elif self._budget is None:  # without judged metrics there are no costs
-                continue
             elif isinstance(frame, protocol.RecordSpend):
-                self._budget.record_spend(frame.paid)
+                self._budgets.record_spend(frame.paid)
             elif isinstance(frame, protocol.SetBudgetShare):
-                self._budget.set_share(frame.share)
+                self._budgets.set_share(frame.share)
+            elif isinstance(frame, protocol.AddConfig):
+                self._configs.add(frame.config_id, frame.document)
 
     def connection_lost(self, error: Exception | None) -> None:
         os._exit(0)
 
     async def _answer(self, ask: protocol.Ask) -> None:
+        scoring = score_bytes(self._configs.under(ask.configs)) if ask.configs else self._scoring
         try:
             answer: protocol.Answer | protocol.Refusal = protocol.Answer(
-                ask.number, await self._scoring(ask.session, ask.known, ask.attempt)
+                ask.number, await scoring(ask.session, ask.known, ask.attempt)
             )
         except SessionRejected as why:
             answer = protocol.Refusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
         if self._transport is not None:
             self._transport.write(protocol.packed(answer))
+
+
+class _Parts:
+    """Builds the scorings of a process: of the plan of its setup, and of the configs that come later."""
+
+    def __init__(self, setup: protocol.Setup, embedder: Embedder | None, notes: ActivityNotes) -> None:
+        self._setup, self._notes, self.embedder = setup, notes, embedder
+        self._batching = embedder and Batching(embedder, embedded=notes.embedded, reused=notes.reused)
+        self.references, self.budgets = References(), BudgetGroup()
+        self._spans = spans_of_environment(delay_ms=TRACE_DELAY_MS)
+        self._judging: Judging | None = None
+
+    def scoring_of_file(self, plan: Plan) -> SessionScoring:
+        """Returns the scoring by the plan of the setup."""
+        scoring, judging = self._built(plan, None)
+        self._use(judging)
+        return scoring
+
+    def scoring_of_pushed(self, plan: Plan) -> Measure:
+        """Returns the scoring by a plan of the topic `configs`.
+
+        It is built in a thread: the first judge imports litellm, which takes seconds, and sessions of other configs go on.
+        """
+        building = asyncio.get_running_loop().run_in_executor(None, self._built, plan, gate_rules(plan))
+        building.add_done_callback(lambda done: self._use(done.result()[1]) if done.exception() is None else None)
+
+        async def measure(session: Session, known: Sequence[JudgeVerdict], attempt: int) -> ScoringResult:
+            scoring, _ = await asyncio.shield(building)
+            return await scoring(session, known, attempt)
+
+        return measure
+
+    def activity(self) -> ScoringActivity:
+        """Returns what the process has done, and the state of the judges of its latest plan."""
+        return self._notes.take(self._judging)
+
+    def _built(self, plan: Plan, rules: str | None) -> tuple[SessionScoring, Judging | None]:
+        judging = self._judge(plan) if plan.judged else None
+        scoring = SessionScoring(
+            plan,
+            self._batching,
+            utc_now,
+            timeout_s=self._setup.timeout_s,
+            references=self.references,
+            judging=judging,
+            judge_timeout_s=self._setup.judge_timeout_s,
+            user_ids=self._setup.user_ids,
+            spans=self._spans,
+            rules=rules,
+        )
+        return scoring, judging
+
+    def _judge(self, plan: Plan) -> Judging:
+        def note(paid: Paid) -> None:
+            self.budgets.record_spend(paid, by=judging.budget)
+
+        judging = Judging(plan.judge, self._setup.access, utc_now, note=note, attempted=self._notes.attempted)
+        return judging
+
+    def _use(self, judging: Judging | None) -> None:
+        if judging is not None:
+            self.budgets.add(judging.budget)
+            self._judging = judging
 
 
 def fail(error: BaseException) -> None:
@@ -160,40 +240,20 @@ def main() -> None:
     notes = ActivityNotes()
     try:
         with loading(connection):
-            embedder = load_embedder(setup.embedder)
-            judging = (
-                Judging(setup.plan.judge, setup.access, utc_now, attempted=notes.attempted)
-                if setup.plan.judged
-                else None
-            )
+            parts = _Parts(setup, load_embedder(setup.embedder), notes)
+            scoring = parts.scoring_of_file(setup.plan)
     except (EmbedderUnavailableError, JudgeUnavailableError) as error:
         unavailable = protocol.Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError))
         with _ending_with_worker():
             protocol.send_object(connection, unavailable)
         return
-    references = References()
-    scoring = score_bytes(
-        SessionScoring(
-            setup.plan,
-            embedder,
-            utc_now,
-            timeout_s=setup.timeout_s,
-            references=references,
-            judging=judging,
-            judge_timeout_s=setup.judge_timeout_s,
-            user_ids=setup.user_ids,
-            spans=spans_of_environment(delay_ms=TRACE_DELAY_MS),
-            embedded=notes.embedded,
-            reused=notes.reused,
-        )
-    )
-    budget = judging.budget if judging is not None else None
+    configs = ConfigScoring(scoring, parts.scoring_of_pushed)
     tune_gc()
     with _ending_with_worker():
-        protocol.send_object(connection, protocol.Ready(embedder.id if embedder else None))
+        protocol.send_object(connection, protocol.Ready(parts.embedder.id if parts.embedder else None))
     with asyncio.Runner(loop_factory=event_loop()) as runner:
-        child = partial(_Child, scoring, references, budget, setup.concurrency)
-        runner.run(_serve(connection, child, partial(notes.take, judging)))
+        child = partial(_Child, score_bytes(scoring), parts.references, parts.budgets, configs, setup.concurrency)
+        runner.run(_serve(connection, child, parts.activity))
 
 
 if __name__ == "__main__":

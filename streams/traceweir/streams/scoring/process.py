@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import cast
 
+from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.errors import JudgeUnavailableError
 from traceweir.streams.judges.verdicts import JudgeVerdict
@@ -120,8 +121,12 @@ class ScoringProcess(asyncio.Protocol):
         """Connects the process to the running event loop."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=self._socket)
 
-    def ask(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> asyncio.Future[ScoringResult]:
+    def ask(
+        self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, configs: Configs = NO_CONFIGS
+    ) -> asyncio.Future[ScoringResult]:
         """Requests the score of a session under an attempt number; `known` are the stored verdicts on this session.
+
+        `configs` are the configs in effect, each passed to `add_config` before; none: the plan of the setup.
 
         Raises:
             SessionRejected: through the future; the session cannot be scored.
@@ -136,12 +141,16 @@ class ScoringProcess(asyncio.Protocol):
             self._silence.end()
         self._asked += 1
         answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
-        self._send(protocol.Ask(self._asked, raw, list(known), attempt))
+        self._send(protocol.Ask(self._asked, raw, list(known), attempt, configs))
         return answer
 
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:
         """Passes a reference to the process; None removes it."""
         self._send(protocol.UpdateReference(reference_id, reference))
+
+    def add_config(self, config_id: str, document: bytes) -> None:
+        """Passes a config to the process."""
+        self._send(protocol.AddConfig(config_id, document))
 
     def record_spend(self, paid: Paid) -> None:
         """Adds spending of other processes on judges; negative when a partition has moved away."""
@@ -213,7 +222,12 @@ class ScoringProcess(asyncio.Protocol):
             waiting.set_exception(SessionRejected(answer.reason, answer.detail, answer.judged))
 
     def _send(
-        self, frame: protocol.Ask | protocol.UpdateReference | protocol.RecordSpend | protocol.SetBudgetShare
+        self,
+        frame: protocol.Ask
+        | protocol.AddConfig
+        | protocol.UpdateReference
+        | protocol.RecordSpend
+        | protocol.SetBudgetShare,
     ) -> None:
         if self._transport is None:
             raise RuntimeError("the scoring process got a request before `connect`; await `connect` first")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from traceweir.schemas.reference import Reference
+from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.process_setup import usable_cores
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.embedders import may_be_model
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 
 log = logging.getLogger(__name__)
@@ -43,14 +44,10 @@ def number_of_processes(wanted: int | None, setup: Setup, cores: int | None = No
     elif wanted is not None:
         return wanted
     else:
-        return max(1, min(MOST_BY_DEFAULT, (cores or _cores()) // 2))
+        return max(1, min(MOST_BY_DEFAULT, (cores or usable_cores()) // 2))
     if wanted is not None and wanted > 1:
         log.warning("TRACEWEIR_SCORING_PROCESSES is %d, but one process scores: %s", wanted, why_one)
     return 1
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ScoringProcesses:
@@ -84,6 +81,8 @@ class ScoringProcesses:
             for process in (launched, *others):
                 self.supervisors.append(ScoringSupervisor(each, counts, launched=process))
         except BaseException:
+            for started in self.supervisors:
+                started.close()
             for process in others:
                 if process is not None:
                     process.close()
@@ -95,11 +94,32 @@ class ScoringProcesses:
         Raises:
             SessionRejected: the session cannot be scored.
         """
-        chosen = self.supervisors[0]
-        if len(self.supervisors) > 1:
-            same = (each for each in self.supervisors if each.scores(raw, attempt))
-            chosen = next(same, None) or min(self.supervisors, key=lambda each: each.in_flight)
-        return await chosen(raw, known, attempt)
+        return await self.supervisors[self._place(raw, attempt, NO_CONFIGS)](raw, known, attempt)
+
+    def under(self, configs: Configs, documents: Mapping[str, bytes], *, judged: bool) -> Scoring:
+        """Returns the scoring by configs of the topic `configs`, as `__call__` is that by the plan of the setup.
+
+        Args:
+            configs: The configs in effect, at least one.
+            documents: The document of each of them, by config id.
+            judged: Whether a criterion of one of them asks a judge: then the first process scores.
+        """
+        scorings = [each.under(configs, documents) for each in self.supervisors]
+
+        async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
+            place = 0 if judged else self._place(raw, attempt, configs)
+            return await scorings[place](raw, known, attempt)
+
+        return score
+
+    def _place(self, raw: bytes, attempt: int, configs: Configs) -> int:
+        """Returns the number of the process that scores a session: the one that has it, or has the least to do."""
+        if len(self.supervisors) == 1:
+            return 0
+        for place, each in enumerate(self.supervisors):
+            if each.scores(raw, attempt, configs):
+                return place
+        return min(range(len(self.supervisors)), key=lambda place: self.supervisors[place].load)
 
     def put(self, reference_id: str, reference: Reference | None) -> None:
         """Stores a reference; None removes the reference with this id."""

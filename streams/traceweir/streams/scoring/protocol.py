@@ -13,6 +13,7 @@ import msgspec
 
 from traceweir.schemas.dead_letter import Reason
 from traceweir.scorers.evaluation.plan import ConfigError, Plan
+from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
@@ -127,6 +128,15 @@ class Ask(msgspec.Struct, tag=True, array_like=True, gc=False):
     """Stored verdicts of judges on this session."""
     attempt: int = 0
     """The attempt number of its scores and candidates."""
+    configs: Configs = NO_CONFIGS
+    """The configs in effect, each sent before; none: the plan of the setup."""
+
+
+class AddConfig(msgspec.Struct, tag=True, array_like=True, gc=False):
+    """To the scoring process: a config, which later requests can name by its id."""
+
+    config_id: str
+    document: bytes
 
 
 class UpdateReference(msgspec.Struct, tag=True, array_like=True, gc=False):
@@ -173,7 +183,7 @@ class Heartbeat(msgspec.Struct, tag=True, array_like=True, gc=False):
     """What the process has done since the last heartbeat."""
 
 
-Frame = Ask | UpdateReference | RecordSpend | SetBudgetShare | Answer | Refusal | Heartbeat
+Frame = Ask | AddConfig | UpdateReference | RecordSpend | SetBudgetShare | Answer | Refusal | Heartbeat
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(Frame).decode
 
@@ -189,7 +199,7 @@ class Frames:
 
     >>> frames, sent = Frames(), packed(UpdateReference("a", None)) + packed(Ask(7, b"{}"))
     >>> [*frames.of(sent[:5]), *frames.of(sent[5:])]
-    [UpdateReference(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[], attempt=0)]
+    [UpdateReference(reference_id='a', reference=None), Ask(number=7, session=b'{}', known=[], attempt=0, configs=())]
     """
 
     def __init__(self) -> None:

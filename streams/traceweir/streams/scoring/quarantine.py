@@ -18,6 +18,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from traceweir.schemas.base import explain
+from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.result import ScoringResult
@@ -93,21 +94,25 @@ class Quarantine:
         limits: SilenceLimits,
     ) -> None:
         self._death_counts, self._another, self._failed, self._limits = death_counts, another, failed, limits
-        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], int, asyncio.Future[ScoringResult]]] = deque()
+        self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], int, Configs, asyncio.Future[ScoringResult]]] = (
+            deque()
+        )
         self._task: asyncio.Task[None] | None = None
         self.quarantine_process: ScoringProcess | None = None
         """The process for suspects; None while there is no suspect."""
 
-    async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int = 0) -> ScoringResult:
+    async def __call__(
+        self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int = 0, configs: Configs = NO_CONFIGS
+    ) -> ScoringResult:
         """Scores a suspect under an attempt number, after the suspects before it.
 
-        `known` are the stored verdicts on this session.
+        `known` are the stored verdicts on this session, `configs` the configs in effect.
 
         Raises:
             SessionRejected: the session cannot be scored.
         """
         answer: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
-        self._suspects.append((raw, known, attempt, answer))
+        self._suspects.append((raw, known, attempt, configs, answer))
         if self._task is None:
             self._task = asyncio.create_task(self._try_all())
         return await answer
@@ -125,7 +130,7 @@ class Quarantine:
     async def _try_all(self) -> None:
         try:
             while self._suspects:
-                suspect = raw, known, attempt, answer = self._suspects.popleft()
+                suspect = raw, known, attempt, configs, answer = self._suspects.popleft()
                 if answer.done():  # no task waits for the answer any more
                     continue
                 if self._death_counts.of(raw) + 1 >= STARTS:
@@ -136,7 +141,7 @@ class Quarantine:
                     self.quarantine_process = await self._another()
                 self._death_counts.save()  # written first, because the session can also end the worker
                 fresh = self.quarantine_process.fresh
-                found = await self._alone(self.quarantine_process, raw, known, attempt)
+                found = await self._alone(self.quarantine_process, raw, known, attempt, configs)
                 if isinstance(found, ScoringProcessDiedError | NotStarted):
                     self.quarantine_process = None
                     if fresh and isinstance(found, ScoringProcessDiedError):
@@ -160,9 +165,14 @@ class Quarantine:
                 self.quarantine_process = None
 
     async def _alone(
-        self, quarantine_process: ScoringProcess, raw: bytes, known: Sequence[JudgeVerdict], attempt: int
+        self,
+        quarantine_process: ScoringProcess,
+        raw: bytes,
+        known: Sequence[JudgeVerdict],
+        attempt: int,
+        configs: Configs,
     ) -> ScoringResult | SessionRejected | ScoringProcessDiedError | NotStarted:
-        answer = quarantine_process.ask(raw, known, attempt)
+        answer = quarantine_process.ask(raw, known, attempt, configs)
         while not answer.done():
             await asyncio.wait({answer}, timeout=LOOK_EVERY_S)
             quarantine_process.kill_if_stuck(self._limits)

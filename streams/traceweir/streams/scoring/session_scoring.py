@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -86,7 +86,7 @@ class SessionScoring:
     def __init__(
         self,
         plan: Plan,
-        embedder: Embedder | None,
+        embedder: Embedder | Batching | None,
         clock: Callable[[], datetime],
         *,
         timeout_s: float,
@@ -99,7 +99,11 @@ class SessionScoring:
         embedded: Callable[[int, float], object] = lambda texts, seconds: None,
         reused: Callable[[int], object] = lambda texts: None,
         offered: Callable[[Candidate, bytes], object] = lambda candidate, value: None,
+        rules: str | None = None,
     ) -> None:
+        # Scorings of several configs share one `Batching`, because an embedder is never called twice at the same time.
+        # Without rules, the gate decides by its own plan, and candidates have the form of before.
+        self._rules: dict[str, Any] = {} if rules is None else {"gate_rules": rules}
         self._offered = offered
         self._spans = spans
         self._user_ids = user_ids
@@ -107,8 +111,10 @@ class SessionScoring:
         self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
         self._judging, self._judge_timeout_s = judging, judge_timeout_s
         self._references = references or References()
-        self._embedder = Batching(embedder, embedded=embedded, reused=reused) if embedder is not None else None
-        self._embedder_id = embedder.id if embedder is not None else "none"
+        if embedder is not None and not isinstance(embedder, Batching):
+            embedder = Batching(embedder, embedded=embedded, reused=reused)
+        self._embedder = embedder
+        self._embedder_id = self._embedder.embedder.id if self._embedder is not None else "none"
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         """Returns the scores of a session, and a candidate for each of its traces.
@@ -224,6 +230,7 @@ class SessionScoring:
             novelty_missing=missing,
             occurred_at=session.last_record_at,
             **{name: value for name, value in dimensions.__dict__.items() if value is not None},
+            **self._rules,
         )
 
     def _scope(self, trace: ReasoningTrace) -> str:

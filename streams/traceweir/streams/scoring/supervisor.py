@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from mode import Service
 
 from traceweir.schemas.reference import Reference
+from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.activity import ScoringActivity
@@ -22,7 +23,7 @@ from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.silence import SilenceLimits
 from traceweir.streams.stages.errors import SessionRejected
 
@@ -65,7 +66,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
-        self._asked: dict[tuple[bytes, int], asyncio.Future[ScoringResult]] = {}
+        self._configs: dict[str, bytes] = {}
+        self._asked: dict[tuple[bytes, int, Configs], asyncio.Future[ScoringResult]] = {}
         self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, limits)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.looks = 0
@@ -83,6 +85,15 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
     def in_flight(self) -> int:
         """Number of sessions that are scored or wait for it, suspects included."""
         return len(self._asked)
+
+    @property
+    def load(self) -> tuple[bool, int]:
+        """How much this supervisor has to do, to compare it with others; most of all while its process is replaced."""
+        return self.started and not self._ready.is_set(), self.in_flight
+
+    def close(self) -> None:
+        """Ends the process of a supervisor that was never started."""
+        self._process.close()
 
     @property
     def suspects(self) -> int:
@@ -112,22 +123,45 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._process.close()
 
     async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
-        """Scores a session under an attempt number; `known` are the stored verdicts of judges on this session.
+        """Scores a session by the plan of the setup, under an attempt number; `known` are stored verdicts on this session.
 
         If no process can be started any more, `failed` is called and this call never returns.
 
         Raises:
             SessionRejected: the session cannot be scored.
         """
+        return await self._score_once(raw, known, attempt, NO_CONFIGS)
+
+    def under(self, configs: Configs, documents: Mapping[str, bytes]) -> Scoring:
+        """Returns the scoring by configs of the topic `configs`, as `__call__` is that by the plan of the setup.
+
+        Args:
+            configs: The configs in effect, at least one.
+            documents: The document of each of them, by config id.
+        """
+        for config_id, document in documents.items():
+            if config_id not in self._configs:
+                self._configs[config_id] = document
+                for process in self._connected():
+                    process.add_config(config_id, document)
+
+        async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
+            return await self._score_once(raw, known, attempt, configs)
+
+        return score
+
+    async def _score_once(
+        self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int, configs: Configs
+    ) -> ScoringResult:
         # After a rebalance the same session can still be in flight for the former owner of its partition, in this process. Two
         # requests would count each death of the process twice.
-        while (same := self._asked.get((raw, attempt))) is not None:
+        while (same := self._asked.get((raw, attempt, configs))) is not None:
             await asyncio.wait({same})
             if not same.cancelled():
                 return same.result()
-        ended = self._asked[raw, attempt] = asyncio.get_running_loop().create_future()
+        ended = self._asked[raw, attempt, configs] = asyncio.get_running_loop().create_future()
         try:
-            scored = await self._scored(raw, known, attempt)
+            scored = await self._scored(raw, known, attempt, configs)
         except SessionRejected as why:
             ended.set_exception(why)
             ended.exception()  # marks the exception as retrieved: possibly no other task waits for it
@@ -135,25 +169,25 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         else:
             ended.set_result(scored)
         finally:
-            del self._asked[raw, attempt]
+            del self._asked[raw, attempt, configs]
             if not ended.done():
                 ended.cancel()
         return scored
 
-    def scores(self, raw: bytes, attempt: int) -> bool:
-        """Returns whether this attempt at the session is in flight here."""
-        return (raw, attempt) in self._asked
+    def scores(self, raw: bytes, attempt: int, configs: Configs = NO_CONFIGS) -> bool:
+        """Returns whether this attempt at the session, by these configs, is in flight here."""
+        return (raw, attempt, configs) in self._asked
 
-    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int) -> ScoringResult:
+    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int, configs: Configs) -> ScoringResult:
         while not self._death_counts.of(raw):
             await self._ready.wait()
             try:
-                return await self._process.ask(raw, known, attempt)
+                return await self._process.ask(raw, known, attempt, configs)
             except NotStarted:
                 pass
             except ScoringProcessDiedError:
                 self._death_counts.add(raw)
-        return await self._quarantine(raw, known, attempt)
+        return await self._quarantine(raw, known, attempt, configs)
 
     # References
 
@@ -221,6 +255,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         process.paid = partial(self._note, process)
         process.active = partial(self._note_activity, process)
         await process.connect()
+        for config_id, document in self._configs.items():
+            process.add_config(config_id, document)
         for reference_id, reference in self._learned.items():
             process.update_reference(reference_id, reference)
         process.set_budget_share(self._share)

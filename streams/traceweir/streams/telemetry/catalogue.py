@@ -217,6 +217,12 @@ MEMORY = Instrument(
 LOOP_LAG = Instrument(
     "traceweir.event_loop.lag", "gauge", "s", "The longest delay of a timer of the event loop in the last 15 s."
 )
+CONFIGS_UNUSABLE = Instrument(
+    "traceweir.configs.unusable",
+    "gauge",
+    "{config}",
+    "Configs of the topic `configs` that this worker cannot use, so that it goes on with the former ones.",
+)
 BUILD = Instrument("traceweir.build", "gauge", "1", "Always 1, with the version of Traceweir.", ("version",))
 
 # --- Of `traceweir canary`
@@ -238,6 +244,7 @@ CATALOGUE: tuple[Instrument, ...] = (
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
     EMBEDDER_TEXTS,
     CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, HELD_BACK, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
-    RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, MEMORY, LOOP_LAG, BUILD,
+    RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, MEMORY, LOOP_LAG,
+    BUILD,
 )  # fmt: skip
 """All metrics of a worker, in the order of their documentation."""

@@ -103,7 +103,9 @@ class PresentState:
         problems: Callable[[], Sequence[str]],
         checkpoint_age_s: Callable[[], float],
         loop_lag_s: Callable[[], float],
+        config_problems: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        self._config_problems = config_problems
         self._worker, self._scoring, self._problems = worker, scoring, problems
         self._checkpoint_age_s, self._loop_lag_s = checkpoint_age_s, loop_lag_s
         self._version = version("traceweir")
@@ -125,6 +127,7 @@ class PresentState:
         yield from self._of_stages()
         yield from _memory("worker", psutil.Process())
         if (scoring := self._scoring) is not None:
+            yield Point(catalogue.CONFIGS_UNUSABLE, (), len(self._config_problems()))
             yield Point(catalogue.SCORING_RESTARTS, (), scoring.restarts)
             yield Point(catalogue.SCORING_IN_FLIGHT, (), scoring.in_flight)
             yield Point(catalogue.SCORING_SUSPECTS, (), scoring.suspects)

@@ -43,12 +43,18 @@ class WorkerMetrics:
         """Measures the checkpoints."""
         self._state: PresentState | None = None
 
-    def services(self, worker: Worker, scoring: Scoring | None, problems: Callable[[], Sequence[str]]) -> list[Any]:
+    def services(
+        self,
+        worker: Worker,
+        scoring: Scoring | None,
+        problems: Callable[[], Sequence[str]],
+        config_problems: Callable[[], Sequence[str]] = tuple,
+    ) -> list[Any]:
         """Returns the services that measure and send while the worker runs."""
         loop_lag = LoopLag()
         if scoring is not None:
             scoring.on_activity(ScoringWork(self._measured).record)
-        self._state = PresentState(worker, scoring, problems, self.times.age_s, loop_lag.longest_s)
+        self._state = PresentState(worker, scoring, problems, self.times.age_s, loop_lag.longest_s, config_problems)
         if not is_sent("METRICS", os.environ):
             return [loop_lag]
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter

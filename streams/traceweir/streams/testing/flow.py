@@ -6,20 +6,31 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dead_letter import DeadLetter, Headers
+from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.scorers.embedding import Embedder
+from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.redaction.entities import EntityFinder
+from traceweir.streams.configs.log import ConfigLog
+from traceweir.streams.configs.records import HOME, records_of
+from traceweir.streams.configs.selectors import Configs, selector
+from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed, Suspects
+from traceweir.streams.score.followed_configs import FollowedConfigs
+from traceweir.streams.scoring.config_scoring import ConfigScoring
+from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
@@ -66,8 +77,9 @@ class Flow:
 
     The flow does not simulate consumer groups, rebalances and fencing; retention, compaction, and the gaps that
     transactions leave between offsets; the local state directory; the scoring process and a scorer that ends it; the
-    topic `references` (put the reference into the event). Each partition has its own work pools, as if a separate
-    worker owned each partition. Timeouts of scorers are those of the settings, in real time.
+    topic `references` (put the reference into the event). `push_config` writes to the topic `configs`, which all
+    partitions follow. Each partition has its own work pools, as if a separate worker owned each partition. Timeouts of
+    scorers are those of the settings, in real time.
 
     >>> import asyncio
     >>> from traceweir.streams.testing import Flow, event, trace
@@ -133,18 +145,13 @@ class Flow:
         self._entities = entities if entities is not None else load_entities(self.plan.gate.presidio)
         self._spans = spans
         self._judging = judging(self.clock) if judging is not None else None
-        scoring: Measure = SessionScoring(
-            self.plan,
-            embedder,
-            self.clock,
-            timeout_s=self.settings.score_timeout_s,
-            judging=self._judging,
-            judge_timeout_s=self.settings.judge_timeout_s,
-            user_ids=UserIds.of(self.settings),
-            spans=spans,
-        )
+        self._embedder = embedder
+        scoring: Measure = self._scoring_by(self.plan)
         self.scoring = hold(scoring) if hold is not None else scoring
         """The scoring of a session."""
+        self._config_scoring = ConfigScoring(scoring, partial(self._scoring_by, pushed=True))
+        self.configs: dict[int, ConfigLog] = {}
+        """What the worker of each partition has read of the topic `configs`."""
         self._pools: dict[int, list[WorkPool]] = {}
         for partition in range(self.partitions):
             self._start_partition(partition)
@@ -152,6 +159,32 @@ class Flow:
     def clock(self) -> datetime:
         """Returns the flow's time; scores contain this time in `evaluated_at`."""
         return datetime.fromtimestamp(self.now, UTC)
+
+    def _scoring_by(self, plan: Plan, *, pushed: bool = False) -> SessionScoring:
+        return SessionScoring(
+            plan,
+            self._embedder,
+            self.clock,
+            timeout_s=self.settings.score_timeout_s,
+            judging=self._judging,
+            judge_timeout_s=self.settings.judge_timeout_s,
+            user_ids=UserIds.of(self.settings),
+            spans=self._spans,
+            rules=gate_rules(plan) if pushed else None,
+        )
+
+    def _read_configs(self) -> ConfigLog:
+        """Returns what a worker that starts now reads of the topic `configs`."""
+        log = ConfigLog(partial(usable_plan, file=self.plan))
+        for message in self.read(self.topics.configs):
+            log.take(message)
+        return log
+
+    def _scoring_of(self, log: ConfigLog, configs: Configs) -> Scoring:
+        for name, document in log.documents(configs).items():
+            self._config_scoring.add(name, document)
+        measure = self._config_scoring.under(configs)
+        return score_bytes(self.scoring.around(measure) if isinstance(self.scoring, HeldScoring) else measure)
 
     # Events outside the worker
 
@@ -181,6 +214,40 @@ class Flow:
         raw = orjson.dumps(value) if isinstance(value, Mapping) else value
         log.append(Message(topic, partition, len(log), timestamp, key, raw, headers))
         return log[-1]
+
+    def push_config(
+        self, config: JsonObject | None, app: str | None = None, environment: str | None = None, version: int = 1
+    ) -> str | None:
+        """Writes a config to the topic `configs` as `traceweir config push` does, and lets all workers read it.
+
+        The stages take the config with their next record or tick.
+
+        Args:
+            config: The config; None withdraws the one that is in effect.
+            app: The app that the config is for; None: all apps.
+            environment: The environment that the config is for; None: all environments.
+            version: The number of the version.
+
+        Returns:
+            The `config_digest` of the scores with this config; None for a withdrawal.
+
+        Raises:
+            ConfigError: The config is invalid. To push an invalid config, `send` its record and pass it to `configs[partition].take`.
+        """
+        digest = read_plan(config).digest if config is not None else None
+        pushed = PushedConfig(
+            envelope=ENVELOPE,
+            selector=selector(app, environment),
+            version=version,
+            digest=digest,
+            config=config,
+            pushed_at=self.clock(),
+        )
+        for key, value in records_of(pushed):
+            message = self.send(self.topics.configs, value, key, partition=HOME)
+            for log in self.configs.values():
+                log.take(message)
+        return digest
 
     def pass_time(self, seconds: float) -> None:
         """Advances the clock, and passes the time and the read positions to every stage.
@@ -400,7 +467,14 @@ class Flow:
 
     def _start_partition(self, partition: int, suspects: Suspects | None = None) -> None:
         pool = WorkPool(self.settings.score_concurrency, self.failures.append)
-        scoring = ScoringResources(score_bytes(self.scoring), pool, self._record_spend, self.read_record)
+        log = self.configs[partition] = self._read_configs()
+        scoring = ScoringResources(
+            score_bytes(self.scoring),
+            pool,
+            self._record_spend,
+            self.read_record,
+            FollowedConfigs(log, partial(self._scoring_of, log)),
+        )
         topology = Topology.of(
             self.settings, self.plan, Resources(self.clock, scoring, entities=self._entities, spans=self._spans)
         )

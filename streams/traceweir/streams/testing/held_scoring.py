@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from traceweir.schemas.session import Session
 from traceweir.streams.judges.verdicts import JudgeVerdict
@@ -25,6 +26,15 @@ class HeldScoring:
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         """Scores a session after its release."""
+        return await self._held(self._inner, session, known, attempt)
+
+    def around(self, inner: Measure) -> Measure:
+        """Returns another scoring whose sessions this object holds too: that by a config of the topic `configs`."""
+        return partial(self._held, inner)
+
+    async def _held(
+        self, inner: Measure, session: Session, known: Sequence[JudgeVerdict], attempt: int
+    ) -> ScoringResult:
         self.begun.append(session.session_id)
         released = asyncio.Event()
         entry = (session.session_id, released)
@@ -33,7 +43,7 @@ class HeldScoring:
             await released.wait()
         finally:
             self._waiting.remove(entry)
-        return await self._inner(session, known, attempt)
+        return await inner(session, known, attempt)
 
     @property
     def waiting(self) -> list[str]:

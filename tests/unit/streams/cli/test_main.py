@@ -25,6 +25,8 @@ COMMANDS = [
     "doctor",
     "canary",
     "diff",
+    *("config validate", "config push", "config show", "config history", "config diff", "config rollback"),
+    "config withdraw",
     "embedder optimize",
     "embedder distill",
 ]

@@ -26,7 +26,11 @@ def test_a_new_topic_keeps_its_records_for_the_documented_days_or_compacts_them(
         assert options == ({"cleanup.policy": policy} | ({"retention.ms": str(days * DAY_MS)} if days else {}))
         (row,) = [line for line in text.splitlines() if line.startswith("|") and f"`{name}`" in line.split("|")[1]]
         assert (f"{days} days" if days else "compacted") in row
-    assert [name for name in astuple(topics) if name not in topics.retention_days()] == ["references", "network"]
+    assert [name for name in astuple(topics) if name not in topics.retention_days()] == [
+        "references",
+        "configs",
+        "network",
+    ]
 
 
 FULL = {"min.insync.replicas": "2", "retention.ms": str(7 * DAY_MS)}

@@ -1,4 +1,4 @@
-"""Reads the compacted `references` topic: to its end before any session is scored, then new records."""
+"""Follows the compacted topics that every score worker reads: to their ends before any session is scored, then on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.other_forms import read_reference
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
+from traceweir.streams.configs.log import ConfigLog
+from traceweir.streams.configs.records import HOME
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -28,21 +30,38 @@ class ReferenceSink(Protocol):
         """Stores a reference; None removes the reference with this id."""
 
 
-class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Reads all partitions of the topic before it counts as started, and follows the topic afterwards."""
+class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are untyped
+    """Reads all partitions of both topics before it counts as started, and follows the topics afterwards.
+
+    Args:
+        references: Receives the references.
+        configs: Receives the records of the topic `configs`.
+        topics: The names of the topics of references and of configs.
+        partitions: Number of partitions of each topic.
+        options: Connection options of aiokafka's clients.
+    """
 
     def __init__(
-        self, references: ReferenceSink, topic: str, partitions: int, options: Mapping[str, Any], **kwargs: Any
+        self,
+        references: ReferenceSink,
+        configs: ConfigLog,
+        topics: tuple[str, str],
+        partitions: int,
+        options: Mapping[str, Any],
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._references, self._topic, self._partitions, self._options = references, topic, partitions, options
+        self._references, self._configs, self._partitions, self._options = references, configs, partitions, options
+        self._topics = topics
+        self._home = TopicPartition(topics[1], HOME)
+        self._references_read = 0
         self.count = 0
-        """Number of references read so far."""
+        """Number of records read so far."""
         self.failed: Callable[[BaseException], object] = lambda error: None
-        """Called when the topic cannot be followed any more."""
+        """Called when the topics cannot be followed any more."""
 
     async def on_start(self) -> None:
-        """Reads the topic to its end."""
+        """Reads the topics to their ends."""
         consumer = self._consumer = AIOKafkaConsumer(
             **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
         )
@@ -52,10 +71,10 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         async with failing_with_tasks(consumer):
             await self._read_to_the_end(consumer)
         watch_tasks(consumer, self.failed)
-        log.info("references: read %d", self.count)
+        log.info("references: read %d", self._references_read)
 
     async def _read_to_the_end(self, consumer: AIOKafkaConsumer) -> None:
-        partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
+        partitions = [TopicPartition(topic, number) for topic in self._topics for number in range(self._partitions)]
         # Both are asked before the first fetch: a broker answers the requests of a connection one after the other, and a
         # fetch from an empty partition waits half a second for a record.
         begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
@@ -64,7 +83,7 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
             consumer.seek(place, begin)
         for place, end in ends.items():
             while await consumer.position(place) < end:
-                self._take(await consumer.getmany(place, timeout_ms=100))
+                await self._take(await consumer.getmany(place, timeout_ms=100))
 
     async def on_stop(self) -> None:
         """Disconnects."""
@@ -73,14 +92,17 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
     @Service.task  # type: ignore[untyped-decorator]
     async def _follow(self) -> None:
         while not self.should_stop:
-            self._take(await self._consumer.getmany(timeout_ms=500))
+            await self._take(await self._consumer.getmany(timeout_ms=500))
 
-    def _take(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
-        for records in batches.values():
+    async def _take(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        for place, records in batches.items():
+            take = self._take_reference if place.topic == self._topics[0] else self._configs.take
             for record in records:
-                self._take_one(record)
+                take(record)
+            self.count += len(records)
+        self._configs.note_position(await self._consumer.position(self._home))
 
-    def _take_one(self, record: Any) -> None:
+    def _take_reference(self, record: Any) -> None:
         where = f"reference at {record.topic}/{record.partition}/{record.offset}"
         try:
             reference = read_reference(record.value) if record.value else None
@@ -91,6 +113,6 @@ class ReferenceReader(Service):  # type: ignore[misc]  # Faust's services are un
         name = key or (reference.reference_id if reference else None)
         if name:
             self._references.put(name, reference)
-            self.count += 1
+            self._references_read += 1
         else:
             log.warning("%s is ignored: it has neither a key nor a reference_id", where)

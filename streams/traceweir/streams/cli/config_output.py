@@ -1,0 +1,236 @@
+"""Checks, lists, shows and compares evaluation configs for `traceweir config`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
+from traceweir.schemas.text import printable
+from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.streams.cli.score import config_text, refuse_other_document
+from traceweir.streams.cli.terminal import complain, mute_clients
+from traceweir.streams.clock import utc_now
+from traceweir.streams.config_topic import ConfigTopicError, TopicState, read_topic
+from traceweir.streams.configs.changes import changed_meanings, changed_options
+from traceweir.streams.configs.selectors import ANY, in_words
+from traceweir.streams.configs.usable import without_effect
+from traceweir.streams.settings import load_settings
+
+CURRENT, DIGEST = "current", "digest:"
+
+
+def validate_file(file: Path, *, as_json: bool) -> int:
+    """Checks a file; returns the exit code.
+
+    Raises:
+        ConfigError: the config cannot be used.
+    """
+    _, plan, notes = read_file(file)
+    names = [metric.name for metric in plan.metrics]
+    if as_json:
+        write_json({"digest": plan.digest, "criteria": names, "notes": notes})
+    else:
+        complain("\n".join(f"note: {note}" for note in notes))
+        write([f"{file} can be used: digest {plan.digest}, criteria {', '.join(names) or 'none'}"])
+    return 0
+
+
+def list_configs(*, as_json: bool) -> int:
+    """Prints the configs in effect; returns the exit code.
+
+    Raises:
+        ConfigTopicError: the topic cannot be read.
+        KafkaUnreachableError: no broker answers.
+    """
+    state = read_state()
+    rows = [state.current[name] for name in sorted(state.current)]
+    _list(rows, as_json=as_json, empty="no config is on the topic; the workers' config files are in effect")
+    return 0
+
+
+def list_history(selector: str, *, as_json: bool) -> int:
+    """Prints all versions of a selector, the latest last; returns the exit code.
+
+    Raises:
+        ConfigTopicError: the topic cannot be read.
+        KafkaUnreachableError: no broker answers.
+    """
+    versions = read_state().versions.get(selector) or {}
+    empty = f"no config was pushed for {printable(in_words(selector))}"
+    _list([versions[number] for number in sorted(versions)], as_json=as_json, empty=empty)
+    return 0
+
+
+def show_config(selector: str, version: int | None, digest: str | None, *, as_json: bool) -> int:
+    """Prints one config; returns the exit code.
+
+    Raises:
+        ConfigTopicError: there is no such config, or the topic cannot be read.
+        KafkaUnreachableError: no broker answers.
+    """
+    state = read_state()
+    if digest is not None:
+        found = state.digest(digest)
+    elif version is not None:
+        found = state.version(selector, version)
+    else:
+        found = config_in_effect(state, selector)
+    if as_json:
+        write([json.dumps(found.model_dump(mode="json"))])
+        return 0
+    complain(_line(found))
+    write([json.dumps(found.config, indent=2)])
+    return 0
+
+
+def diff_configs(left: str, right: str, selector: str, *, as_json: bool) -> int:
+    """Prints the differences of two configs; returns the exit code.
+
+    Raises:
+        ConfigError: a file cannot be used.
+        ConfigTopicError: a config does not exist, or the topic cannot be read.
+        KafkaUnreachableError: no broker answers.
+    """
+    state: TopicState | None = None
+    sides = []
+    for side in (left, right):
+        if _on_topic(side):
+            state = state or read_state()
+            sides.append(_side(state, side, selector))
+        else:
+            sides.append(read_file(Path(side))[0])
+    before, after = sides
+    options, scores = changed_options(before, after), meanings(before, after)
+    if as_json:
+        write_json({"options": options, "meanings": scores})
+    else:
+        write([*options, *scores] or ["the configs are equal"])
+    return 0
+
+
+def _on_topic(side: str) -> bool:
+    return side == CURRENT or side.startswith(DIGEST) or (side.isascii() and side.isdecimal())
+
+
+def _side(state: TopicState, side: str, selector: str) -> JsonObject:
+    if side == CURRENT:
+        found = config_in_effect(state, selector)
+    elif side.startswith(DIGEST):
+        found = state.digest(side.removeprefix(DIGEST))
+    else:
+        found = state.version(selector, int(side[:20]))
+    if found.config is None:
+        raise ConfigTopicError(f"version {found.version} for {printable(in_words(selector))} is a withdrawal")
+    return found.config
+
+
+def meanings(before: JsonObject, after: JsonObject) -> list[str]:
+    """Returns which scores mean something else after a change, or that this is unknown."""
+    try:
+        return changed_meanings(read_plan(before), read_plan(after))
+    except ConfigError as error:  # a version of an earlier Traceweir, or with metrics that are not installed here
+        return [f"which scores change is unknown: {printable(str(error), 1_000)}"]
+
+
+def config_in_effect(state: TopicState, selector: str) -> PushedConfig:
+    """Returns the config of a selector.
+
+    Raises:
+        ConfigTopicError: there is none.
+    """
+    if selector not in state.current:
+        others = ", ".join(sorted(state.current)) or "none"
+        raise ConfigTopicError(
+            f"no config is in effect for {printable(in_words(selector))}; there are configs for: {printable(others, 1_000)}"
+        )
+    return state.current[selector]
+
+
+def read_state() -> TopicState:
+    """Returns what the topic says, and warns of its records that cannot be read.
+
+    Raises:
+        ConfigTopicError: the topic cannot be read.
+        KafkaUnreachableError: no broker answers.
+    """
+    mute_clients()
+    state = asyncio.run(read_topic(load_settings()))
+    complain("\n".join(f"warning: {problem}" for problem in state.problems))
+    return state
+
+
+def read_file(file: Path) -> tuple[JsonObject, Plan, list[str]]:
+    """Returns the document of a file, its plan, and notes for the person who pushes it.
+
+    Raises:
+        ConfigError: the config cannot be used, or cannot be a record of the topic.
+    """
+    text = config_text(file)
+    try:
+        plan = read_plan(text)
+    except ConfigError:
+        refuse_other_document(file, text)
+        raise
+    document: JsonObject = json.loads(text)  # as `read_plan` reads it: other encodings and large numbers included
+    _check_writable(document)
+    notes = [f"{option} has an effect only in the workers' config file" for option in without_effect(document)]
+    if plan.gate.presidio is not None:
+        notes.append(
+            "gate.presidio must be the same as in the workers' config file, else the workers refuse the config"
+        )
+    return document, plan, notes
+
+
+def _check_writable(document: JsonObject) -> None:
+    try:
+        pushed = PushedConfig(
+            envelope=ENVELOPE, selector=ANY, version=1, digest="", config=document, pushed_at=utc_now()
+        )
+        if PushedConfig.model_validate_json(pushed.wire()).config == document:
+            return
+        problem = "it is another one when it is read again"
+    except (ValueError, RecursionError) as error:
+        problem = printable(str(error).splitlines()[0], 300)
+    raise ConfigError(
+        [
+            f"the document cannot be a record of the topic ({problem}); write it without lone surrogates and infinite numbers"
+        ]
+    )
+
+
+def _list(found: Sequence[PushedConfig], *, as_json: bool, empty: str) -> None:
+    if as_json:
+        for each in found:
+            write_json(row_of(each))
+    else:
+        write([_line(each) for each in found] or [empty])
+
+
+def row_of(pushed: PushedConfig) -> JsonObject:
+    """Returns a version for `--json`, without its document."""
+    return pushed.model_dump(mode="json", exclude={"config", "envelope"})
+
+
+def _line(pushed: PushedConfig) -> str:
+    what = "withdrawn" if pushed.config is None else f"digest {printable(str(pushed.digest))[:12]}"
+    by = f" by {printable(pushed.pushed_by, 100)}" if pushed.pushed_by else ""
+    why = f": {printable(pushed.comment, 200)}" if pushed.comment else ""
+    at = pushed.pushed_at.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{printable(pushed.selector, 600)} version {pushed.version}, {what}, {at} UTC{by}{why}"
+
+
+def write_json(found: object) -> None:
+    """Prints a line of JSON."""
+    write([orjson.dumps(found).decode()])
+
+
+def write(lines: Sequence[str]) -> None:
+    """Prints lines."""
+    sys.stdout.writelines(line + "\n" for line in lines)

@@ -1,0 +1,20 @@
+"""Defines what the score stage needs of the topic `configs`: what it says so far, and the scoring by its configs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from traceweir.streams.configs.log import ConfigLog
+from traceweir.streams.configs.selectors import Configs
+from traceweir.streams.scoring.result import Scoring
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedConfigs:
+    """The configs of the topic; all partitions of a process share one value."""
+
+    log: ConfigLog
+    """What this process has read of the topic."""
+    scoring: Callable[[Configs], Scoring]
+    """Returns the scoring by these configs, which `log` can use and of which at least one exists."""

@@ -1,0 +1,92 @@
+"""`traceweir config` refuses input that cannot be used before it asks Kafka, and names every problem."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import Run
+
+
+def test_validate_names_every_problem_at_once(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "eval.json"
+    file.write_text('{"criteria": {"response_match_score": 7, "no": 1}, "gate": {"treshold": 1}}')
+    ended = run("config", "validate", str(file))
+    assert ended.code == 2
+    for problem in (
+        "criteria.response_match_score: the threshold must be",
+        "criteria.no: there is no",
+        "gate.treshold",
+    ):
+        assert problem in ended.err
+
+
+def test_validate_prints_the_digest_of_a_good_config_as_json(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "eval.json"
+    file.write_text('{"criteria": {"response_match_score": 0.5}, "gate": {"cacheSize": 5}}')
+    ended = run("config", "validate", str(file), "--json")
+    found = json.loads(ended.out)
+    assert (ended.code, found["criteria"]) == (0, ["response_match_score"])
+    assert found["notes"] == ["gate.cache_size has an effect only in the workers' config file"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[]", "must be a JSON object"),
+        ('{"criteria": {"no": 1}}', "criteria.no: there is no such metric"),
+        ('{"criteria": {}, "criteria": {}}', "occurs twice"),
+        ('{"userSimulatorConfig": "\\ud800"}', "cannot be a record of the topic"),
+        ('{"userSimulatorConfig": 1e999}', "should be a finite number"),
+        ('{"userSimulatorConfig": ' + "[" * 5_000 + "]" * 5_000 + "}", "cannot"),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "push"])
+def test_a_config_that_cannot_be_used_is_refused_without_kafka(
+    run: Run, tmp_path: Path, command: str, text: str, said: str
+) -> None:
+    file = tmp_path / "eval.json"
+    file.write_text(text)
+    ended = run("config", command, str(file))
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["push", "missing.json"], "cannot be read"),
+        (["push"], "Missing argument"),
+        (["push", "eval.json", "--app", ""], "1 to 256 characters"),
+        (["push", "eval.json", "--environment", "e" * 257], "1 to 256 characters"),
+        (["push", "eval.json", "--comment", "c" * 1_001], "the maximum is 1000"),
+        (["show", "--version", "0"], "--version"),
+        (["show", "--digest", "ab", "--app", "travel"], "names a config alone"),
+        (["show", "--digest", ""], "is empty"),
+        (["rollback", "--to", "0"], "--to"),
+        (["rollback", "--to", "x"], "--to"),
+        (["diff", "current"], "Missing argument"),
+        (["diff", "missing.json", "missing.json"], "cannot be read"),
+        (["history", "x"], "unexpected extra argument"),
+        (["no"], "No such command"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused_without_kafka(run: Run, arguments: list[str], said: str) -> None:
+    ended = run("config", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+def test_two_files_are_compared_without_kafka(run: Run, tmp_path: Path) -> None:
+    left, right = tmp_path / "left.json", tmp_path / "right.json"
+    left.write_text('{"criteria": {"response_match_score": 0.5}}')
+    right.write_text('{"criteria": {"response_match_score": 0.8}, "gate": {"threshold": 0.9}}')
+    ended = run("config", "diff", str(left), str(right))
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        "~ criteria.response_match_score: 0.5 -> 0.8",
+        "+ gate.threshold: 0.9",
+        "response_match_score has the same values; its statuses are by another threshold",
+    ]
