@@ -45,6 +45,7 @@ class ScoreStage:
         revised_within_ms: int,
         judge_rows: JudgeRows,
         retry_policy: RetryPolicy | None,
+        selects: Callable[[Record], bool] = lambda record: True,
     ) -> None:
         """Starts without sessions.
 
@@ -60,6 +61,7 @@ class ScoreStage:
                 another revision.
             judge_rows: Stored verdicts and spending of judges.
             retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
+            selects: Returns whether a session is scored; the others count as `left_out`.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._scoring, self._pool, self._changed, self._window = scoring, pool, changed, window
@@ -69,6 +71,7 @@ class ScoreStage:
         self._candidate_changes = CandidateChanges(revised_within_ms)
         self._judge_rows = judge_rows
         self._retry_policy = retry_policy
+        self._selects = selects
         self._judge_retries = JudgeRetries(retry_policy and retry_policy.config)
         self._written = b""
         self._committed: int | None = None
@@ -97,6 +100,10 @@ class ScoreStage:
                     f"the record's key has {len(record.key or b'')} bytes; a session id has {MAX_KEY_BYTES} at most"
                 )
                 self._reject(record, "too_large", detail)
+                self._finish(record)
+                continue
+            if not self._selects(record):
+                self.counters["left_out"] += 1
                 self._finish(record)
                 continue
             now, worthless = self._revision_queue.admit(record)

@@ -25,6 +25,7 @@ COMMANDS = [
     "doctor",
     "canary",
     "diff",
+    "shadow",
     "embedder optimize",
     "embedder distill",
 ]
