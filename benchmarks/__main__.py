@@ -29,6 +29,7 @@ from benchmarks import (
     response_match,
     score_files,
     scoring_processes,
+    shadow,
     spans,
     store,
     takeover,
@@ -38,7 +39,17 @@ from benchmarks import (
 from benchmarks.machine import description
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
-NEEDS_KAFKA = {"throughput", "latency", "takeover", "rebuild", "exactly-once", "spans", "tracing", "judge-outage"}
+NEEDS_KAFKA = {
+    "throughput",
+    "latency",
+    "takeover",
+    "rebuild",
+    "exactly-once",
+    "spans",
+    "tracing",
+    "judge-outage",
+    "shadow",
+}
 
 
 def main(names: list[str]) -> None:
@@ -86,6 +97,7 @@ def main(names: list[str]) -> None:
             "judge-outage": lambda: judge_outage.run(servers),
             "recorded": recorded.run,
             "score-files": score_files.run,
+            "shadow": lambda: shadow.run(servers),
             "store": store.run,
             "clickhouse-store": clickhouse_store.run,
             "dashboard-memory": dashboard_memory.run,

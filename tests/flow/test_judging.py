@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from tests.support.flow import TOPICS
 from tests.support.judged import KEY, judged_plan
 from tests.support.openai_server import Say, busy, openai_server
 
-from traceweir.schemas.judge_config import VerdictCache
+from traceweir.schemas.judge_config import Budget, VerdictCache
 from traceweir.scorers import Plan
-from traceweir.streams.judges.budget import Paid
+from traceweir.streams.judges.budget import JudgeBudget, Paid
 from traceweir.streams.judges.client import Access
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
@@ -174,9 +175,26 @@ def test_the_cost_of_a_partition_today_moves_with_the_partition() -> None:
     assert charged == []  # The process that paid has already counted these tokens.
     written_rows(rows, table)
     rows.drop()
-    assert sum(paid.tokens for paid in charged) == -16
+    assert sum(paid.tokens for paid in charged if paid.minute >= 1_440 * 20_000) == -16
 
     charged.clear()
     JudgeRows(VerdictCache(), charged.append).load(table)
-    assert (sum(paid.tokens for paid in charged), sum(paid.usd for paid in charged)) == (16, 1.75)
+    today_only = [paid for paid in charged if paid.minute >= 1_440 * 20_000]
+    assert (sum(paid.tokens for paid in today_only), sum(paid.usd for paid in today_only)) == (16, 1.75)
     assert [paid.tokens for paid in charged if paid.minute == today] == [6]
+
+
+def test_the_cost_of_all_days_moves_with_the_partition_for_a_budget_in_all() -> None:
+    charged: list[Paid] = []
+    table: dict[bytes, bytes] = {}
+    rows = JudgeRows(VerdictCache())
+    for day, usd in ((20_000, 0.5), (20_001, 0.25), (20_002, 0.125)):
+        rows.learn(b"s", JudgeUsage((), [Paid(1_440 * day, 1, usd)]))
+    written_rows(rows, table)
+
+    JudgeRows(VerdictCache(), charged.append).load(table)
+
+    budget = JudgeBudget(Budget(usd=1.0), lambda: datetime.fromtimestamp(86_400 * 20_003, UTC))
+    for paid in charged:
+        budget.record_spend(paid)
+    assert budget.left() == {"usd": 0.125}

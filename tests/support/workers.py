@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -219,6 +219,7 @@ class Fleet:
         hanging: bool = False,
         stuck: str | None = None,
         variables: Mapping[str, str] | None = None,
+        command: Sequence[str] | None = None,
     ) -> Worker:
         """Starts a worker. An earlier worker of this name must have ended, because the state directory is the same.
 
@@ -230,6 +231,7 @@ class Fleet:
             hanging: Whether an orderly stop never ends.
             stuck: The duty that makes no progress, as `stuck_worker` names it.
             variables: Additional environment variables.
+            command: Another command of `traceweir` that runs a worker, with its options; None: `worker`.
         """
         state_dir, log = state_dir or self._folder / f"state-{name}", self._folder / f"{name}.log"
         program = ["tests.support.hanging_worker" if hanging else "traceweir.streams.cli.entry"]
@@ -237,13 +239,14 @@ class Fleet:
             program = ["tests.support.stuck_worker", stuck]
         if mortal:
             program = ["tests.support.dying_worker"]
-        chosen = ["--stages", stages] if stages else []
+        if command is None:
+            command = ["worker", "--config", str(self._config), *(["--stages", stages] if stages else [])]
         since = log.stat().st_size if log.exists() else 0
         _death_of(log).unlink(missing_ok=True)
         _stumble_of(log).unlink(missing_ok=True)
         with log.open("ab") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", *program, "worker", "--config", self._config, *chosen],
+                [sys.executable, "-m", *program, *command],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,

@@ -57,6 +57,8 @@ class Budget(ConfigModel):
     """Maximum USD in a minute, above 0."""
     usd_per_day: Positive | None = None
     """Maximum USD in a day, above 0."""
+    usd: Positive | None = None
+    """Maximum USD in all since the state of the workers began, above 0; `traceweir shadow --budget` sets it."""
 
 
 class VerdictCache(ConfigModel):

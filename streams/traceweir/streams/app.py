@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from yarl import URL
 
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.application import Application
 from traceweir.streams.clock import utc_now
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.selectors import Configs
@@ -28,7 +29,6 @@ from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
-from traceweir.streams.runtime.state_directory import state_folder
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.launch import LaunchedProcess
@@ -37,7 +37,7 @@ from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
 from traceweir.streams.stages.work_pool import WorkPool
-from traceweir.streams.topics import StageName, application_id
+from traceweir.streams.topics import StageName
 from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def create_app(
     spans: SessionSpans | None = None,
     timed: Callable[[Delivery], Delivery] = lambda delivery: delivery,
     launched: LaunchedProcess | None = None,
+    application: Application | None = None,
 ) -> WorkerApp:
     """Returns a worker's Faust app and its checkpoints. Starts the scoring process; connects to nothing yet.
 
@@ -92,6 +93,7 @@ def create_app(
         spans: Writes what the stages do as spans; None: traces are off.
         timed: Wraps the delivery of a partition, to measure it.
         launched: A Python process for the scorers that was launched before; None launches one if a stage needs it.
+        application: The application of the worker; None: the live one of these stages.
 
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
@@ -101,13 +103,14 @@ def create_app(
     """
     entities = load_entities(plan.gate.presidio) if "gate" in stages else None
     scoring = None
-    folder = state_folder(settings, stages)
+    application = application or Application.live(settings, stages)
+    folder = settings.state_dir / application.id
     if "score" in stages:
         setup = Setup.of(settings, plan)
         count = number_of_processes(settings.scoring_processes, setup)
         scoring = ScoringProcesses(setup, folder / "scoring-attempts.json", count, launched=launched)
     options = aiokafka_options(settings)
-    app = _faust_app(settings, application_id(settings.topic_prefix, stages), folder, options)
+    app = _faust_app(settings, application.id, folder, options)
     # RocksDB gets 16 MiB of block cache and 8 MiB of memtable per partition; Faust's default is 2 GiB.
     table = app.Table(
         TABLE,
@@ -126,8 +129,8 @@ def create_app(
         for supervisor in scoring.supervisors:
             app.add_dependency(supervisor)
         scoring.on_failure(fail)
-        configs = ConfigLog(partial(usable_plan, file=plan))
-        references_topic, configs_topic = topics_of("score", settings.topics).followed
+        configs = ConfigLog(partial(usable_plan, file=plan)) if application.follows_configs else None
+        references_topic, configs_topic = topics_of("score", application.topics).followed
         names = references_topic, configs_topic
         reader = FollowedTopics(scoring, configs, names, settings.partitions, options, beacon=app.beacon)
         reader.failed = fail
@@ -135,15 +138,17 @@ def create_app(
     records = RecordReader(options, beacon=app.beacon)
     app.add_dependency(records)
     resources = None
-    if scoring is not None and configs is not None:
+    if scoring is not None:
         resources = ScoringResources(
             scoring,
             WorkPool(MAX_REQUESTED_SESSIONS, fail),
             scoring.record_spend,
             records.read,
-            FollowedConfigs(configs, partial(_scoring_by, scoring, configs)),
+            None if configs is None else FollowedConfigs(configs, partial(_scoring_by, scoring, configs)),
+            application.selects,
         )
-    topology = Topology.of(settings, plan, Resources(utc_now, resources, entities=entities, spans=spans))
+    held = Resources(utc_now, resources, entities=entities, spans=spans)
+    topology = Topology.of(settings, plan, held, application.topics)
 
     async def commit(offsets: Offsets) -> None:
         await app.consumer._thread.commit(dict(offsets))
@@ -160,13 +165,14 @@ def create_app(
     checkpoints = Checkpoints(
         app,
         table,
-        topology.specs(stages),
+        [application.fitted(spec) for spec in topology.specs(stages)],
         delivery,
         changelog_id,
         options,
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
     )
+    checkpoints.first_offsets = application.first_offsets
     checkpoints.committed = (DeadLetterLog(topology.topics.dead_letters).committed,)
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count

@@ -7,10 +7,11 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.application import Application
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, reach
 from traceweir.streams.process_setup import tune_gc
 from traceweir.streams.runtime.activity import Activity, in_key_values
@@ -23,6 +24,7 @@ from traceweir.streams.telemetry.worker_metrics import WorkerMetrics
 from traceweir.streams.topics import StageName
 
 if TYPE_CHECKING:
+    from traceweir.streams.app import WorkerApp
     from traceweir.streams.tracing.session_spans import SessionSpans
 
 log = logging.getLogger("traceweir.streams.worker")  # one name for all that the worker says of itself
@@ -45,6 +47,8 @@ def run_app(
     transactions: bool,
     embedded: bool,
     launched: LaunchedProcess | None,
+    application: Application | None = None,
+    beside: Callable[[WorkerApp, Activity], Sequence[Any]] = lambda built, activity: (),
 ) -> int:
     """Runs until a signal or a failure; returns the exit code, which is 0 after SIGTERM or Ctrl-C.
 
@@ -57,6 +61,8 @@ def run_app(
         transactions: Whether checkpoints are transactions.
         embedded: Whether the broker is the embedded one, for the log.
         launched: A Python process for the scorers that was launched before; None launches one if a stage needs it.
+        application: The application of the worker; None: the live one of these stages.
+        beside: Returns further services, which run as long as the worker.
 
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
@@ -66,7 +72,8 @@ def run_app(
     _use_uvloop()  # before any object that belongs to an event loop is created
     from traceweir.streams.app import create_app
 
-    metrics = WorkerMetrics(settings.topics.results)
+    application = application or Application.live(settings, stages)
+    metrics = WorkerMetrics(application.topics.results)
     built = create_app(
         settings,
         plan,
@@ -75,6 +82,7 @@ def run_app(
         timed=metrics.times.timed,
         transactions=transactions,
         launched=launched,
+        application=application,
     )
     app, checkpoints, embedder_id, scoring, configs = built
     log.info(
@@ -110,7 +118,7 @@ def run_app(
     activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
     checkpoints.committed = (*checkpoints.committed, activity.committed, metrics.work.committed)
     tune_gc()
-    code = _run(app, checkpoints, health, watch, activity, *services)
+    code = _run(app, checkpoints, health, watch, activity, *services, *beside(built, activity))
     if code == 0 and not checkpoints.problems:
         _log_orderly_end(activity, checkpoints.not_committed)
     return code

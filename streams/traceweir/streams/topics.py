@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 CleanupPolicy = Literal["delete", "compact"]
@@ -102,6 +102,17 @@ class Topics:
             )
         return self.shadow_results_prefix + name
 
+    def of_shadow(self, name: str) -> Topics:
+        """Returns the topics of the stages of a shadow: scores and candidates go to topics of its own.
+
+        >>> Topics.of().of_shadow("v2").candidates
+        'traceweir.candidates.shadow.v2'
+
+        Raises:
+            ValueError: the name is not that of a shadow.
+        """
+        return replace(self, results=self.shadow_results(name), candidates=f"{self.candidates}.shadow.{name}")
+
     @property
     def shadow_results_prefix(self) -> str:
         """What the topics with the scores of shadows begin with."""
@@ -165,6 +176,25 @@ def application_id(prefix: str, stages: Collection[StageName]) -> str:
     path = "-".join(stage for stage in ALL_STAGES if stage in stages)
     stem = prefix.rstrip(".")
     return f"{stem}.{path}" if stem else path
+
+
+def shadow_application_id(prefix: str, name: str) -> str:
+    """Returns the id of the application that runs a shadow.
+
+    >>> shadow_application_id("traceweir.", "v2")
+    'traceweir.shadow.v2'
+    """
+    stem = prefix.rstrip(".")
+    return f"{stem}.shadow.{name}" if stem else f"shadow.{name}"
+
+
+def shadows_topic(prefix: str) -> str:
+    """Returns the compacted topic that says what each shadow is; key: the name of the shadow.
+
+    >>> shadows_topic("traceweir.")
+    'traceweir.shadows'
+    """
+    return f"{prefix}shadows"
 
 
 def changelog(application_id: str) -> str:

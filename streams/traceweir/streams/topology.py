@@ -26,7 +26,7 @@ from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import NewStage, Read, Stage, StageSpec
+from traceweir.streams.stages.base import NewStage, Read, Record, Stage, StageSpec
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, Topics
 
@@ -57,6 +57,8 @@ class ScoringResources:
     """Reads a session from its topic again, by topic, partition and offset."""
     configs: FollowedConfigs | None = None
     """The configs of the topic `configs`; None where no topic is followed."""
+    selects: Callable[[Record], bool] = lambda record: True
+    """Returns whether a session is scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +124,21 @@ class Topology:
     """Limits how many sessions are scored again at a time because a judge was not available; None without scoring."""
 
     @classmethod
-    def of(cls, settings: Settings, plan: Plan, resources: Resources) -> Topology:
+    def of(cls, settings: Settings, plan: Plan, resources: Resources, topics: Topics | None = None) -> Topology:
         """Returns the topology that a worker with these settings uses.
 
         Args:
             settings: The number of partitions, the topics' prefix, and every limit.
             plan: The metrics, and the requirements of the gate.
             resources: The resources that the stages use and do not own.
+            topics: The names of the topics; by default those of the settings.
         """
         scoring, retries = resources.scoring, None
         if scoring is not None:
             retries = WorkPool(
                 partial(_places_for_retries, settings.score_concurrency, scoring.pool), scoring.pool.failed
             )
-        topics = settings.topics
+        topics = settings.topics if topics is None else topics
         return cls(settings, plan, topics, ClosingRules.of(settings), resources, retries)
 
     def spec(self, stage: StageName) -> StageSpec:
@@ -205,6 +208,7 @@ def _score(topology: Topology) -> NewStage:
             judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
             retry_policy=policy,
             configs=scoring.configs,
+            selects=scoring.selects,
         )
 
     return new

@@ -30,12 +30,13 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.formats.documents import InputError
     from traceweir.streams.gate.presidio import PresidioUnavailableError
     from traceweir.streams.judges.errors import JudgeUnavailableError
-    from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+    from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, TopicsRefusedError
     from traceweir.streams.offline.block_file import TemporaryFileError
     from traceweir.streams.results.reader import ResultsError
     from traceweir.streams.scoring.embedders import EmbedderUnavailableError
     from traceweir.streams.scoring.process import ScoringProcessDiedError
     from traceweir.streams.settings import InvalidSettingsError
+    from traceweir.streams.shadow.errors import ShadowError
     from traceweir.streams.store.errors import StoreError
     from traceweir.streams.worker import NotReadyError
 
@@ -57,8 +58,10 @@ def exit_code(error: Exception) -> int | None:
         ResultsError,
         ScoringProcessDiedError,
         SessionsUnreadableError,
+        ShadowError,
         StoreError,
         TemporaryFileError,
+        TopicsRefusedError,
         WorkerError,
     )
     return FAILED if isinstance(error, failures) else None

@@ -26,6 +26,7 @@ from traceweir.streams.cli.input_options import (
     check_format,
 )
 from traceweir.streams.cli.results import results_app
+from traceweir.streams.cli.shadow import shadow
 from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
@@ -48,6 +49,7 @@ app.add_typer(results_app, name="results")
 app.add_typer(export_app, name="export")
 app.command()(migrate)
 app.command()(diff)
+app.command()(shadow)
 
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config, such as ADK's test_config.json.")

@@ -13,6 +13,11 @@ from traceweir.scorers.judge import BudgetSpent
 from traceweir.streams.judges.models import Use
 
 MINUTES_A_DAY = 1_440
+_RESIDUE_USD = 1e-9
+"""Float sums of USD leave a rounding residue below this amount."""
+
+
+_ALL = "all"
 
 
 class Paid(NamedTuple):
@@ -31,15 +36,17 @@ class Share(NamedTuple):
 
 
 class Spending:
-    """Sums the spending of the latest minute and of the latest day for which a payment is known."""
+    """Sums all spending, and that of the latest minute and of the latest day for which a payment is known."""
 
     def __init__(self) -> None:
+        self.in_all = Use()
         self.minute, self.in_minute = 0, Use()
         self.day, self.in_day = 0, Use()
 
     def add(self, paid: Paid) -> None:
         """Adds a payment to the sums of its minute and its day; a payment of an earlier minute or day is ignored there."""
         use = Use(paid.tokens, paid.usd)
+        self.in_all = _not_negative(self.in_all + use)
         self.advance_to(paid.minute)
         if paid.minute == self.minute:
             self.in_minute = _not_negative(self.in_minute + use)
@@ -54,13 +61,16 @@ class Spending:
             self.day, self.in_day = minute // MINUTES_A_DAY, Use()
 
     def entries(self) -> list[Paid]:
-        """Returns payments that add up to the sums: one for the latest minute, one for the rest of the latest day."""
+        """Returns payments that add up to the sums: of earlier days, of the rest of the latest day, of the latest minute."""
         rest, found = self.in_day, []
         if self.minute // MINUTES_A_DAY == self.day:
             rest -= self.in_minute
             found.append(Paid(self.minute, *self.in_minute))
         if rest != Use():
             found.insert(0, Paid(self.day * MINUTES_A_DAY, *rest))
+        earlier = self.in_all - self.in_day
+        if earlier.tokens or earlier.usd > _RESIDUE_USD:
+            found.insert(0, Paid(0, *earlier))
         return [each for each in found if each.tokens or each.usd]
 
 
@@ -148,7 +158,7 @@ class JudgeBudget:
         found = {}
         for name, limit, spent, _ in self._windows(Use()):
             period, unit = name.split()
-            found[f"{unit}_per_{period}"] = max(0.0, 1 - spent / limit) if limit else 0.0
+            found[unit if period == _ALL else f"{unit}_per_{period}"] = max(0.0, 1 - spent / limit) if limit else 0.0
         return found
 
     def _minute(self) -> int:
@@ -161,14 +171,19 @@ class JudgeBudget:
         for name, limit, spent, wanted in self._windows(use):
             if spent + wanted > limit:
                 period, unit = name.split()
-                resets_at = self._next_reset(period)
                 left, share = max(0, limit - spent), self._share
                 share_text = (
                     f" (share of {share.partitions} of {share.of} partitions)" if share.partitions < share.of else ""
                 )
-                reset_text = f"the budget resets at {resets_at:%Y-%m-%d %H:%M} UTC"
+                if period == _ALL:
+                    reset_text, per = "this budget does not reset", "in all"
+                else:
+                    reset_text, per = (
+                        f"the budget resets at {self._next_reset(period):%Y-%m-%d %H:%M} UTC",
+                        f"per {period}",
+                    )
                 raise BudgetSpent(
-                    f"{_amount(left, unit)} of the {_amount(limit, unit)} per {period}{share_text} are left, and this question "
+                    f"{_amount(left, unit)} of the {_amount(limit, unit)} {per}{share_text} are left, and this question "
                     f"can use {_amount(wanted, unit)}; "
                     f"{reset_text if wanted <= limit else 'the question exceeds the whole limit: raise the budget'}"
                 )
@@ -177,6 +192,7 @@ class JudgeBudget:
         self._spending.advance_to(self._minute())
         limits, spent = self._limits, self._spending
         for name, limit, used, wanted in (
+            (f"{_ALL} usd", limits.usd, spent.in_all.usd, use.usd),
             ("day tokens", limits.tokens_per_day, spent.in_day.tokens, use.tokens),
             ("day usd", limits.usd_per_day, spent.in_day.usd, use.usd),
             ("minute tokens", limits.tokens_per_minute, spent.in_minute.tokens, use.tokens),

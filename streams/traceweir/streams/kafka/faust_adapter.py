@@ -34,7 +34,7 @@ from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
-from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.fetch import PartitionRecords, read_as_parsed
 from traceweir.streams.kafka.fetch_times import FetchTimes
 from traceweir.streams.kafka.rejoin import rejoin_on_error
 from traceweir.streams.kafka.steady_thread import SteadyThread
@@ -66,7 +66,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
     (fetcher.Fetcher, ("_fetch_requests_routine",)),
-    (fetcher.PartitionRecords, ("_consumer_record", "_unpack_records")),
+    (PartitionRecords, ("_consumer_record", "_unpack_records")),
     (_DefaultRecordBatchPy, ("_read_msg",)),
     (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
 )

@@ -22,17 +22,21 @@ _LENGTH_AT, _BODY_AT = 8, 12
 """Offset of the length field in a batch, and offset from which the length counts, in bytes."""
 _FIRST_MAGIC_WITH_HEADERS = 2
 _MAGIC_AT = 16
+PartitionRecords: Any = fetcher.PartitionRecords
+"""aiokafka's own class, whatever `read_as_parsed` has put in its place."""
 
 
 def read_as_parsed(topics: Collection[str]) -> None:
     """Makes all consumers of this process return the records of these topics uncopied.
 
-    An uncopied record has no topic and no partition.
+    An uncopied record has no topic and no partition. A later call adds its topics to those of earlier calls.
 
     In all topics, bytes of a header name that are not UTF-8 are written as `\\xff`.
     """
+    present = fetcher.PartitionRecords
+    former: Collection[str] = present.args[0] if isinstance(present, partial) else ()
     fetcher.MemoryRecords = Batches
-    fetcher.PartitionRecords = partial(ParsedRecords, topics)
+    fetcher.PartitionRecords = partial(ParsedRecords, {*former, *topics})
 
 
 class Batches:
@@ -100,7 +104,7 @@ def _bytes(buffer: bytearray, at: int) -> tuple[bytes | None, int]:
     return (None, at) if size < 0 else (bytes(buffer[at : at + size]), at + size)
 
 
-class ParsedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # untyped
+class ParsedRecords(PartitionRecords):  # type: ignore[misc]  # untyped
     """Returns the records of one partition in a fetch."""
 
     def __init__(self, topics: Collection[str], tp: Any, *parts: Any) -> None:

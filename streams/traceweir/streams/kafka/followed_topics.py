@@ -35,7 +35,7 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
 
     Args:
         references: Receives the references.
-        configs: Receives the records of the topic `configs`.
+        configs: Receives the records of the topic `configs`; None: that topic is not read.
         topics: The names of the topics of references and of configs.
         partitions: Number of partitions of each topic.
         options: Connection options of aiokafka's clients.
@@ -44,7 +44,7 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
     def __init__(
         self,
         references: ReferenceSink,
-        configs: ConfigLog,
+        configs: ConfigLog | None,
         topics: tuple[str, str],
         partitions: int,
         options: Mapping[str, Any],
@@ -52,7 +52,7 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
     ) -> None:
         super().__init__(**kwargs)
         self._references, self._configs, self._partitions, self._options = references, configs, partitions, options
-        self._topics = topics
+        self._topics = topics if configs is not None else topics[:1]
         self._home = TopicPartition(topics[1], HOME)
         self._references_read = 0
         self.count = 0
@@ -95,12 +95,14 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
             await self._take(await self._consumer.getmany(timeout_ms=500))
 
     async def _take(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        configs = self._configs
         for place, records in batches.items():
-            take = self._take_reference if place.topic == self._topics[0] else self._configs.take
+            take = self._take_reference if configs is None or place.topic == self._topics[0] else configs.take
             for record in records:
                 take(record)
             self.count += len(records)
-        self._configs.note_position(await self._consumer.position(self._home))
+        if configs is not None:
+            configs.note_position(await self._consumer.position(self._home))
 
     def _take_reference(self, record: Any) -> None:
         where = f"reference at {record.topic}/{record.partition}/{record.offset}"

@@ -34,6 +34,10 @@ class KafkaUnreachableError(Exception):
     """No broker answered in time; the message contains the address, the reason and the way out."""
 
 
+class TopicsRefusedError(Exception):
+    """The cluster refuses to create or to delete topics; the message names each topic with the reason."""
+
+
 @dataclass(frozen=True)
 class Creation:
     """Result of `create_topics`; every expected topic is in exactly one of the three fields."""
@@ -81,6 +85,45 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
         existing=tuple(name for name in expected if name not in missing and name not in bad),
         wrong=tuple(bad.values()),
     )
+
+
+def create_named(settings: Settings, wanted: Mapping[str, CleanupPolicy], retention_days: Mapping[str, int]) -> None:
+    """Creates those of these topics that are missing; existing topics stay unchanged.
+
+    Args:
+        settings: Where Kafka is, the number of partitions, and of copies.
+        wanted: The cleanup policies by topic name.
+        retention_days: The days for which a topic keeps a record, by topic name; a topic without: the broker's default.
+
+    Raises:
+        TopicsRefusedError: a topic could not be created, or exists with another number of partitions.
+        KafkaUnreachableError: No broker answered within 10 s.
+    """
+    cluster = _Cluster(settings)
+    counts = cluster.partition_counts()
+    _, refusals = cluster.create({name: wanted[name] for name in wanted if name not in counts}, retention_days)
+    wrong = [_partition_problem(name, counts[name], settings, cluster) for name in wanted if name in counts]
+    if problems := [*refusals.values(), *(problem for problem in wrong if problem is not None)]:
+        raise TopicsRefusedError("\n".join(problems))
+
+
+def existing_topics(settings: Settings) -> set[str]:
+    """Returns the names of all topics of the cluster that this user can see.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within 10 s.
+    """
+    return set(_Cluster(settings).partition_counts())
+
+
+def delete_topics(settings: Settings, names: Collection[str]) -> None:
+    """Deletes those of these topics that exist.
+
+    Raises:
+        TopicsRefusedError: a topic could not be deleted.
+        KafkaUnreachableError: No broker answered within 10 s.
+    """
+    _Cluster(settings).delete(names)
 
 
 def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> list[str]:
@@ -368,7 +411,23 @@ class _Cluster:
             return {}
         return {name: entry.value for name, entry in answer.items()}
 
-    def create(self, wanted: Mapping[str, CleanupPolicy]) -> tuple[set[str], dict[str, str]]:
+    def delete(self, names: Collection[str]) -> None:
+        found = [name for name in names if name in self.metadata().topics]
+        if not found:
+            return
+        refusals = []
+        for name, answer in self._client.delete_topics(found, request_timeout=REQUEST_TIMEOUT_S).items():
+            try:
+                answer.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    refusals.append(f"topic {name!r} could not be deleted: {error.args[0].str()}")
+        if refusals:
+            raise TopicsRefusedError("\n".join(refusals))
+
+    def create(
+        self, wanted: Mapping[str, CleanupPolicy], retention_days: Mapping[str, int] | None = None
+    ) -> tuple[set[str], dict[str, str]]:
         """Creates topics and waits until the brokers know them.
 
         Returns:
@@ -384,7 +443,8 @@ class _Cluster:
                 raise self._no_answer("the topics", error) from error
             return set(), {}
         settings = self._settings
-        copies, retention_days = settings.replication_factor, settings.topics.retention_days()
+        copies = settings.replication_factor
+        retention_days = settings.topics.retention_days() if retention_days is None else retention_days
         new = [
             NewTopic(
                 name,

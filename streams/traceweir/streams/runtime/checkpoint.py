@@ -93,6 +93,8 @@ class Checkpoints:
         self._taking_over: list[int] | None = None
         self._restore: ChangelogRestore | None = None
         self._steps = 0
+        self.first_offsets: Mapping[tuple[str, int], int] = {}
+        """By topic and partition, the offset before which no record is read."""
         self.takes_over: Callable[[int], object] = lambda partitions: None
         """Called with the number of assigned partitions, before the worker takes them over."""
         self.steps_before: Callable[[], int] = lambda: 0
@@ -178,7 +180,10 @@ class Checkpoints:
             self._restore = None
         read = monotonic()
         for number in numbers:
-            firsts = {topic: beginnings[TopicPartition(topic, number)] for topic in self.inputs}
+            firsts = {
+                topic: max(beginnings[TopicPartition(topic, number)], self.first_offsets.get((topic, number), 0))
+                for topic in self.inputs
+            }
             lane = self.lanes[number] = Lane(number, self._specs, self._table, firsts, seconds_now())
             lane.task = asyncio.create_task(self._run(lane))
             self._step()

@@ -52,6 +52,7 @@ class ScoreStage:
         judge_rows: JudgeRows,
         retry_policy: RetryPolicy | None,
         configs: FollowedConfigs | None = None,
+        selects: Callable[[Record], bool] = lambda record: True,
     ) -> None:
         """Starts without sessions.
 
@@ -68,6 +69,7 @@ class ScoreStage:
             judge_rows: Stored verdicts and spending of judges.
             retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
             configs: The configs of the topic `configs`; with None, `scoring` scores every session.
+            selects: Returns whether a session is scored; the others count as `left_out`.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._pool, self._changed, self._window = pool, changed, window
@@ -77,6 +79,7 @@ class ScoreStage:
         self._candidate_changes = CandidateChanges(revised_within_ms)
         self._judge_rows = judge_rows
         self._retry_policy = retry_policy
+        self._selects = selects
         self._judge_retries = JudgeRetries(retry_policy and retry_policy.config)
         self._configs = SessionConfigs(partition, scoring, configs)
         self._written = b""
@@ -108,6 +111,10 @@ class ScoreStage:
                     f"the record's key has {len(record.key or b'')} bytes; a session id has {MAX_KEY_BYTES} at most"
                 )
                 self._reject(record, "too_large", detail)
+                self._finish(record)
+                continue
+            if not self._selects(record):
+                self.counters["left_out"] += 1
                 self._finish(record)
                 continue
             now, worthless = self._revision_queue.admit(record)

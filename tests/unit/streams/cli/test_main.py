@@ -27,6 +27,7 @@ COMMANDS = [
     "diff",
     *("config validate", "config push", "config show", "config history", "config diff", "config rollback"),
     "config withdraw",
+    "shadow",
     "embedder optimize",
     "embedder distill",
 ]

@@ -1,0 +1,175 @@
+"""Does the work of `traceweir shadow`: estimates, asks, runs a process of the shadow, and reports."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from traceweir.schemas.figures import counted
+from traceweir.schemas.text import printable
+from traceweir.streams.cli.errors import FAILED, INTERRUPTED
+from traceweir.streams.cli.score import read_config
+from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.process_log import log_to_stderr
+from traceweir.streams.scoring.launch import LaunchedProcess
+from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.shadow.creation import Found, Times, found_or_created
+from traceweir.streams.shadow.definition import Definition, Wanted
+from traceweir.streams.shadow.errors import ShadowError
+from traceweir.streams.shadow.estimate import ANSWER_TOKENS, Estimate
+from traceweir.streams.shadow.names import ShadowNames
+from traceweir.streams.shadow.removal import drop, stop
+from traceweir.streams.shadow.run import Ended, run_shadow
+
+
+class _OnlyEstimated(Exception):  # noqa: N818  # an outcome that the caller handles
+    """The estimate is printed, and nothing more is wanted."""
+
+
+def run(wanted: Wanted, config: Path | None, times: Times, *, yes: bool, only_estimate: bool) -> int:
+    """Runs a process of a shadow, which it creates if necessary; returns the exit code.
+
+    Raises:
+        ConfigError: the config cannot be used.
+        InvalidSettingsError: the environment cannot be used.
+        KafkaUnreachableError: no broker answers.
+        NotReadyError: the broker lacks the transactions that the settings require.
+        ShadowError: the shadow exists with other options, its range is empty, or nobody agreed to its cost.
+        TopicsRefusedError: a topic could not be created.
+    """
+    plan = read_config(config)
+    if config is not None:
+        wanted = replace(wanted, config=config.read_text("utf-8"), config_digest=plan.digest)
+    settings = load_settings()
+    log_to_stderr(settings.log_options)
+
+    def agree(definition: Definition, estimate: Estimate) -> None:
+        complain(estimate_text(definition, estimate))
+        if only_estimate:
+            raise _OnlyEstimated
+        if not yes and (why := reason_to_ask(definition, estimate)) is not None:
+            _ask(why)
+
+    try:
+        found = found_or_created(settings, wanted, times, agree, complain)
+    except _OnlyEstimated:
+        return 0
+    if only_estimate:
+        raise ShadowError(f"shadow {wanted.name!r} exists already: --estimate is for a new shadow")
+    return _run(settings, found)
+
+
+def stop_shadow(name: str) -> int:
+    """Stops all processes of a shadow; returns the exit code.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        ShadowError: there is no such shadow, or a process does not leave in time.
+    """
+    stopped = stop(load_settings(), name)
+    what = "asked the processes to stop" if stopped is None else f"{counted(stopped, 'process', 'processes')} stopped"
+    complain(f"shadow {name}: {what}; `traceweir shadow --name {name}` resumes it")
+    return 0
+
+
+def drop_shadow(name: str) -> int:
+    """Removes a shadow; returns the exit code.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        ShadowError: there is no such shadow, a process does not leave in time, or Kafka refuses.
+        TopicsRefusedError: a topic could not be deleted.
+    """
+    deleted = drop(load_settings(), name)
+    complain(f"shadow {name} is removed: {', '.join(deleted) or 'no topic'}")
+    return 0
+
+
+def reason_to_ask(definition: Definition, estimate: Estimate) -> str | None:
+    """Returns why a person must agree to the cost of a new shadow; None if the budget covers the estimate."""
+    if not estimate.questions:
+        return None
+    if definition.budget_usd is None:
+        return "judges are asked, and no --budget limits their cost"
+    if estimate.usd > definition.budget_usd:
+        return (
+            f"the estimate exceeds the budget of {definition.budget_usd:g} USD: at this limit no further question is asked, and "
+            "the scores that need one are NOT_EVALUATED `budget`"
+        )
+    return None
+
+
+def estimate_text(definition: Definition, estimate: Estimate) -> str:
+    """Returns the estimate as lines for a person."""
+    lines = [
+        (
+            f"shadow {definition.name}: about {counted(estimate.sessions, 'session')} to score (estimated from "
+            f"{estimate.looked_at:,} that were read)"
+        )
+    ]
+    if estimate.questions or estimate.known:
+        lines.append(
+            f"  judges: at most {counted(estimate.questions, 'question')}, about {estimate.usd:.4g} USD by the price table with "
+            f"{ANSWER_TOKENS} tokens an answer; the verdicts on {estimate.known:,} further ones are known"
+        )
+    if estimate.unpriced:
+        lines.append(f"  without a price, counted as free: {printable(', '.join(estimate.unpriced), 300)}")
+    return "\n".join(lines)
+
+
+def _ask(why: str) -> None:
+    if not sys.stdin.isatty():
+        raise ShadowError(f"{why}. Nobody can be asked here: raise --budget, reduce --sample, or agree with --yes")
+    sys.stderr.write(f"{why}. Run the shadow? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise ShadowError("nobody agreed to the cost, and nothing was created")
+
+
+def _run(settings: Settings, found: Found) -> int:
+    definition = found.definition
+    results = ShadowNames.of(settings, definition.name).topics.results
+    if not found.is_new:
+        complain(f"shadow {definition.name} is resumed as it was created")
+    if sys.stderr.isatty() and settings.log_level == "info":  # lines would break the progress bar
+        log_to_stderr(replace(settings.log_options, level="warning"))
+    launched = LaunchedProcess()
+    try:
+        with progress_bar(f"shadow {definition.name}, offsets") as advance:
+            ended = run_shadow(settings, definition, found.plan, advance, launched)
+    finally:
+        launched.close()
+    complain(summary(definition, ended, results))
+    if ended.code:
+        return ended.code
+    return {"finished": 0, "stopped": FAILED, "interrupted": INTERRUPTED}[ended.outcome]
+
+
+def summary(definition: Definition, ended: Ended, results: str) -> str:
+    """Returns what a process has done, and what comes next, as lines for a person."""
+    done = ended.totals
+    parts = [counted(done.get("score.scored", 0), "session") + " scored"]
+    parts += [f"{done[key]:,} {word}" for key, word in _WORDS.items() if done.get(key)]
+    parts += _unusable(done)
+    lines = [f"shadow {definition.name}: this process: {', '.join(parts)}"]
+    if ended.outcome == "finished":
+        lines.append(
+            f"the whole range is scored: {results}. Compare: traceweir diff results results.shadow.{definition.name}"
+        )
+    else:
+        lines.append(f"the shadow is not finished; `traceweir shadow --name {definition.name}` resumes it")
+    return "\n".join(lines)
+
+
+_WORDS = {
+    "score.left_out": "left out (another app, or not in the sample)",
+    "score.scores.NOT_EVALUATED.budget": "scores without a verdict because the budget is spent",
+    "score.scores.NOT_EVALUATED.error": "scores without a value because of an error",
+}
+
+
+def _unusable(done: Mapping[str, int]) -> list[str]:
+    count = sum(number for key, number in done.items() if ".dead_lettered." in key)
+    return [f"{counted(count, 'record')} unusable (no dead letter is written)"] if count else []

@@ -1,0 +1,209 @@
+"""Estimates a shadow before it runs: its sessions, the questions to judges, and their cost.
+
+A part of the sessions is read at places that are spread over the range. The judged criteria run on them with a judge
+that answers nothing and notes the questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+from pydantic import ValidationError
+
+from traceweir.schemas.session import Session
+from traceweir.schemas.turns import turns_of
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.runner import evaluate
+from traceweir.scorers.judge import JudgeFailed, Question, Reply
+from traceweir.scorers.judged.base import JudgedScorer
+from traceweir.streams.clock import utc_now
+from traceweir.streams.judges.client import load_litellm
+from traceweir.streams.judges.models import estimated_tokens, litellm_name, price_of
+from traceweir.streams.judges.verdicts import verdict_key
+from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.settings import Settings
+from traceweir.streams.shadow.definition import Definition
+from traceweir.streams.shadow.errors import ShadowError
+from traceweir.streams.shadow.known_verdicts import VERDICTS, Rows
+from traceweir.streams.shadow.stage import selection
+
+PLACES = 4
+"""Places of a partition at which sessions are read."""
+READ_AT_A_PLACE = 50
+JUDGED_SESSIONS = 100
+"""Maximum number of sessions on which the judged criteria run."""
+ANSWER_TOKENS = 250
+"""Tokens of an answer, as an assumption: a short reasoning and a verdict."""
+_IN_SEQUENCE = {"hallucinations_v1": 2}
+"""Criteria that ask a further question after the answer to the first, with the number of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a shadow will cost."""
+
+    sessions: int
+    """Sessions that will be scored."""
+    questions: int
+    """Questions to judges, at most: a vote ends as soon as it is decided."""
+    known: int
+    """Further questions whose verdict is known; they cost nothing."""
+    usd: float
+    """Cost of the questions, at most."""
+    unpriced: tuple[str, ...]
+    """Models without a price; their questions count as free."""
+    looked_at: int
+    """Sessions that were read for this estimate."""
+
+
+@dataclass(slots=True)
+class _Questions:
+    """A judge that answers nothing and notes the questions."""
+
+    asked: list[Question] = field(default_factory=list)
+
+    async def ask(self, question: Question) -> Reply:
+        self.asked.append(question)
+        raise JudgeFailed("nothing is asked for an estimate")
+
+
+@dataclass(slots=True)
+class _Sample:
+    offsets: int = 0
+    read: int = 0
+    selected: list[Any] = field(default_factory=list)
+    chosen: int = 0
+
+
+async def estimated(settings: Settings, definition: Definition, plan: Plan, verdicts: Rows) -> Estimate:
+    """Returns the estimate for a shadow.
+
+    Args:
+        settings: Where Kafka is.
+        definition: The shadow.
+        plan: Its plan.
+        verdicts: The known verdicts.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        ShadowError: the topic `sessions` cannot be read.
+        JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
+    """
+    sample = await _sampled(settings, definition)
+    if not sample.read:
+        return Estimate(0, 0, 0, 0.0, (), 0)
+    sessions = round(definition.size * sample.read / sample.offsets * sample.chosen / sample.read)
+    if not plan.judged or not sample.selected:
+        return Estimate(sessions, 0, 0, 0.0, (), sample.read)
+    votes = _votes(plan)
+    new = known = 0
+    usd = 0.0
+    prices = _Prices(plan, settings.judge_api_base)
+    for record in sample.selected:
+        stored = _keys(verdicts.get(record.partition, {}), record.key or b"")
+        for question in await _questions(plan, record.value):
+            count = votes.get(question.metric, 1) * _IN_SEQUENCE.get(question.metric, 1)
+            if verdict_key(question, prices.name_of(question.model)) in stored:
+                known += count
+            else:
+                new += count
+                usd += count * prices.usd(question)
+    factor = sessions / len(sample.selected)
+    return Estimate(
+        sessions,
+        round(new * factor),
+        round(known * factor),
+        usd * factor,
+        tuple(sorted(prices.unknown)),
+        sample.read,
+    )
+
+
+async def _sampled(settings: Settings, definition: Definition) -> _Sample:
+    sample, selects = _Sample(), selection(definition)
+    async with BoundedReader(settings, settings.topics.sessions, ShadowError) as reader:
+        for number, begin, end in _stretches(definition):
+            last, count = begin, 0
+            async with aclosing(reader.records({number: begin})) as records:
+                async for record in _before(records, end):
+                    count, last = count + 1, record.offset + 1
+                    if selects(record):
+                        sample.chosen += 1
+                        if len(sample.selected) < JUDGED_SESSIONS:
+                            sample.selected.append(record)
+                    if count == READ_AT_A_PLACE:
+                        break
+            sample.read += count
+            # A stretch that was read to its end has no further record, whatever its offsets are.
+            sample.offsets += last - begin if count == READ_AT_A_PLACE else end - begin
+    return sample
+
+
+def _stretches(definition: Definition) -> list[tuple[int, int, int]]:
+    found = []
+    for number, end in definition.ends.items():
+        begin = definition.begins[number]
+        length = end - begin
+        cuts = [begin + length * place // PLACES for place in range(PLACES + 1)]
+        found += [(number, *pair) for pair in pairwise(cuts) if pair[0] < pair[1]]
+    return found
+
+
+async def _before(records: AsyncIterator[Any], end: int) -> AsyncIterator[Any]:
+    async for record in records:
+        if record.offset >= end:
+            return
+        yield record
+
+
+async def _questions(plan: Plan, value: bytes | None) -> list[Question]:
+    try:
+        session = Session.model_validate_json(value or b"")
+    except ValidationError:
+        return []
+    judge = _Questions()
+    await evaluate(plan, session, turns_of(session), now=utc_now, timeout_s=10, judge=judge)
+    return [question for question in judge.asked if not question.sample]  # a vote repeats its question
+
+
+def _votes(plan: Plan) -> Mapping[str, int]:
+    """Returns the most replies to one question by criterion: the first reply fails here, so that no vote goes on."""
+    return {
+        scorer.metric: scorer.judge_model_options.num_samples
+        for metric in plan.metrics
+        if isinstance(scorer := metric.scorer, JudgedScorer) and scorer.metric not in _IN_SEQUENCE
+    }
+
+
+def _keys(rows: Mapping[bytes, bytes], session: bytes) -> set[bytes]:
+    prefix = VERDICTS + blake2b(session, digest_size=8).digest()
+    return {key[-16:] for key in rows if key.startswith(prefix)}
+
+
+class _Prices:
+    def __init__(self, plan: Plan, api_base: str | None) -> None:
+        self._config, self._api_base = plan.judge, api_base
+        self._known: dict[str, tuple[float, float] | None] = {}
+        self.unknown: set[str] = set()
+
+    def name_of(self, model: str) -> str:
+        return litellm_name(model, self._config.models, self._api_base)
+
+    def usd(self, question: Question) -> float:
+        name = self.name_of(question.model)
+        if name not in self._known:
+            try:
+                about: Mapping[str, object] = load_litellm().get_model_info(name)
+            except Exception:  # noqa: BLE001  # litellm does not know the model
+                about = {}
+            self._known[name] = price_of(self._config, name, about)
+        price = self._known[name]
+        if price is None:
+            self.unknown.add(name)
+            return 0.0
+        return estimated_tokens(question.prompt) * price[0] + ANSWER_TOKENS * price[1]

@@ -1,0 +1,129 @@
+"""Runs one process of a shadow, until the whole range is scored, or until a signal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.application import Application
+from traceweir.streams.judges.client import check_judge
+from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.topic_admin import check_transactions, reach
+from traceweir.streams.scoring.launch import LaunchedProcess
+from traceweir.streams.settings import Settings
+from traceweir.streams.shadow.definition import Definition
+from traceweir.streams.shadow.names import ShadowNames
+from traceweir.streams.shadow.stage import fitted, selection
+from traceweir.streams.topics import StageName
+from traceweir.streams.worker import NotReadyError
+
+if TYPE_CHECKING:
+    from traceweir.streams.shadow.watch import Outcome, Progress
+
+STAGES: tuple[StageName, ...] = ("score", "gate")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process of a shadow has ended."""
+
+    code: int
+    """The exit code of the worker: 0 after an orderly end."""
+    outcome: Outcome
+    totals: dict[str, int]
+    """What this process has committed, under the keys `stage.counter`."""
+
+
+def application_of(settings: Settings, definition: Definition) -> Application:
+    """Returns the application of a shadow: its range, its selection, and the only topics that it writes."""
+    names = ShadowNames.of(settings, definition.name)
+    sessions = names.topics.sessions
+    return Application(
+        names.application,
+        names.topics,
+        first_offsets={(sessions, number): begin for number, begin in definition.begins.items()},
+        selects=selection(definition),
+        fitted=fitted(definition, names.written, sessions),
+        follows_configs=False,
+    )
+
+
+def run_shadow(
+    settings: Settings, definition: Definition, plan: Plan, progress: Progress, launched: LaunchedProcess | None = None
+) -> Ended:
+    """Runs the stages score and gate on the range of a shadow.
+
+    The process joins the group of the shadow: several processes share the partitions. It serves its health pages on a
+    free port, because a live worker can use the configured one.
+
+    Args:
+        settings: Where Kafka is, and every limit.
+        definition: The shadow.
+        plan: Its plan.
+        progress: Receives the progress.
+        launched: A Python process for the scorers that was launched before.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        NotReadyError: the broker lacks the transactions that the settings require.
+        EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
+        JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
+        PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
+        StateDirectoryError: the state directory is in use, or holds other data.
+    """
+    if plan.judged:
+        check_judge()
+    embedded = is_embedded(reach(settings))
+    transactions = _transactions(settings, embedded=embedded)
+    from traceweir.streams.faust_worker import run_app
+    from traceweir.streams.runtime.activity import Activity
+    from traceweir.streams.runtime.health import bind
+    from traceweir.streams.runtime.state_directory import claimed
+    from traceweir.streams.shadow.watch import ShadowWatch
+
+    watch = ShadowWatch(settings, definition, progress)
+    seen: list[Activity] = []
+
+    def beside(built: object, activity: Activity) -> Sequence[Any]:
+        seen.append(activity)
+        return [watch]
+
+    application = application_of(settings, definition)
+    folder = ShadowNames.of(settings, definition.name).folder
+    port = bind(settings.web_host, 0)
+    with claimed(folder, application.id, settings.partitions):
+        code = run_app(
+            settings,
+            plan,
+            STAGES,
+            port,
+            None,
+            transactions=transactions,
+            embedded=embedded,
+            launched=launched,
+            application=application,
+            beside=beside,
+        )
+    return Ended(code, watch.outcome, dict(seen[0].totals) if seen else {})
+
+
+def _transactions(settings: Settings, *, embedded: bool) -> bool:
+    """Returns whether checkpoints are transactions.
+
+    Raises:
+        NotReadyError: the settings require transactions that the broker lacks.
+    """
+    if embedded and settings.delivery == "exactly_once":
+        raise NotReadyError(
+            "delivery is exactly_once, but the embedded broker has no transactions; "
+            "use Apache Kafka, or set TRACEWEIR_DELIVERY=auto"
+        )
+    transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
+    if transactions:
+        from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
+
+        if problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS):
+            raise NotReadyError("\n".join(problems))
+    return transactions

@@ -1,0 +1,74 @@
+"""Sends sessions to a live worker, and reads what it and shadows have written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from traceweir.streams.testing import event, trace
+
+TOPICS = ("results", "network", "dead-letters", "candidates", "sessions", "strays")
+"""The topics on which a shadow must write nothing."""
+
+
+def send_sessions(servers: str, prefix: str, names: Sequence[str], app: str = "shop") -> None:
+    """Sends a complete session for each name: an invocation with an answer, and a trace."""
+    producer = Producer({"bootstrap.servers": servers})
+    for number, name in enumerate(names):
+        answered = event(
+            "invocation.completed",
+            name,
+            number,
+            app_name=app,
+            final_response={"parts": [{"text": f"{name} ships today."}]},
+            reference={"final_response": {"parts": [{"text": f"{name} ships tomorrow."}]}},
+        )
+        producer.produce(f"{prefix}traces", json.dumps(trace(name, name)), name)
+        for document in (answered, event("session.ended", name, number + 1, app_name=app)):
+            producer.produce(f"{prefix}invocations", json.dumps(document), name)
+    assert producer.flush(30) == 0
+
+
+class Reader:
+    """Reads whole topics of a prefix, committed records only."""
+
+    def __init__(self, servers: str, prefix: str) -> None:
+        self._servers, self._prefix = servers, prefix
+
+    def records(self, topic: str) -> list[dict[str, Any]]:
+        """Returns the committed records of a topic that are JSON objects."""
+        options = {
+            "bootstrap.servers": self._servers,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+        consumer = Consumer(options)
+        try:
+            known = consumer.list_topics(timeout=30).topics.get(self._prefix + topic)
+            if known is None:
+                return []
+            consumer.assign([TopicPartition(self._prefix + topic, number, 0) for number in known.partitions])
+            ended, found = 0, []
+            while ended < len(known.partitions):
+                message = consumer.poll(30)
+                assert message is not None, f"{topic} was not read to its end"
+                if message.error() is not None:
+                    ended += 1
+                elif message.value():
+                    found.append(json.loads(message.value()))
+            return found
+        finally:
+            consumer.close()
+
+    def scores(self, topic: str = "results", metric: str | None = None) -> list[dict[str, Any]]:
+        """Returns the scores on a topic, of one metric if it is given."""
+        return [each for each in self.records(topic) if metric in (None, each["metric"])]
+
+    def counts(self) -> dict[str, int]:
+        """Returns the number of records of each topic on which a shadow must write nothing."""
+        return {topic: len(self.records(topic)) for topic in TOPICS}
