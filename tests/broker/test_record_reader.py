@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaConnectionError
 from confluent_kafka import Producer
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
@@ -42,21 +43,69 @@ async def test_a_record_is_read_at_any_offset_and_none_is_returned_past_the_end(
         assert await read_all(reader, [7, 0, 19, 7, RECORDS]) == [b"7", b"0", b"19", b"7", None]
 
 
-async def test_reads_that_wait_together_are_one_range(
-    embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.record_reader.SKIPPED_AT_MOST", 3)
-    seeks, seek = [], AIOKafkaConsumer.seek
+@pytest.fixture
+def seeks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Collects the offsets to which the reader seeks."""
+    found, seek = list[int](), AIOKafkaConsumer.seek
 
-    def noted_seek(self: AIOKafkaConsumer, place: Any, offset: int) -> Any:
-        seeks.append(offset)
+    def noted(self: AIOKafkaConsumer, place: Any, offset: int) -> Any:
+        found.append(offset)
         return seek(self, place, offset)
 
-    monkeypatch.setattr(AIOKafkaConsumer, "seek", noted_seek)
+    monkeypatch.setattr(AIOKafkaConsumer, "seek", noted)
+    return found
+
+
+async def test_reads_that_wait_together_are_one_range(embedded_broker: EmbeddedBroker, seeks: list[int]) -> None:
     async with filled(embedded_broker.bootstrap_servers) as reader:
         offsets = [*range(RECORDS), RECORDS + 1]
         assert await read_all(reader, offsets) == [*(b"%d" % number for number in range(RECORDS)), None]
     assert seeks == [0, 1]  # the first read does not wait for others
+
+
+async def test_a_long_gap_between_two_records_is_skipped(
+    embedded_broker: EmbeddedBroker, seeks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceweir.streams.kafka.record_reader.SKIPPED_AT_MOST", 3)
+    getmany = AIOKafkaConsumer.getmany
+
+    async def one(self: AIOKafkaConsumer, *places: Any, **options: Any) -> Any:
+        return await getmany(self, *places, **(options | {"max_records": 1}))
+
+    monkeypatch.setattr(AIOKafkaConsumer, "getmany", one)
+    async with filled(embedded_broker.bootstrap_servers) as reader:
+        assert await read_all(reader, [0, 1, 4, 15, 19]) == [b"0", b"1", b"4", b"15", b"19"]
+    assert seeks == [0, 1, 15]
+
+
+async def test_what_was_read_before_a_failure_is_kept(
+    embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    getmany, calls = AIOKafkaConsumer.getmany, 0
+
+    async def two_and_no_more(self: AIOKafkaConsumer, *places: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 3:
+            raise KafkaConnectionError("the broker is gone")
+        return await getmany(self, *places, **(options | {"max_records": 1}))
+
+    monkeypatch.setattr(AIOKafkaConsumer, "getmany", two_and_no_more)
+    async with filled(embedded_broker.bootstrap_servers) as reader:
+        found = await read_all(reader, [0, 5, 6, 7, 8])
+    assert found == [b"0", b"5", b"6", RecordUnavailable, RecordUnavailable]
+
+
+async def test_a_read_that_is_cancelled_while_it_waits_is_not_read(
+    embedded_broker: EmbeddedBroker, seeks: list[int]
+) -> None:
+    async with filled(embedded_broker.bootstrap_servers) as reader:
+        first = asyncio.create_task(reader.read("t", 0, 3))
+        second, third = (asyncio.create_task(reader.read("t", 0, offset)) for offset in (1, 9))
+        await asyncio.sleep(0)
+        second.cancel()
+        assert [(await first).value, (await third).value] == [b"3", b"9"]
+    assert seeks == [3, 9]
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("t", 9), ("nobody", 0)], ids=["partition", "topic"])

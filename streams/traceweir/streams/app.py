@@ -36,7 +36,7 @@ from traceweir.streams.scoring.processes import ScoringProcesses, number_of_proc
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
-from traceweir.streams.stages.work_pool import WorkPool
+from traceweir.streams.stages.work_pool import WorkCancelledError, WorkPool
 from traceweir.streams.topics import StageName
 from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of
 
@@ -121,7 +121,7 @@ def create_app(
     )
 
     def fail(error: BaseException) -> None:
-        if not app.should_stop:  # the end of the event loop cancels all work
+        if not (isinstance(error, WorkCancelledError) and app.should_stop):
             app.loop.create_task(checkpoints.fail(error))
 
     configs = None

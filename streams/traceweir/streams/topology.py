@@ -34,9 +34,9 @@ if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.session_spans import SessionSpans
 
 _CONCURRENCY_PER_RETRY = 8
-"""For each 8 sessions that can be scored at the same time, 1 retry (a session that is scored again) can always run.
+"""Of each 8 places for sessions that are scored at the same time, 1 is for retries (sessions that are scored again).
 
-More retries run in the places that no new session needs.
+Another one is for new sessions. Retries use the other places while no new session needs them.
 """
 
 
@@ -160,7 +160,8 @@ class Topology:
 
 
 def _places_for_retries(concurrency: int, pool: WorkPool) -> int:
-    return max(1, concurrency // _CONCURRENCY_PER_RETRY, concurrency - pool.running)
+    reserved = concurrency // _CONCURRENCY_PER_RETRY
+    return max(1, reserved, min(concurrency - reserved, concurrency - pool.running))
 
 
 def _collect(topology: Topology) -> NewStage:

@@ -7,6 +7,7 @@ pinned, and `verify` reports at start if one of these parts has changed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -18,7 +19,6 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.errors import IllegalStateError
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from faust.stores.rocksdb import Store
@@ -217,12 +217,23 @@ def _ends(consumer: Any, fetches: FetchTimes) -> Iterable[tuple[TP, End]]:
             yield TP(tp.topic, tp.partition), End(state.position, stable, at, state.highwater > stable)
 
 
+def _is_no_seek_of_a_rebalance(record: logging.LogRecord) -> bool:
+    """Returns whether a line of the log is not Faust's warning that it could not seek because of a rebalance.
+
+    Faust seeks in partitions that have just been revoked. Every lane names its own positions afterwards
+    (`pending_seeks`), so that nobody has to do anything.
+    """
+    return "exception performing seek when flow not active" not in record.getMessage()
+
+
 def install(app: Any, intake: Intake, changelog: str) -> None:
     """Passes the records of the intake's inputs to the intake in batches, and calls the intake before a revocation.
 
     Changelog records are not copied either: Faust reads none of them, because the table is restored before Faust
     compares the table with its changelog.
     """
+
+    logging.getLogger(__name__).addFilter(_is_no_seek_of_a_rebalance)
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
         logger = driver.logger
@@ -235,15 +246,6 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
 
         async def _seek(self, partition: TP, offset: int) -> None:
             await self._thread.seek_in_thread(partition, offset)
-
-        async def perform_seek(self) -> None:
-            try:
-                await super().perform_seek()
-            except IllegalStateError:
-                if self.flow_active:
-                    raise
-                # During a rebalance Faust seeks in partitions that have just been revoked, and warns of each. Every lane
-                # names its own positions afterwards (`pending_seeks`).
 
         async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
             generation = self.app.consumer_generation_id

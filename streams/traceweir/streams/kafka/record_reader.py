@@ -22,7 +22,7 @@ FETCH_WAIT_MS = 20
 A broker answers the requests of one connection in their order, so that a fetch at the end of a partition delays the next
 request. With aiokafka's default of 500 ms, a reader read about two single records a second.
 """
-SKIPPED_AT_MOST = 1_000
+SKIPPED_AT_MOST = 50
 """Number of records between two wanted ones above which the reader seeks, because it reads all records of a range."""
 
 
@@ -44,7 +44,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         super().__init__(**kwargs)
         self._options = options
         self._consumer: AIOKafkaConsumer | None = None
-        self._places: set[TopicPartition] = set()
+        self._assigned: TopicPartition | None = None
         self._wanted: dict[TopicPartition, list[_Wanted]] = {}
         self._one = asyncio.Lock()
         self._limit: asyncio.Timeout | None = None
@@ -57,41 +57,42 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         """
         place, wanted = TopicPartition(topic, partition), _Wanted(offset)
         self._wanted.setdefault(place, []).append(wanted)
-        async with self._one:
-            if not wanted.done:  # otherwise the read before this one has read it too
-                await self._serve(place)
+        try:
+            async with self._one:
+                if not wanted.done:  # otherwise the read before this one has read it too
+                    await self._serve(place)
+        finally:
+            if wanted in (waiting := self._wanted.get(place, [])):  # cancelled while it waited for its turn
+                waiting.remove(wanted)
         if wanted.failed is not None:
             raise RecordUnavailable from wanted.failed
         return wanted.record
 
     async def _serve(self, place: TopicPartition) -> None:
-        """Reads what is wanted of a partition now."""
+        """Reads what is wanted of a partition now. What was read before a failure is not lost."""
         served = self._wanted.pop(place)
-        if self.should_stop:
-            await self._fail(served, RecordUnavailable())
-            return
         try:
+            if self.should_stop:
+                raise RecordUnavailable  # noqa: TRY301  # one place fails what is served
             async with asyncio.timeout(READ_WITHIN_S) as limit:
                 self._limit = limit
                 try:
-                    found = await self._read(place, sorted({wanted.offset for wanted in served}))
+                    await self._read(place, served)
                 finally:
                     self._limit = None
-        except (KafkaError, TimeoutError, ValueError, RecordUnavailable) as error:
-            await self._fail(served, error)
+        except RecordUnavailable as error:
+            _fail(served, error)
+        except (KafkaError, TimeoutError, ValueError) as error:
+            _fail(served, error)
+            await self.disconnect()  # a hanging connection is not used again
         except asyncio.CancelledError as error:
-            await self._fail(served, error)
+            _fail(served, error)
+            await self.disconnect()
             if cancelled_from_outside():
                 raise
-        else:
-            for wanted in served:
-                wanted.record, wanted.done = found.get(wanted.offset), True
-
-    async def _fail(self, served: Sequence[_Wanted], error: BaseException) -> None:
-        for wanted in served:
-            wanted.failed, wanted.done = error, True
-        if not isinstance(error, RecordUnavailable):
-            await self.disconnect()  # a hanging connection is not used again
+        except BaseException as error:
+            _fail(served, error)
+            raise
 
     async def on_stop(self) -> None:
         """Ends a read in progress, then disconnects.
@@ -106,36 +107,43 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
     async def disconnect(self) -> None:
         """Disconnects, if connected."""
         consumer, self._consumer = self._consumer, None
-        self._places.clear()
+        self._assigned = None
         if consumer is not None:
             await consumer.stop()
 
-    async def _read(self, place: TopicPartition, offsets: Sequence[int]) -> dict[int, Any]:
-        """Returns the records at these offsets, which are in ascending order; a missing record is left out."""
+    async def _read(self, place: TopicPartition, served: Sequence[_Wanted]) -> None:
+        """Reads the wanted records in the order of their offsets; a record that the topic no longer has is None."""
         consumer = await self._connected()
         if not await _exists(consumer, place):
             raise RecordUnavailable
         begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
-        left = [offset for offset in reversed(offsets) if begins[place] <= offset < ends[place]]
-        found: dict[int, Any] = {}
-        if not left:
-            return found
-        self._only(consumer, place)
+        by_offset: dict[int, list[_Wanted]] = {}
+        for wanted in served:
+            by_offset.setdefault(wanted.offset, []).append(wanted)
+        left = sorted((offset for offset in by_offset if begins[place] <= offset < ends[place]), reverse=True)
+        if left:
+            if place != self._assigned:
+                consumer.assign([place])
+                self._assigned = place
+            consumer.resume(place)
         position = -1
         while left:
             if position < 0 or left[-1] - position > SKIPPED_AT_MOST:
                 consumer.seek(place, left[-1])
             for record in (await consumer.getmany(place, timeout_ms=500)).get(place, []):
-                if left and record.offset == left[-1]:
-                    found[record.offset] = record
-                    left.pop()
                 while left and left[-1] < record.offset:  # compacted, or no record of a producer
                     left.pop()
+                if left and record.offset == left[-1]:
+                    left.pop()
+                    for wanted in by_offset[record.offset]:
+                        wanted.record, wanted.done = record, True
             position = await consumer.position(place)
             while left and left[-1] < position:
                 left.pop()
-        consumer.pause(place)
-        return found
+        if self._assigned is not None:
+            consumer.pause(self._assigned)
+        for wanted in served:
+            wanted.done = True
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:
@@ -152,13 +160,11 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             await consumer.start()
         return self._consumer
 
-    def _only(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> None:
-        """Lets the consumer fetch from this partition, and from no other."""
-        if place not in self._places:
-            self._places.add(place)
-            consumer.assign(list(self._places))
-        consumer.pause(*(self._places - {place}))
-        consumer.resume(place)
+
+def _fail(served: Sequence[_Wanted], error: BaseException) -> None:
+    for wanted in served:
+        if not wanted.done:
+            wanted.failed, wanted.done = error, True
 
 
 async def _exists(consumer: AIOKafkaConsumer, place: TopicPartition) -> bool:

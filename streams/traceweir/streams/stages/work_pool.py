@@ -14,6 +14,10 @@ _TIME_SLICE_S = 0.003
 """How long one task can hold the event loop when its work never waits."""
 
 
+class WorkCancelledError(RuntimeError):
+    """Work was cancelled before its end. The end of an event loop cancels all work too."""
+
+
 class WorkPool:
     """Runs at most `limit` work items at a time.
 
@@ -39,7 +43,7 @@ class WorkPool:
 
     @property
     def running(self) -> int:
-        """Number of work items that run now."""
+        """Number of tasks that run work, or are about to take it from the queue."""
         return self._running
 
     async def idle(self) -> None:
@@ -75,7 +79,7 @@ class WorkPool:
             # Somebody cancelled the task, or a client cancelled a future that the work awaited. The work is not done,
             # and nobody does it again: without a report, its session would never be finished. A worker that fails with
             # a CancelledError would end with a traceback, so the pool reports another error.
-            error = RuntimeError(
+            error = WorkCancelledError(
                 "work was cancelled" + ("" if task.cancelling() else " because an awaited future was cancelled")
             )
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from traceweir.streams.stages.work_pool import WorkPool
+from traceweir.streams.stages.work_pool import WorkCancelledError, WorkPool
 
 
 class Record:
@@ -101,7 +101,7 @@ async def test_a_task_that_raises_cancelled_error_by_itself_is_reported() -> Non
     await turns()
 
     # A worker can crash only with an Exception, and CancelledError is not an Exception.
-    assert [type(error) for error in failures] == [RuntimeError]
+    assert [type(error) for error in failures] == [WorkCancelledError]
 
 
 async def test_work_that_is_cancelled_from_outside_is_reported_because_nobody_does_it_again() -> None:
