@@ -16,6 +16,7 @@ from traceweir.streams.spans.span import Attributes, Span
 from traceweir.streams.spans.tree import Node
 
 _CONVERSATION = "gen_ai.conversation.id"
+_SPRING = "spring.ai.chat.client.conversation.id"
 _SESSION = (
     "session.id",
     _CONVERSATION,
@@ -27,7 +28,7 @@ _SESSION = (
     "langfuse.session.id",
     "mlflow.trace.session",
     "ai.telemetry.metadata.sessionId",
-    "spring.ai.chat.client.conversation.id",
+    _SPRING,
 )
 _NO_SESSION = "default"
 """The conversation of Spring AI's clients that name none; many users share it."""
@@ -65,8 +66,9 @@ def session_of(nodes: Sequence[Node]) -> str:
         for node in nodes:
             attributes = node.span.attributes
             found = _usable(first_text(attributes, *key))
-            if found.startswith(_RESPONSE) and found == first_text(attributes, _CONVERSATION):
-                found = _usable(first_text(attributes, *(each for each in key if each != _CONVERSATION)))
+            for other, is_none in ((_CONVERSATION, found.startswith(_RESPONSE)), (_SPRING, found == _NO_SESSION)):
+                if is_none and found == first_text(attributes, other):
+                    found = _usable(first_text(attributes, *(each for each in key if each != other)))
             if found:
                 return found
     for node in nodes:
@@ -98,7 +100,7 @@ def user_of(nodes: Sequence[Node]) -> str:
 
 
 def _usable(text: str) -> str:
-    usable = len(text) <= MAX_ID_CHARS and text.isprintable() and text != _NO_SESSION and not is_hidden(text)
+    usable = len(text) <= MAX_ID_CHARS and text.isprintable() and not is_hidden(text)
     return text if usable else ""
 
 

@@ -141,5 +141,8 @@ def _complete(known: _Known, other: _Known) -> None:
     run.call_id = run.call_id or told.call_id
     if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(told.args, dict)):
         run.args = told.args
+    # A tool can call a server and live with its error; the tool's own span tells whether the tool failed.
+    is_lived_with = is_mcp_call(told.span.attributes) and (run.result is not ABSENT or run.error is not None)
     run.result = told.result if run.result is ABSENT else run.result
-    run.error = run.error or told.error if run.error is not None or told.error is not None else None
+    if not is_lived_with:
+        run.error = run.error or told.error if run.error is not None or told.error is not None else None

@@ -25,6 +25,9 @@ _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _JSON = "application/json"
 _JSON_RESULTS = ("traceloop.entity.output", "langfuse.observation.output", "spring.ai.tool.call.result")
+_QUARKUS = "langchain4j."
+"""The beginning of the names of the spans of LangChain4j's extension for Quarkus."""
+_MCP_BLOCKS = {"text", "image", "audio", "resource", "resource_link"}
 _MCP_RESULT = {"content", "isError", "structuredContent", "_meta", "meta"}
 
 
@@ -213,10 +216,11 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
             read_content(content, message, 0)
             content = message.text
         return python_value(structure(content)), call, value.get("status") == "error"
-    if isinstance(value.get("content"), list) and set(value) <= _MCP_RESULT:
+    if set(value) <= _MCP_RESULT and (kinds := _mcp_kinds(value.get("content"))):
         message = Message("tool")
         read_content(value["content"], message, 0)
-        told = structure(message.text) if message.texts else value.get("structuredContent", value["content"])
+        is_text = kinds == {"text"} and message.texts
+        told = structure(message.text) if is_text else value.get("structuredContent", value["content"])
         return told, "", value.get("isError") is True
     if "raw_output" in value and ("tool_name" in value or "blocks" in value):
         return structure(value["raw_output"]), "", value.get("is_error") is True
@@ -230,6 +234,14 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
     if adk and set(value) == {"result"}:
         return value["result"], "", False
     return value, "", False
+
+
+def _mcp_kinds(content: object) -> set[str]:
+    """Returns the kinds of the blocks of an MCP result; empty if the content is not that of such a result."""
+    if not isinstance(content, list):
+        return set()
+    kinds = {text_of(block.get("type")) if isinstance(block, dict) else "" for block in content}
+    return kinds if kinds <= _MCP_BLOCKS else set()
 
 
 def exception_message(span: Span) -> str:
@@ -290,7 +302,8 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
         "langfuse.observation.level",
     ).lower()
     failed = failed or attributes.get("haystack.tool.error") is True
-    failed = failed or (result is ABSENT and bool(named_events(span, "exception")))  # Quarkus sets no status
+    if span.name.startswith(_QUARKUS):  # it sets no status
+        failed = failed or (result is ABSENT and bool(named_events(span, "exception")))
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
         return None
     text = result if isinstance(result, str) else ""

@@ -10,6 +10,7 @@ from tests.support.spans import event, span
 
 from traceweir.streams.spans.reader import read_trace
 from traceweir.streams.spans.span import Span
+from traceweir.streams.spans.tool_spans import unwrapped_result
 
 AGENT = span(1, 0, "invoke_agent desk", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"})
 DAY = {"gen_ai.tool.call.arguments": '{"day": "Sunday"}', "gen_ai.tool.call.result": "closed"}
@@ -155,3 +156,45 @@ def test_an_ai_service_of_quarkus_is_an_agent() -> None:
     assert (called["args"], last["agent_name"]) == ({"day": "Sunday"}, "Desk.ask")
     assert last["final_response"]["parts"] == [{"text": "Closed."}]
     assert found["tool.returned"][0]["error"] == "no such day"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"content": ["a", "b"]},
+        {"content": [1, 2], "meta": {"page": 2}},
+        {"content": [{"text": "x", "page": 3}, {"text": "y", "page": 4}]},
+    ],
+)
+def test_a_result_that_only_looks_like_one_of_mcp_stays_as_it_is(result: dict[str, Any]) -> None:
+    assert unwrapped_result(result) == (result, "", False)
+
+
+def test_a_result_of_mcp_is_its_text_only_if_it_has_nothing_else() -> None:
+    text, link = {"type": "text", "text": "see the file"}, {"type": "resource_link", "uri": "file:///a"}
+    assert unwrapped_result({"content": [text], "isError": True}) == ("see the file", "", True)
+    assert unwrapped_result({"content": [text, link]}) == ([text, link], "", False)
+
+
+def test_an_error_of_a_server_with_which_a_tool_lives_is_not_the_error_of_the_tool() -> None:
+    names = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.id": "c1"}
+    run = span(2, 1, "execute_tool search", names | {"gen_ai.tool.call.result": "found"}, end_ns=9 * 10**9)
+    failed = mcp(3, 2, end_ns=8 * 10**9, status="ERROR", status_message="timed out")
+    (returned,) = events(AGENT, run, failed)["tool.returned"]
+    assert (returned["response"], returned.get("error")) == ("found", None)
+
+
+def test_an_exception_that_a_tool_has_handled_is_no_error() -> None:
+    names = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.id": "c1"}
+    run = span(2, 1, "execute_tool search", names, event("exception", exception__message="first try"))
+    found = events(AGENT, run).get("tool.returned", [])
+    assert [each.get("error") for each in found] in ([], [None])
+
+
+def test_only_the_conversation_of_spring_ai_without_a_name_is_no_session() -> None:
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Closed."}]}])
+    chat = span(2, 1, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said})
+    named = span(1, 0, "invoke_agent desk", AGENT.attributes | {"session.id": "default", "user.id": "default"})
+    unnamed = span(1, 0, "invoke_agent desk", AGENT.attributes | {"spring.ai.chat.client.conversation.id": "default"})
+    assert {each["session_id"] for kind in events(named, chat).values() for each in kind} == {"default"}
+    assert {each["session_id"] for kind in events(unnamed, chat).values() for each in kind} == {unnamed.trace_id}
