@@ -194,7 +194,7 @@ def test_an_exception_that_a_tool_has_handled_is_no_error() -> None:
 def test_only_the_conversation_of_spring_ai_without_a_name_is_no_session() -> None:
     said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Closed."}]}])
     chat = span(2, 1, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said})
-    named = span(1, 0, "invoke_agent desk", AGENT.attributes | {"session.id": "default", "user.id": "default"})
-    unnamed = span(1, 0, "invoke_agent desk", AGENT.attributes | {"spring.ai.chat.client.conversation.id": "default"})
+    named = span(1, 0, "invoke_agent desk", {**AGENT.attributes, "session.id": "default", "user.id": "default"})
+    unnamed = span(1, 0, "invoke_agent desk", {**AGENT.attributes, "spring.ai.chat.client.conversation.id": "default"})
     assert {each["session_id"] for kind in events(named, chat).values() for each in kind} == {"default"}
     assert {each["session_id"] for kind in events(unnamed, chat).values() for each in kind} == {unnamed.trace_id}
