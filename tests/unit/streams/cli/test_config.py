@@ -11,13 +11,13 @@ from tests.support.command_line import Run
 
 def test_validate_names_every_problem_at_once(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "eval.json"
-    file.write_text('{"criteria": {"response_match_score": 7, "no": 1}, "gate": {"treshold": 1}}')
+    file.write_text('{"criteria": {"response_match_score": 7, "no": 1}, "gate": {"minimum": 1}}')
     ended = run("config", "validate", str(file))
     assert ended.code == 2
     for problem in (
         "criteria.response_match_score: the threshold must be",
         "criteria.no: there is no",
-        "gate.treshold",
+        "gate.minimum",
     ):
         assert problem in ended.err
 
