@@ -13,6 +13,7 @@ from traceweir.streams.dead_letters import replay as replay_module
 from traceweir.streams.dead_letters.reader import DeadLettersError, Wanted
 from traceweir.streams.dead_letters.replay import replay
 from traceweir.streams.kafka import bounded_reader
+from traceweir.streams.runtime.delivery import NoTransactionsError
 from traceweir.streams.settings import Settings
 
 
@@ -58,7 +59,7 @@ class Replays:
         try:
             async for step in replay(self._settings, Wanted(), again=False, dry_run=False):
                 sent += step.outcome == "sent"
-        except (DeadLettersError, KafkaError, asyncio.CancelledError) as error:
+        except (DeadLettersError, NoTransactionsError, KafkaError, asyncio.CancelledError) as error:
             code = 1
             self._tell(f"{process.name} fails: {str(error)[:90] or type(error).__name__}")
         self._tell(f"{process.name} has sent {sent} records")
