@@ -19,16 +19,18 @@ pytestmark = pytest.mark.broker
 
 ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export", "canary"}
 """Commands that run until Ctrl-C; other tests run them."""
-APART = {"diff", "embedder"}
-"""Commands that need files or models that this test does not have; tests/unit/docs parses them."""
+APART = {"diff", "embedder", "shadow"}
+"""Commands that need files, models or transactions that this test does not have; tests/unit/docs parses them."""
 FIRST = ["topics", "emit"]
 """Commands that run before the worker has joined sessions; all other commands read what the worker wrote."""
 EXIT_CODES = {
     "dlq show 2:17": 1,
     "dlq replay --from letters.jsonl --dry-run": 1,
     "dlq replay --from letters.jsonl": 1,
+    "config rollback --app travel": 1,
+    "config show --digest 3f2a91": 1,
 }
-"""Exit codes other than 0: this test has no such dead letter, and exports none that a user could mend."""
+"""Exit codes other than 0: this test has no such dead letter, version or digest, and exports none that a user could mend."""
 DEADLINE_S = 120
 
 
@@ -45,6 +47,7 @@ def test_the_commands_run_in_the_order_of_their_needs(
     servers = embedded_broker.bootstrap_servers
     monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copy(ROOT / "examples" / "eval.json", tmp_path)
 
     def check(command: Shown) -> None:
         monkeypatch.chdir(tmp_path / command.folder)

@@ -71,7 +71,10 @@ def test_the_format_of_a_document_is_recognized_by_its_keys(document: dict[str, 
         ({"query": "q", "reference": "a"}, "looks like a turn of an old test file of Google ADK: `traceweir eval"),
         ({"criteria": {"latency": {}}}, "looks like an evaluation config: pass the config with --config"),
         ({"session_id": "s", "segment": 0, "events": []}, "looks like a session of the topic `sessions`: pass the"),
-        ({"result_id": "r", "metric": "latency"}, "looks like a score of Traceweir: pass the traces"),
+        (
+            {"result_id": "r", "metric": "latency"},
+            "looks like a score of Traceweir: `traceweir diff` compares scores; pass the traces",
+        ),
         (
             {"id": "0:1", "reason": "invalid", "topic": "t", "offset": 1, "value": {}},
             "looks like an exported dead letter: `traceweir dlq replay --from FILE` sends mended dead letters",

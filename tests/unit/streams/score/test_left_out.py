@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
-from traceweir.schemas.judge_config import VerdictCache
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.clock import utc_now
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.score.judge_rows import JudgeRows
-from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.testing.memory import Message
 from traceweir.streams.topics import Topics
+from traceweir.streams.topology import Resources, ScoringResources, Topology
 
 TOPICS = Topics.of()
 
@@ -21,23 +23,16 @@ def record(offset: int) -> Message:
     return Message(TOPICS.sessions, 0, offset, 1_000, b"s%d" % offset, b"{}", ())
 
 
-def stage_with(answers: asyncio.Future[ScoringResult], pool: WorkPool) -> ScoreStage:
+def stage_with(answers: asyncio.Future[ScoringResult], pool: WorkPool) -> Any:
     async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
         return await answers
 
-    return ScoreStage(
-        0,
-        1,
-        TOPICS,
-        score,
-        pool,
-        lambda: None,
-        window=100,
-        revised_within_ms=0,
-        judge_rows=JudgeRows(VerdictCache()),
-        retry_policy=None,
-        selects=lambda record: record.offset == 1,
-    )
+    async def read(topic: str, partition: int, offset: int) -> None:
+        return None
+
+    scoring = ScoringResources(score, pool, lambda paid: None, read, selects=lambda record: record.offset == 1)
+    topology = Topology.of(Settings(partitions=1), read_plan({}), Resources(utc_now, scoring))
+    return topology.spec("score").new(0, lambda key: None, lambda: None)
 
 
 async def test_a_session_that_is_left_out_is_counted_once_though_it_is_read_again() -> None:
