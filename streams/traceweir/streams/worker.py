@@ -119,6 +119,15 @@ def _checked(settings: Settings, stages: Sequence[StageName]) -> _Cluster:
     problems = create_topics(settings, stages).wrong if embedded else check_topics(settings, stages)
     if problems:
         raise NotReadyError("\n".join(problems))
+    return _Cluster(embedded, usable_transactions(settings, embedded=embedded))
+
+
+def usable_transactions(settings: Settings, *, embedded: bool) -> bool:
+    """Returns whether checkpoints are transactions.
+
+    Raises:
+        NotReadyError: the settings require transactions that the broker lacks.
+    """
     if embedded and settings.delivery == "exactly_once":
         raise NotReadyError(
             "delivery is exactly_once, but the embedded broker has no transactions; "
@@ -130,4 +139,4 @@ def _checked(settings: Settings, stages: Sequence[StageName]) -> _Cluster:
 
         if problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS):
             raise NotReadyError("\n".join(problems))
-    return _Cluster(embedded, transactions)
+    return transactions

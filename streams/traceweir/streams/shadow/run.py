@@ -10,14 +10,14 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.application import Application
 from traceweir.streams.judges.client import check_judge
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import check_transactions, reach
+from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.names import ShadowNames
 from traceweir.streams.shadow.stage import fitted, selection
 from traceweir.streams.topics import StageName
-from traceweir.streams.worker import NotReadyError
+from traceweir.streams.worker import usable_transactions
 
 if TYPE_CHECKING:
     from traceweir.streams.shadow.watch import Outcome, Progress
@@ -76,7 +76,7 @@ def run_shadow(
     if plan.judged:
         check_judge()
     embedded = is_embedded(reach(settings))
-    transactions = _transactions(settings, embedded=embedded)
+    transactions = usable_transactions(settings, embedded=embedded)
     from traceweir.streams.faust_worker import run_app
     from traceweir.streams.runtime.activity import Activity
     from traceweir.streams.runtime.health import bind
@@ -107,23 +107,3 @@ def run_shadow(
             beside=beside,
         )
     return Ended(code, watch.outcome, dict(seen[0].totals) if seen else {})
-
-
-def _transactions(settings: Settings, *, embedded: bool) -> bool:
-    """Returns whether checkpoints are transactions.
-
-    Raises:
-        NotReadyError: the settings require transactions that the broker lacks.
-    """
-    if embedded and settings.delivery == "exactly_once":
-        raise NotReadyError(
-            "delivery is exactly_once, but the embedded broker has no transactions; "
-            "use Apache Kafka, or set TRACEWEIR_DELIVERY=auto"
-        )
-    transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
-    if transactions:
-        from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
-
-        if problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS):
-            raise NotReadyError("\n".join(problems))
-    return transactions
