@@ -113,3 +113,15 @@ def test_a_missing_topic_is_named_with_the_way_out(
     ended = run("config", "push", files[0])
     assert ended.code == 1
     assert "traceweir.configs" in ended.err
+
+
+def test_nothing_is_pushed_over_the_versions_of_a_newer_traceweir(
+    config: Config, files: tuple[str, str], servers: str
+) -> None:
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    producer.produce("traceweir.configs", b'{"envelope": 2, "future": true}', b"version:travel:8", 0)
+    assert producer.flush(30) == 0
+    pushed = config("push", files[0], "--app", "travel")
+    assert pushed.code == 1
+    assert "nothing is written, because the topic has newer records: envelope: version 2 is newer than 1" in pushed.err
+    assert "no config is on the topic" in config("show").out

@@ -19,7 +19,9 @@ from tests.support.judge_retries import (
     settle,
 )
 
-from traceweir.streams.score.judge_retries import AT_ONCE, PAUSE_S
+from traceweir.schemas.judge_config import RetryLater
+from traceweir.streams.score.judge_retries import AT_ONCE, PAUSE_S, JudgeRetries
+from traceweir.streams.scoring.result import ScoringResult
 
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
 
@@ -121,3 +123,10 @@ async def test_a_retry_expires_if_its_offset_holds_another_session(provider: Pro
     provider.up = True
     await advance(flow)
     assert (published_attempts(flow), flow.counters("score")["retries.expired"]) == ([(0, 0, None)], 1)
+
+
+def test_the_first_offset_is_the_lowest_although_sessions_begin_to_wait_in_any_order() -> None:
+    retries = JudgeRetries(RetryLater())
+    for name, offset in ((b"b", 8), (b"a", 5), (b"c", 9)):
+        retries.note(name, offset, ScoringResult(0, 0, 0, 1_000, [], [], {}, unanswered=1))
+    assert retries.first_offset == 5

@@ -17,6 +17,7 @@ from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
 from tests.support.shadows import Reader, send_sessions
 from tests.support.workers import Fleet, Worker
 
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import create_topics, existing_topics, reach
@@ -86,6 +87,11 @@ class Scene:
             chosen = ["--config", str(write(self._folder / "v2.json", config))]
         return self.fleet.start(process, command=["shadow", "--name", "v2", *chosen, *options], mortal=mortal)
 
+    def push(self, config: object) -> None:
+        """Puts a config in effect for live workers."""
+        command = ["config", "push", str(write(self._folder / "pushed.json", config))]
+        self.fleet.start("push", command=command).wait_for_end(PATIENCE_S, 0)
+
     def run(self, *options: str, config: object = None, code: int = 0) -> str:
         """Runs such a command to its end, and returns what it has printed."""
         command = self.shadow(*options, config=config)
@@ -115,6 +121,7 @@ def test_a_shadow_scores_each_session_with_its_config_and_writes_nothing_else(st
     names = [f"session-{number}" for number in range(20)]
     scene = stage()
     scene.score_live(names)
+    scene.push({"criteria": {METRIC: 0.0}})  # a shadow takes no pushed config
     before = scene.reader.counts()
 
     scene.run(config=V2)
@@ -123,6 +130,7 @@ def test_a_shadow_scores_each_session_with_its_config_and_writes_nothing_else(st
     champion, challenger = scene.reader.scores(metric=METRIC), scene.reader.scores("results.shadow.v2", METRIC)
     assert {score["status"] for score in champion} == {"PASSED"}
     assert {score["status"] for score in challenger} == {"FAILED"}
+    assert {score["config_digest"] for score in challenger} == {read_plan(json.dumps(V2)).digest}
     assert identities(challenger) == identities(champion)
     assert sorted(score["session_id"] for score in scene.reader.scores("results.shadow.v2", "gate")) == sorted(names)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,7 +144,7 @@ def create_app(
             WorkPool(MAX_REQUESTED_SESSIONS, fail),
             scoring.record_spend,
             records.read,
-            None if configs is None else FollowedConfigs(configs, partial(_scoring_by, scoring, configs)),
+            None if configs is None else FollowedConfigs(configs, _scoring_by(scoring, configs)),
             application.selects,
         )
     held = Resources(utc_now, resources, entities=entities, spans=spans)
@@ -181,8 +181,12 @@ def create_app(
     return WorkerApp(app, checkpoints, embedder_id, scoring, configs)
 
 
-def _scoring_by(scoring: ScoringProcesses, log: ConfigLog, configs: Configs) -> Scoring:
-    return scoring.under(configs, log.documents(configs), judged=log.ask_judges(configs))
+def _scoring_by(scoring: ScoringProcesses, log: ConfigLog) -> Callable[[Configs], Scoring]:
+    @lru_cache(maxsize=8)  # called for each session, and the configs rarely change
+    def by(configs: Configs) -> Scoring:
+        return scoring.under(configs, log.documents(configs), judged=log.ask_judges(configs))
+
+    return by
 
 
 def topic_id(settings: Settings, topic: str) -> str:

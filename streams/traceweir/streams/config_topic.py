@@ -45,6 +45,8 @@ class TopicState:
     """The config of each digest."""
     problems: list[str] = field(default_factory=list)
     """A sentence for each record that cannot be read."""
+    newer: list[str] = field(default_factory=list)
+    """A sentence for each record of a newer version of Traceweir; its version numbers are unknown here."""
 
     def next_version(self, selector: str) -> int:
         """Returns the number of the next version of a selector."""
@@ -100,6 +102,8 @@ def _take(state: TopicState, partition: int, offset: int, key: bytes | None, val
         found = read_record(partition, key, value)
     except UnreadableConfigError as error:
         state.problems.append(f"the record at {partition}/{offset} is never in effect: {error}")
+        if error.newer:
+            state.newer.append(str(error))
         return
     if found.pushed is None:
         if found.kind == "current" and found.selector is not None:
@@ -132,7 +136,10 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
     delivery: Delivery = Transaction(options, name) if transactions else PlainSends(options)
     try:
         await _within_time(settings, delivery.start())  # first: it fences other pushes, so that the state is complete
-        pushed = decide(await read_topic(settings, up_to_all=True))
+        state = await read_topic(settings, up_to_all=True)
+        if state.newer:  # the next number could be that of a version that only a newer Traceweir reads
+            raise ConfigTopicError(f"nothing is written, because the topic has newer records: {state.newer[0]}")
+        pushed = decide(state)
         if pushed is None:
             return None
         outputs = [Output(settings.topics.configs, HOME, key, value) for key, value in records_of(pushed)]

@@ -69,8 +69,8 @@ def push(
 ) -> None:
     """Put a config in effect in all workers, from the next session on, without a restart.
 
-    Prints what changes. The config of app and environment counts before that of the app, that before the environment's, and
-    that before the one of all; without any, the workers' config file counts. Exit code 1: Kafka or the topic cannot be used,
+    Prints what changes. The most specific config counts: app and environment, then app, then environment, then all. Without
+    any, the workers' config file counts. Exit code 1: Kafka or the topic cannot be used,
     or another push was faster. 2: the config or an option cannot be used; nothing is written.
 
     Example: `traceweir config push eval.json --app travel --comment "stricter threshold"`

@@ -14,7 +14,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
-from traceweir.streams.cli.score import config_text, refuse_other_document
+from traceweir.streams.cli.score import read_config_file
 from traceweir.streams.cli.terminal import complain, mute_clients
 from traceweir.streams.clock import utc_now
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, read_topic
@@ -172,12 +172,7 @@ def read_file(file: Path) -> tuple[JsonObject, Plan, list[str]]:
     Raises:
         ConfigError: the config cannot be used, or cannot be a record of the topic.
     """
-    text = config_text(file)
-    try:
-        plan = read_plan(text)
-    except ConfigError:
-        refuse_other_document(file, text)
-        raise
+    plan, text = read_config_file(file)
     document: JsonObject = json.loads(text)  # as `read_plan` reads it: other encodings and large numbers included
     _check_writable(document)
     notes = [f"{option} has an effect only in the workers' config file" for option in without_effect(document)]
@@ -195,7 +190,7 @@ def _check_writable(document: JsonObject) -> None:
         )
         if PushedConfig.model_validate_json(pushed.wire()).config == document:
             return
-        problem = "it is another one when it is read again"
+        problem = "it changes when it is written and read again"
     except (ValueError, RecursionError) as error:
         problem = printable(str(error).splitlines()[0], 300)
     raise ConfigError(

@@ -169,25 +169,18 @@ def read_config(path: Path | None) -> Plan:
     Raises:
         ConfigError: the file cannot be read or used; the error lists every problem.
     """
-    from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+    from traceweir.scorers.evaluation.plan import read_plan
 
-    if path is None:
-        return read_plan(None)
-    text = config_text(path)
-    try:
-        return read_plan(text)
-    except ConfigError:
-        refuse_other_document(path, text)
-        raise
+    return read_plan(None) if path is None else read_config_file(path)[0]
 
 
-def config_text(path: Path) -> bytes:
-    """Returns the content of a config file.
+def read_config_file(path: Path) -> tuple[Plan, bytes]:
+    """Returns the plan of a config file, and the content of the file.
 
     Raises:
-        ConfigError: the file cannot be read, or is too large.
+        ConfigError: the file cannot be read, is too large, or cannot be used; the error lists every problem.
     """
-    from traceweir.scorers.evaluation.plan import ConfigError
+    from traceweir.scorers.evaluation.plan import ConfigError, read_plan
     from traceweir.streams.evals.json_text import MAX_BYTES
 
     try:
@@ -197,15 +190,15 @@ def config_text(path: Path) -> bytes:
         raise ConfigError([f"{path}: cannot be read ({error.strerror}); name a readable JSON file"]) from None
     if len(text) > MAX_BYTES:
         raise ConfigError([f"{path}: is larger than the maximum of {MAX_BYTES // 1024**2} MiB; name a JSON file"])
-    return text
+    try:
+        return read_plan(text), text
+    except ConfigError:
+        _refuse_other_document(path, text)
+        raise
 
 
-def refuse_other_document(path: Path, text: bytes) -> None:
-    """Names what a file is, if it is evidently another kind of document than a config.
-
-    Raises:
-        ConfigError: the file is another kind of document.
-    """
+def _refuse_other_document(path: Path, text: bytes) -> None:
+    """Raises ConfigError with what a file is, if it is evidently another kind of document than a config."""
     # Imported here, because a worker with a config that it can use needs no input format.
     from traceweir.scorers.evaluation.plan import ConfigError
     from traceweir.streams.formats.other_documents import CONFIG

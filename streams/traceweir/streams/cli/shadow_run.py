@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED
-from traceweir.streams.cli.score import read_config
+from traceweir.streams.cli.score import read_config_file
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.process_log import log_to_stderr
 from traceweir.streams.scoring.launch import LaunchedProcess
@@ -39,9 +40,9 @@ def run(wanted: Wanted, config: Path | None, times: Times, *, yes: bool, only_es
         ShadowError: the shadow exists with other options, its range is empty, or nobody agreed to its cost.
         TopicsRefusedError: a topic could not be created.
     """
-    plan = read_config(config)
     if config is not None:
-        wanted = replace(wanted, config=config.read_text("utf-8"), config_digest=plan.digest)
+        plan, text = read_config_file(config)
+        wanted = replace(wanted, config=text.decode(json.detect_encoding(text)), config_digest=plan.digest)
     settings = load_settings()
     log_to_stderr(settings.log_options)
 
@@ -88,11 +89,13 @@ def drop_shadow(name: str) -> int:
 
 
 def reason_to_ask(definition: Definition, estimate: Estimate) -> str | None:
-    """Returns why a person must agree to the cost of a new shadow; None if the budget covers the estimate."""
+    """Returns why a person must agree to the cost of a new shadow; None if the budget limits it and covers the estimate."""
     if not estimate.questions:
         return None
     if definition.budget_usd is None:
         return "judges are asked, and no --budget limits their cost"
+    if estimate.unpriced:
+        return "a model has no price, so that the budget does not limit its cost"
     if estimate.usd > definition.budget_usd:
         return (
             f"the estimate exceeds the budget of {definition.budget_usd:g} USD: at this limit no further question is asked, and "
@@ -112,7 +115,7 @@ def estimate_text(definition: Definition, estimate: Estimate) -> str:
     if estimate.questions or estimate.known:
         lines.append(
             f"  judges: at most {counted(estimate.questions, 'question')}, about {estimate.usd:.4g} USD by the price table with "
-            f"{ANSWER_TOKENS} tokens an answer; the verdicts on {estimate.known:,} further ones are known"
+            f"{ANSWER_TOKENS} tokens an answer; {estimate.known:,} more cost nothing, because their verdicts are stored"
         )
     if estimate.unpriced:
         lines.append(f"  without a price, counted as free: {printable(', '.join(estimate.unpriced), 300)}")

@@ -59,7 +59,7 @@ def in_words(text: str) -> str:
 def chosen(configs: Configs, app: str | None, environment: str | None) -> str | None:
     """Returns the id of the config of a session; None: the worker's config file counts.
 
-    The most special one counts: that of app and environment, then of the app, then of the environment, then of all.
+    The most specific one counts: that of app and environment, then of the app, then of the environment, then of all.
 
     >>> configs = (("*", "one"), ("*@test", "two"), ("travel", "three"))
     >>> [chosen(configs, *each) for each in (("travel", "test"), ("other", "test"), (None, None))]

@@ -66,6 +66,11 @@ class ConfigSpans:
         return bool(self._spans)
 
     @property
+    def are_several(self) -> bool:
+        """Whether sessions of a former span can still be scored."""
+        return len(self._spans) > 1
+
+    @property
     def latest(self) -> Configs:
         """The configs of the next session."""
         return self._spans[-1][1] if self._spans else NO_CONFIGS

@@ -84,7 +84,7 @@ class JudgeRetries:
 
     def __init__(self, config: RetryLater | None) -> None:
         self._config = config
-        self._pending: OrderedDict[bytes, PendingRetry] = OrderedDict()  # in the order of their offsets
+        self._pending: OrderedDict[bytes, PendingRetry] = OrderedDict()  # in the order in which they were noted
         self._due: dict[bytes, int] = {}
         self._queue: list[tuple[int, bytes]] = []
         self._taken: set[bytes] = set()
@@ -132,7 +132,7 @@ class JudgeRetries:
             self._remove(row_key)
             return False
         due_ms = self._now_ms + round(self._config.after_s * 1000)
-        self._pending.pop(row_key, None)  # so that the order of offsets is kept
+        self._pending.pop(row_key, None)  # so that it is the last one
         left = self._config.attempts
         self._keep(
             row_key,
@@ -162,8 +162,8 @@ class JudgeRetries:
 
     @property
     def first_offset(self) -> int | None:
-        """The lowest offset of a waiting session; None if no session waits."""
-        return next((pending.offset for pending in self._pending.values()), None)
+        """The lowest offset of a waiting session; None if no session waits. Looks at all of them."""
+        return min((pending.offset for pending in self._pending.values()), default=None)
 
     def get(self, row_key: bytes) -> PendingRetry | None:
         """Returns the waiting session of a row key; None if the session no longer waits."""

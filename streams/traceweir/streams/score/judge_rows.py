@@ -14,9 +14,9 @@ from traceweir.streams.judges.budget import Paid, Spending
 from traceweir.streams.judges.verdicts import MAX_VERDICT_CHARS, JudgeUsage, JudgeVerdict
 from traceweir.streams.stages.base import Rows
 
-_VERDICT, _PAID = b"j", b"$"
+VERDICT, _PAID = b"j", b"$"
 _VERSION = b"\x01"
-_NAME, _KEY = 8, 16
+_NAME, VERDICT_KEY_BYTES = 8, 16
 _pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
 _verdict = msgspec.msgpack.Decoder(tuple[int, str]).decode
 _paid = msgspec.msgpack.Decoder(list[Paid]).decode
@@ -49,12 +49,12 @@ class JudgeRows:
         """
         found = []
         for key, row in rows.items():
-            if key[:1] in (_VERDICT, _PAID) and row[:1] != _VERSION:
+            if key[:1] in (VERDICT, _PAID) and row[:1] != _VERSION:
                 raise ValueError(
                     f"a row of verdicts or spending has the format {row[0]}; this version reads the format {_VERSION[0]}"
                 )
-            if key.startswith(_VERDICT):
-                found.append((key, JudgeVerdict(key[-_KEY:], *_verdict(row[1:]))))
+            if key.startswith(VERDICT):
+                found.append((key, JudgeVerdict(key[-VERDICT_KEY_BYTES:], *_verdict(row[1:]))))
             elif key == _PAID:
                 for paid in _paid(row[1:]):
                     self._spending.add(paid)
@@ -74,7 +74,7 @@ class JudgeRows:
         """Stores the verdicts and the cost of judging a session."""
         for verdict in judged.verdicts:
             if len(verdict.text) <= MAX_VERDICT_CHARS:
-                key = _VERDICT + _name(session) + verdict.key
+                key = VERDICT + _name(session) + verdict.key
                 self._forget(key)
                 self._remember(key, verdict)
                 self._changed[key] = _VERSION + _pack((verdict.at, verdict.text))
@@ -120,6 +120,11 @@ class JudgeRows:
         self._of_session[name].remove(key)
         if not self._of_session[name]:
             del self._of_session[name]
+
+
+def verdict_prefix(session: bytes) -> bytes:
+    """Returns what the keys of the rows of verdicts on a session begin with; they end with `VERDICT_KEY_BYTES`."""
+    return VERDICT + _name(session)
 
 
 def _name(session: bytes) -> bytes:

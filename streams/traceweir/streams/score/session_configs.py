@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from traceweir.streams.configs.log import BadRecord
 from traceweir.streams.configs.selectors import Configs
@@ -71,12 +71,13 @@ class SessionConfigs:
             self._spans.reported = found[-1].record.offset + 1
         return found
 
-    def rows(self, floor: int | None) -> Rows:
+    def rows(self, floor: Callable[[], int | None]) -> Rows:
         """Returns the row if it has changed since the last call.
 
         Args:
-            floor: The offset below which no session can be scored any more; None if it is unknown.
+            floor: Returns the offset below which no session can be scored any more, None if it is unknown; called only
+                while a former config can still be needed.
         """
-        if floor is not None:
-            self._spans.prune(floor)
+        if self._spans.are_several and (offset := floor()) is not None:
+            self._spans.prune(offset)
         return self._spans.rows()

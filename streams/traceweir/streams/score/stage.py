@@ -169,8 +169,7 @@ class ScoreStage:
             ],
         )
         mark = self._offsets.mark
-        waiting = self._judge_retries.first_offset
-        rows += self._configs.rows(mark if mark is None or waiting is None else min(mark, waiting))
+        rows += self._configs.rows(self._floor)
         if mark is not None and mark != self._committed:
             offsets[self._topics.sessions] = self._committed = mark
         row = self._offsets.row()
@@ -179,6 +178,11 @@ class ScoreStage:
             rows.append((_DONE, row or None))
         outputs, self._outputs = self._outputs, []
         return Cut(rows, outputs, offsets)
+
+    def _floor(self) -> int | None:
+        """Returns the offset below which no session can be scored any more; None if it is unknown."""
+        mark, waiting = self._offsets.mark, self._judge_retries.first_offset
+        return mark if mark is None or waiting is None else min(mark, waiting)
 
     def drop(self) -> None:
         """Prevents running work from publishing, and subtracts the partition's spending from the budget."""

@@ -54,7 +54,8 @@ class ScoringProcesses:
     """Passes each session to the process with the fewest sessions in flight. Each process has a supervisor of its own.
 
     Args:
-        setup: What each process needs. They divide its `concurrency`.
+        setup: What each process needs. The first has the whole `concurrency`, because it scores all sessions when a pushed
+            config asks judges; each of the others has its part.
         death_counts: File that counts the deaths of processes by session; all processes share it.
         count: Number of processes, 1 or more.
         launched: A Python process that was launched before, for the first scoring process; the others are then launched
@@ -74,12 +75,13 @@ class ScoringProcesses:
         *,
         launched: LaunchedProcess | None = None,
     ) -> None:
-        each, counts = replace(setup, concurrency=-(-setup.concurrency // count)), DeathCounts(death_counts)
+        part, counts = replace(setup, concurrency=-(-setup.concurrency // count)), DeathCounts(death_counts)
         others = [None if launched is None else LaunchedProcess() for _ in range(count - 1)]
         self.supervisors: list[ScoringSupervisor] = []
         try:
-            for process in (launched, *others):
-                self.supervisors.append(ScoringSupervisor(each, counts, launched=process))
+            self.supervisors.append(ScoringSupervisor(setup, counts, launched=launched))
+            for process in others:
+                self.supervisors.append(ScoringSupervisor(part, counts, launched=process))
         except BaseException:
             for started in self.supervisors:
                 started.close()

@@ -74,9 +74,11 @@ def found_or_created(
         )
     write_definition(settings, definition)  # last, so that an interrupted creation is repeated from its start
     final = asyncio.run(read_definition(settings, wanted.name)) or definition
-    if final != definition:  # another process was faster
-        _check_fits(settings, wanted, final)
-    return Found(final, plan_of(final), is_new=final == definition)
+    if final == definition:
+        return Found(definition, plan, is_new=True)
+    _check_fits(settings, wanted, final)  # another process was faster
+    write_definition(settings, final)  # compaction keeps the last record of a name, which is then the one in effect
+    return Found(final, plan_of(final), is_new=False)
 
 
 def plan_of(definition: Definition) -> Plan:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -26,10 +25,11 @@ from traceweir.streams.judges.client import load_litellm
 from traceweir.streams.judges.models import estimated_tokens, litellm_name, price_of
 from traceweir.streams.judges.verdicts import verdict_key
 from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.score.judge_rows import VERDICT_KEY_BYTES, verdict_prefix
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.errors import ShadowError
-from traceweir.streams.shadow.known_verdicts import VERDICTS, Rows
+from traceweir.streams.shadow.known_verdicts import ROWS_OF_SCORE, Rows
 from traceweir.streams.shadow.stage import selection
 
 PLACES = 4
@@ -97,7 +97,7 @@ async def estimated(settings: Settings, definition: Definition, plan: Plan, verd
     sample = await _sampled(settings, definition)
     if not sample.read:
         return Estimate(0, 0, 0, 0.0, (), 0)
-    sessions = round(definition.size * sample.read / sample.offsets * sample.chosen / sample.read)
+    sessions = round(definition.size * sample.chosen / sample.offsets)
     if not plan.judged or not sample.selected:
         return Estimate(sessions, 0, 0, 0.0, (), sample.read)
     votes = _votes(plan)
@@ -126,15 +126,17 @@ async def estimated(settings: Settings, definition: Definition, plan: Plan, verd
 
 async def _sampled(settings: Settings, definition: Definition) -> _Sample:
     sample, selects = _Sample(), selection(definition)
+    stretches = _stretches(definition)
+    judged_of_each = max(1, JUDGED_SESSIONS // len(stretches)) if stretches else 0
     async with BoundedReader(settings, settings.topics.sessions, ShadowError) as reader:
-        for number, begin, end in _stretches(definition):
-            last, count = begin, 0
+        for number, begin, end in stretches:
+            last, count, selected = begin, 0, len(sample.selected)
             async with aclosing(reader.records({number: begin})) as records:
                 async for record in _before(records, end):
                     count, last = count + 1, record.offset + 1
                     if selects(record):
                         sample.chosen += 1
-                        if len(sample.selected) < JUDGED_SESSIONS:
+                        if len(sample.selected) - selected < judged_of_each:
                             sample.selected.append(record)
                     if count == READ_AT_A_PLACE:
                         break
@@ -181,8 +183,8 @@ def _votes(plan: Plan) -> Mapping[str, int]:
 
 
 def _keys(rows: Mapping[bytes, bytes], session: bytes) -> set[bytes]:
-    prefix = VERDICTS + blake2b(session, digest_size=8).digest()
-    return {key[-16:] for key in rows if key.startswith(prefix)}
+    prefix = ROWS_OF_SCORE + verdict_prefix(session)
+    return {key[-VERDICT_KEY_BYTES:] for key in rows if key.startswith(prefix)}
 
 
 class _Prices:

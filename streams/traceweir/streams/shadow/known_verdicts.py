@@ -11,12 +11,13 @@ from itertools import combinations
 
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.topic_admin import existing_topics
+from traceweir.streams.score.judge_rows import VERDICT
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.errors import ShadowError
 from traceweir.streams.topics import ALL_STAGES, application_id, changelog
 
-VERDICTS = b"score/j"
-"""What the keys of the rows of verdicts begin with: the name of the stage, and the kind of row."""
+ROWS_OF_SCORE = b"score/"
+"""What the keys of the rows of the stage score begin with in a changelog."""
 
 Rows = Mapping[int, Mapping[bytes, bytes]]
 """Rows by partition and key."""
@@ -33,7 +34,7 @@ async def live_verdicts(settings: Settings) -> Rows:
     for topic in sorted(_changelogs(settings) & existing_topics(settings)):
         async with BoundedReader(settings, topic, ShadowError) as reader:
             async for record in reader.records():
-                if record.key is None or not record.key.startswith(VERDICTS):
+                if record.key is None or not record.key.startswith(ROWS_OF_SCORE + VERDICT):
                     continue
                 if record.value is None:
                     found[record.partition].pop(record.key, None)

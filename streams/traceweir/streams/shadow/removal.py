@@ -14,6 +14,8 @@ from traceweir.streams.shadow.names import ShadowNames
 
 STOPPED_WITHIN_S = 60.0
 """Time limit until all processes have left; that of a killed process ends with the session timeout."""
+STOP_REQUESTS = 12
+"""How often the processes are asked to stop within this time."""
 
 
 def stop(settings: Settings, name: str) -> int | None:
@@ -66,8 +68,12 @@ def _stop(settings: Settings, name: str) -> int | None:
     running = members(settings, group)
     if running == 0:
         return 0
-    write_stop(settings, name)
-    if running is not None and not wait_until_empty(settings, group, STOPPED_WITHIN_S):
+    # Repeated, because a process that has just joined its group can begin to listen after the first request.
+    for _ in range(STOP_REQUESTS):
+        write_stop(settings, name)
+        if running is None or wait_until_empty(settings, group, STOPPED_WITHIN_S / STOP_REQUESTS):
+            break
+    else:
         raise ShadowError(
             f"a process of shadow {name!r} has not left its group within {STOPPED_WITHIN_S:g} s: stop it with a signal "
             "on its machine, and try again"

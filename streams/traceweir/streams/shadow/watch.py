@@ -93,7 +93,8 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
             decided = await asyncio.to_thread(offsets.committed)
         finally:
             await asyncio.to_thread(offsets.close)
-        async with BoundedReader(self._settings, topic, ShadowError) as reader:
+        # The offset of the last session and its candidates are one transaction, but the offset can be visible first.
+        async with BoundedReader(self._settings, topic, ShadowError, up_to_all=True) as reader:
             begins = {number: decided.get(number, begin) for number, begin in reader.begins.items()}
             async with aclosing(reader.records(begins)) as records:
                 async for _ in records:

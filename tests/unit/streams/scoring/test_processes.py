@@ -13,6 +13,7 @@ from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
 from tests.unit.streams.scoring.test_process import EXPECTED, session
 
+from traceweir.scorers.evaluation.metric import canonical
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.processes import ScoringProcesses, number_of_processes
@@ -103,6 +104,26 @@ async def test_sessions_are_divided_and_equal_ones_are_scored_once(tmp_path: Pat
         assert {orjson.loads(result.scores[0])["value"] for result in results} == {
             1.0
         }  # each process has the reference
+    finally:
+        for each in processes.supervisors:
+            await each.stop()
+
+
+@pytest.mark.slow
+async def test_the_first_process_scores_all_sessions_under_a_config_that_asks_judges(tmp_path: Path) -> None:
+    processes = ScoringProcesses(setup(read_plan(PLAIN)), tmp_path / "attempts.json", 2)
+    document = canonical({"criteria": {"response_match_score": 0.9}}).encode()
+    configs, documents = (("*", "pushed"),), {"pushed": document}
+    for each in processes.supervisors:
+        await each.start()
+    try:
+        for judged, divided in ((False, [2, 2]), (True, [4, 0])):
+            score = processes.under(configs, documents, judged=judged)
+            asked = [asyncio.ensure_future(score(session(name))) for name in "abcd"]
+            await asyncio.sleep(0)
+            assert [each.in_flight for each in processes.supervisors] == divided
+            thresholds = {orjson.loads(result.scores[0])["threshold"] for result in await asyncio.gather(*asked)}
+            assert thresholds == {0.9}
     finally:
         for each in processes.supervisors:
             await each.stop()

@@ -45,13 +45,18 @@ def test_a_person_is_asked_unless_the_budget_covers_the_estimate(
     assert found is None if reason is None else reason in str(found)
 
 
+def test_a_person_is_asked_if_a_model_has_no_price_because_no_budget_limits_it() -> None:
+    found = reason_to_ask(shadow(5.0), Estimate(9, 3, 0, 0.0, ("openai/mine",), 9))
+    assert found == "a model has no price, so that the budget does not limit its cost"
+
+
 def test_the_estimate_says_what_it_is_based_on() -> None:
     text = estimate_text(shadow(None), Estimate(1_000, 300, 12, 1.5, ("openai/\x1bmine",), 200))
     assert text.splitlines() == [
         "shadow v2: about 1000 sessions to score (estimated from 200 that were read)",
         (
-            "  judges: at most 300 questions, about 1.5 USD by the price table with 250 tokens an answer; the verdicts on 12 "
-            "further ones are known"
+            "  judges: at most 300 questions, about 1.5 USD by the price table with 250 tokens an answer; 12 "
+            "more cost nothing, because their verdicts are stored"
         ),
         r"  without a price, counted as free: openai/\x1bmine",
     ]
