@@ -192,10 +192,11 @@ def test_the_dashboard_is_reached_with_a_token_only_and_does_not_start_without_o
     assert "TRACEWEIR_DASHBOARD_TOKEN" in capsys.readouterr().err
 
 
-def test_compose_itself_takes_the_file() -> None:
+@pytest.mark.parametrize("profile", ["minimal", "otel", "dashboard", "monitoring", "full"])
+def test_compose_itself_takes_the_file_with_each_profile(profile: str) -> None:
     if (compose := shutil.which("docker-compose")) is None:
         pytest.skip("docker-compose is not installed: apt-get install docker-compose")
-    command = [compose, "--file", str(ROOT / "docker-compose.yml"), "--profile", "full", "config", "--services"]
+    command = [compose, "--file", str(ROOT / "docker-compose.yml"), "--profile", profile, "config", "--services"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert sorted(ended.stdout.split()) == sorted(SERVICES)
